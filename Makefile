@@ -1,0 +1,73 @@
+# Needs Python 3.11 or newer and make, nothing else. `make` lists the targets.
+# One environment (.venv) grows as targets need it; it is refreshed only when pyproject.toml changes.
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= 2
+PYTEST_FLAGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:  # two installs into one environment would fight
+.PHONY: help demo test test-all lint types docs dist bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.demo  ## install the package and run its demo
+	$(BIN)/privamp demo
+
+test: $(VENV)/.test  ## every test but the slow ones (JOBS=2 workers, PYTEST_FLAGS="-k name")
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS)
+
+test-all: $(VENV)/.test  ## every test
+	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_FLAGS)
+
+lint: $(VENV)/.test  ## ruff
+	$(BIN)/ruff check .
+
+types: $(VENV)/.test  ## mypy, strict
+	$(BIN)/mypy
+
+docs: $(VENV)/.docs  ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
+
+dist: $(VENV)/.test  ## build sdist and wheel, then try the wheel in a throw-away environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	@set -eu; wheel="$$(pwd)/$$(ls dist/*.whl)"; python="$$(cd $(BIN) && pwd)/python"; \
+	scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; cd "$$scratch"; \
+	echo "trying $${wheel##*/} in a fresh environment"; \
+	"$$python" -m venv fresh; \
+	fresh/bin/python -m pip --disable-pip-version-check --quiet install "$$wheel"; \
+	fresh/bin/privamp --version; \
+	fresh/bin/privamp demo; \
+	fresh/bin/python -c "import privamp; print('imported privamp', privamp.__version__)"
+
+bench: $(VENV)/.test  ## run every benchmark
+	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:  ## remove everything make has built, the environment too
+	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "privamp needs Python 3.11 or newer; $(PYTHON) is older or missing. Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/.created
+	$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/.created
+	$(PIP) install -e ".[test]"
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.created
+	$(PIP) install -e ".[docs]"
+	@touch $@

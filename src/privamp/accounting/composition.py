@@ -1,0 +1,156 @@
+"""Composition of fresh draws: compose(guarantee, steps) or compose([g1, g2, ...]).
+
+Valid for adaptive choice of what to release inside each declared part. Queries that share one sample are not
+fresh draws: they are a `Joint`, composed inside the sample and amplified once.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..core.curves import pure_curve
+from ..core.guarantee import Guarantee, Lower, Part
+from ..core.profile import Curve, Profile
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
+from ..validation import positive, whole
+from .discretize import loss_laws, reach
+from .tilted import Composed
+
+COMPOSED = "Composition by privacy-loss distributions, connect-the-dots (Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
+_POINTS_UPPER, _POINTS_LOWER = 2**17, 2**19
+_FINEST = 1e-4
+
+
+def compose(
+    guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, interval: float | None = None
+) -> Guarantee:
+    """The guarantee of `steps` fresh draws of one guarantee, or of several guarantees together.
+
+    >>> from privamp import PureDP, Poisson, amplify
+    >>> round(compose(amplify(PureDP(0.1), Poisson(0.5)), 2).epsilon(), 6)
+    0.102564
+    """
+    whole(1, steps=steps)
+    if interval is not None:
+        positive(interval=interval)
+    several = (guarantees,) if isinstance(guarantees, Guarantee) else tuple(guarantees)
+    if not several:
+        raise InvalidInput("compose needs at least one guarantee, got an empty list instead")
+    first = several[0]
+    for other in several[1:]:
+        if other.neighbors != first.neighbors:
+            raise InvalidInput(
+                f"all guarantees must share one relation, got {first.neighbors} and {other.neighbors}; "
+                "ask amplify for the same neighbors"
+            )
+    parts = _merged([Part(p.upper, p.lower, p.steps * steps) for g in several for p in g.parts])
+    if len(parts) == 1 and parts[0].steps == 1:
+        return first
+    composition = Composition(parts, interval)
+    return Guarantee(
+        neighbors=first.neighbors,
+        upper=composition.upper,
+        because=(*dict.fromkeys(b for g in several for b in g.because if b != COMPOSED), COMPOSED),
+        assumes=tuple(dict.fromkeys(a for g in several for a in g.assumes)),
+        parts=parts,
+        lower=Lower(composition.lower) if composition.lower else None,
+        degrades=any(g.degrades for g in several),
+        pld_maker=composition.pld,
+    )
+
+
+def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Equal profiles are counted together."""
+    counts: dict[tuple[int, int], Part] = {}
+    for part in parts:
+        key = (id(part.upper), id(part.lower))
+        seen = counts.get(key)
+        counts[key] = Part(part.upper, part.lower, part.steps + (seen.steps if seen else 0))
+    return tuple(counts.values())
+
+
+class Composition:
+    """Loss distributions of the parts, built when first asked for."""
+
+    def __init__(self, parts: tuple[Part, ...], interval: float | None = None) -> None:
+        self.parts = parts
+        self.wanted_interval = interval
+
+    @property
+    def upper(self) -> Profile:
+        """Pessimistic: never below the truth."""
+        profiles = [part.upper for part in self.parts]
+        symmetric = all(p.is_symmetric for p in profiles)
+        forward = self._curve([p.forward for p in profiles], 0)
+        return Profile(forward, forward if symmetric else self._curve([p.backward for p in profiles], 1))
+
+    @property
+    def lower(self) -> Profile | None:
+        """Optimistic: never above what the attacks reach."""
+        if any(part.lower is None for part in self.parts):
+            return None
+        profiles = [part.lower for part in self.parts if part.lower]
+        losses = [sum(p.steps * c.largest_loss for p, c in zip(self.parts, side, strict=True)) for side in
+                  ([p.forward for p in profiles], [p.backward for p in profiles])]  # fmt: skip
+        return Profile(
+            Curve(lambda e: self._optimistic[0].log_delta(e), losses[0]),
+            Curve(lambda e: self._optimistic[1].log_delta(e), losses[1]),
+        )
+
+    def _curve(self, curves: list[Curve], side: int) -> Curve:
+        """The composed curve; for pure parts never worse than the sum of their epsilons."""
+        total = sum(part.steps * curve.largest_loss for part, curve in zip(self.parts, curves, strict=True))
+        pure = pure_curve(total) if math.isfinite(total) else None
+
+        def log_delta(epsilon: FloatArray) -> FloatArray:
+            composed = self._pessimistic[side].log_delta(epsilon)
+            return np.minimum(composed, pure(epsilon)) if pure else composed
+
+        return Curve(log_delta, total)
+
+    def interval(self, profiles: list[Profile], points: int, finest: float) -> float:
+        """A grid wide enough for the largest loss, as fine as the points allow."""
+        return self.wanted_interval or max(finest, max(reach(p) for p in profiles) / points)
+
+    @cached_property
+    def _pessimistic(self) -> tuple[Composed, Composed]:
+        profiles = [part.upper for part in self.parts]
+        return self._both(profiles, self.interval(profiles, _POINTS_UPPER, _FINEST), upper=True)
+
+    @cached_property
+    def _optimistic(self) -> tuple[Composed, Composed]:
+        profiles = [part.lower for part in self.parts if part.lower]
+        steps = sum(part.steps for part in self.parts)  # each step loses one interval
+        return self._both(profiles, self.interval(profiles, _POINTS_LOWER, 1e-3 / steps), upper=False)
+
+    def _both(self, profiles: list[Profile], interval: float, *, upper: bool) -> tuple[Composed, Composed]:
+        laws = [loss_laws(profile, interval, upper=upper) for profile in profiles]
+        counts = [part.steps for part in self.parts]
+        one, two = (tuple((law[side], n) for law, n in zip(laws, counts, strict=True)) for side in (0, 1))
+        forward = Composed(one, upper)
+        return forward, forward if all(p.is_symmetric for p in profiles) else Composed(two, upper)
+
+    def pld(self) -> Any:
+        """dp-accounting's PrivacyLossDistribution of the whole composition (its FFT, no error bound added)."""
+        from dp_accounting.pld.pld_pmf import DensePLDPmf
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+        def pmf(composed: Composed) -> Any:
+            total = None
+            for law, steps in composed.laws:
+                part = DensePLDPmf(law.interval, law.first, law.mass.copy(), law.infinite, True).self_compose(steps)
+                total = part if total is None else total.compose(part)
+            return total
+
+        forward, backward = self._pessimistic
+        return PrivacyLossDistribution(pmf(forward), None if forward is backward else pmf(backward))
+
+
+def composed_profile(profiles: Sequence[Profile]) -> Profile:
+    """The (upper) profile of several mechanisms run once each on the same data."""
+    parts = _merged([Part(profile, None) for profile in profiles])
+    return parts[0].upper if len(parts) == 1 and parts[0].steps == 1 else Composition(parts).upper

@@ -1,0 +1,206 @@
+"""Composing loss laws by FFT with an explicit error bound, relative to the tail that is asked about.
+
+An FFT is right to about 1e-16 of the largest mass, so plain convolution certifies nothing below 1e-13. Weighting every
+mass by e^(tilt loss) before, and undoing it after, moves the largest mass to the losses in question: the error at
+epsilon shrinks to a Chernoff factor e^(K(tilt) - tilt epsilon) of it. Written here, and not dp-accounting's `self_compose`,
+because that has no error bound and certifies nothing below 1e-13; tests compare the two.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.profile import Curve
+from ..numerics.log_domain import FloatArray, log_sum
+from .discretize import LossLaw
+
+_FOLDED = 1e-17  # mass outside the window, which the transform folds back in: counted as error
+_UNIT = 1.2e-16
+_GOOD_ENOUGH = 1e-5  # relative error at which a table is kept rather than a better tilt sought
+_AWAY = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # for the window around a tilted law
+_LADDER = (0.0, *(2.0**k for k in range(-1, 14)))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The composed law at one tilt, summed from the far end: above[i] and scaled[i] over losses from i on."""
+
+    tilt: float
+    start: float  # loss of entry 0
+    interval: float
+    log_scale: float
+    above: FloatArray
+    scaled: FloatArray
+    log_error: float  # log of the convolution's total error, before the factor e^(-tilt epsilon)
+
+    def log_delta(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log of the computed delta, and of a bound on its error."""
+        i = np.floor((epsilon - self.start) / self.interval).astype(np.int64) + 1
+        i = np.clip(i, 0, self.above.size - 1)
+        above = self.above[i]
+        value = above - np.exp(np.minimum(epsilon - self.start, 700.0)) * self.scaled[i]
+        with np.errstate(divide="ignore"):
+            main = np.log(np.maximum(value, 0.0)) + self.log_scale
+            rounding = np.log(above * (4.0 * _UNIT * self.above.size)) + self.log_scale
+        return main, np.logaddexp(rounding, self.log_error - self.tilt * epsilon)
+
+
+@dataclass(slots=True)
+class Composed:
+    """Several loss laws, each taken `steps` times, on one grid."""
+
+    laws: tuple[tuple[LossLaw, int], ...]
+    upper: bool
+    _tables: dict[float, Table] = field(default_factory=dict)
+    _moments: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def log_infinite(self) -> float:
+        """log of the probability that some step has an infinite loss."""
+        log_none = sum(steps * math.log1p(-min(law.infinite, 1.0 - _UNIT)) for law, steps in self.laws)
+        return math.log(-math.expm1(log_none)) if log_none < 0.0 else -math.inf
+
+    def curve(self, largest_loss: float = math.inf) -> Curve:
+        """The composed curve for epsilon >= 0."""
+        return Curve(self.log_delta, largest_loss)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """log delta, above the truth (below it for a lower bound), by the best tilt for each epsilon."""
+        epsilon = np.asarray(epsilon, dtype=np.float64)
+        if not self._tables:
+            self._tables[0.0] = self._table(0.0)
+        best, loose = self._evaluate(epsilon)
+        while np.any(loose):  # each round adds a tilt that was not there, so it ends
+            middle = float(np.median(epsilon[loose]))
+            tilt = self.best_tilt(middle)
+            if tilt in self._tables:
+                edges = {self.best_tilt(float(e)) for e in (np.min(epsilon[loose]), np.max(epsilon[loose]))}
+                new = sorted(edges - set(self._tables))
+                if not new:
+                    break
+                tilt = new[0]
+            self._tables[tilt] = self._table(tilt)
+            best, loose = self._evaluate(epsilon)
+        return best
+
+    def _evaluate(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The best of the tables at each epsilon, and where none of them is precise."""
+        bounds, ratios = [], []
+        for table in self._tables.values():
+            main, error = table.log_delta(epsilon)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ratio = np.where(np.isneginf(main), np.inf, error - main)
+                if self.upper:
+                    bounds.append(np.logaddexp(np.logaddexp(main, error), self.log_infinite))
+                else:
+                    bounds.append(np.where(ratio < 0, main + np.log1p(-np.exp(np.minimum(ratio, 0.0))), -np.inf))
+            ratios.append(ratio)
+        ratio = np.minimum.reduce(ratios)
+        best = np.minimum.reduce(bounds) if self.upper else np.maximum.reduce(bounds)
+        negligible = best < self.log_infinite + math.log(10.0) if self.upper else np.zeros_like(ratio, dtype=bool)
+        return best, (ratio > math.log(_GOOD_ENOUGH)) & ~negligible
+
+    def best_tilt(self, epsilon: float) -> float:
+        """The tilt of a coarse ladder (so that tables are reused) with the smallest Chernoff bound."""
+        best, best_value = 0.0, 0.0
+        for tilt in _LADDER[1:]:
+            value = self.log_moment(tilt) - tilt * epsilon
+            if value > best_value:
+                break
+            best, best_value = tilt, value
+        return best
+
+    def log_moment(self, tilt: float) -> float:
+        """K(tilt) = log E e^(tilt loss) over the finite losses."""
+        if tilt not in self._moments:
+            self._moments[tilt] = sum(steps * log_moment(law, tilt) for law, steps in self.laws)
+        return self._moments[tilt]
+
+    def _table(self, tilt: float) -> Table:
+        """Multiply the transforms of the tilted laws, transform back, undo the tilt, sum up."""
+        from scipy import fft
+
+        first, last = self._window(tilt)
+        size = fft.next_fast_len(max(last - first + 1, 2), real=True)
+        spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
+        error = _FOLDED
+        for law, steps in self.laws:
+            weights = _tilted(law, tilt)
+            spectrum *= _power(fft.rfft(_folded(weights, size), size), steps)
+            error += _fft_error(weights, size, steps)
+        shift = first - sum(law.first * steps for law, steps in self.laws)
+        mass = np.roll(fft.irfft(spectrum, size), -shift)[: last - first + 1]
+        interval = self.laws[0][0].interval
+        offsets = np.arange(mass.size) * interval
+        untilted = np.maximum(mass, 0.0) * np.exp(-tilt * offsets)
+        start = first * interval
+        return Table(
+            tilt=tilt,
+            start=start,
+            interval=interval,
+            log_scale=self.log_moment(tilt) - tilt * start,
+            above=_from_far_end(untilted),
+            scaled=_from_far_end(untilted * np.exp(-offsets)),
+            log_error=math.log(error) + self.log_moment(tilt),
+        )
+
+    def _window(self, tilt: float) -> tuple[int, int]:
+        """Grid indices outside which the tilted law has at most `_FOLDED` of its mass (Chernoff)."""
+        interval = self.laws[0][0].interval
+        least = sum(law.first * steps for law, steps in self.laws)
+        most = sum((law.first + law.mass.size - 1) * steps for law, steps in self.laws)
+        here, budget = self.log_moment(tilt), math.log(2.0 / _FOLDED)
+        low, high = float(least), float(most)
+        for away in _AWAY:
+            high = min(high, (self.log_moment(tilt + away) - here + budget) / (away * interval))
+            low = max(low, (self.log_moment(tilt - away) - here + budget) / (-away * interval))
+        return math.floor(max(low, least)), min(math.ceil(max(high, low)) + 1, most)
+
+
+def log_moment(law: LossLaw, tilt: float) -> float:
+    """log E e^(tilt loss) of one law."""
+    with np.errstate(divide="ignore"):
+        return float(log_sum(np.log(law.mass) + tilt * law.losses))
+
+
+def _tilted(law: LossLaw, tilt: float) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(law.mass) + tilt * law.losses
+    return np.exp(log_weights - log_sum(log_weights))
+
+
+def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """Repeated squaring: many times faster than the general complex power, and as exact."""
+    result = np.ones_like(values)
+    while exponent:
+        if exponent & 1:
+            result = result * values
+        exponent >>= 1
+        if exponent:
+            values = values * values
+    return result
+
+
+def _folded(values: FloatArray, size: int) -> FloatArray:
+    """Values wrapped around to the given length, as a circular convolution would."""
+    if values.size <= size:
+        return values
+    padded = np.zeros(-(-values.size // size) * size)
+    padded[: values.size] = values
+    return np.asarray(padded.reshape(-1, size).sum(axis=0))
+
+
+def _from_far_end(values: FloatArray) -> FloatArray:
+    return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
+
+
+def _fft_error(weights: FloatArray, size: int, steps: int) -> float:
+    """Bound on the summed error of a power of a transform.
+
+    In the 2-norm a transform errs by at most 2 u log2(N) times its size (u = 1.1e-16), a k-th power by k times the error
+    of its base, because the transform of a probability is at most 1; N errors sum to at most sqrt(N) their 2-norm.
+    """
+    norm = float(np.sqrt(np.sum(weights * weights)))
+    return _UNIT * math.sqrt(size) * norm * (steps + 1) * (2.0 * math.log2(size) + 4.0)

@@ -1,0 +1,147 @@
+"""amplify: the privacy of a mechanism run on a sample, by the tightest theorems its design has."""
+
+import math
+import warnings
+
+import numpy as np
+
+from .accounting.composition import Composition
+from .accounting.joint import Joint
+from .core.curves import group
+from .core.design import Design
+from .core.guarantee import NOT_PRIVATE, Guarantee, Lower, Part
+from .core.mechanism import Mechanism
+from .core.neighbors import Neighbors
+from .core.profile import Profile
+from .core.sample import Ledger
+from .core.theorem import Theorem
+from .errors import DegradingDesign, InvalidInput, NoTheorem
+from .mechanisms.black_box import PureDP
+from .numerics.rounding import margin
+
+_PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
+
+
+def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = None) -> Guarantee:
+    """Certify `mechanism` on a sample drawn by `design`.
+
+    `neighbors=None` reports the relation the design is naturally stated for: add/remove for Poisson, replace-one for
+    designs of fixed size. Several queries on one sample are one `Joint` mechanism.
+
+    >>> from privamp import Gaussian, Poisson
+    >>> guarantee = amplify(Gaussian(sigma=1.0), Poisson(rate=0.01))
+    >>> print(f"{guarantee.delta(1.0):.4e} {guarantee.neighbors}")
+    9.2467e-07 add-remove
+    """
+    if not isinstance(mechanism, Mechanism) or not isinstance(design, Design):
+        raise InvalidInput(
+            f"amplify takes a mechanism and a design, got {type(mechanism).__name__} and {type(design).__name__} instead"
+        )
+    neighbors = neighbors or design.natural
+    bounds = _bounds(mechanism, design, neighbors)
+    upper = Profile.minimum(p for _, p in bounds).rounded_up()
+    attack = design.attack(mechanism, neighbors)
+    lower = attack.rounded_down() if attack else None
+    parts = (Part(upper, lower),)
+    return Guarantee(
+        neighbors=neighbors,
+        upper=upper,
+        because=_binding(bounds),
+        assumes=tuple(dict.fromkeys((*mechanism.assumes, *design.assumes))),
+        parts=parts,
+        lower=Lower(lower) if lower else None,
+        degrades=_degrades(mechanism, design, neighbors, upper),
+        pld_maker=Composition(parts).pld,
+    )
+
+
+def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[tuple[str, Profile]]:
+    """Every theorem that speaks about this relation and mechanism, evaluated."""
+    bounds: list[tuple[str, Profile]] = []
+    reasons: list[str] = []
+    for theorem in design.theorems:
+        if theorem.gives != neighbors.kind:
+            continue
+        try:
+            if theorem.applies(mechanism):
+                bounds.extend(_evaluated(theorem, mechanism, design, neighbors))
+        except NoTheorem as error:
+            reasons.append(str(error))
+    if not bounds:
+        proved = " or ".join(dict.fromkeys(t.gives for t in design.theorems))
+        why = reasons[0] if reasons else f"its theorems give {proved}; ask for that relation"
+        raise NoTheorem(f"nothing is proved for {design} under {neighbors.kind} with this mechanism: {why}")
+    return bounds
+
+
+def _evaluated(
+    theorem: Theorem, mechanism: Mechanism, design: Design, neighbors: Neighbors
+) -> list[tuple[str, Profile]]:
+    if neighbors.records == 1:
+        return [(str(theorem), theorem.bound(design, mechanism, neighbors))]
+    one = theorem.bound(design, mechanism, neighbors.per_record)
+    found = [(f"{theorem}, then group privacy", group(one, neighbors.records))]
+    if theorem.groups:
+        found.append((f"{theorem}, for all of a person's records", theorem.bound(design, mechanism, neighbors)))
+    return found
+
+
+def _binding(bounds: list[tuple[str, Profile]]) -> tuple[str, ...]:
+    """The fewest theorems that together give the smallest number everywhere (up to rounding)."""
+    if len(bounds) == 1:
+        return (bounds[0][0],)
+    values = np.stack([p.log_delta(_PROBES) for _, p in bounds])
+    losses = np.asarray([[p.largest_loss] for _, p in bounds])
+    lowest = np.min(values, axis=0)
+    attains = values <= lowest + 1e3 * margin(lowest)
+    attains = np.hstack([attains[:, lowest > -700.0], losses <= np.min(losses) * (1.0 + 1e-9)])
+    used: list[int] = []
+    while not np.all(np.any(attains[used], axis=0)):
+        missing = attains[:, ~np.any(attains[used], axis=0)]
+        used.append(int(np.argmax(np.sum(missing, axis=1))))
+    return tuple(bounds[i][0] for i in sorted(used))
+
+
+def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper: Profile) -> bool:
+    try:
+        alone = mechanism.profile(neighbors.per_record).largest_loss * neighbors.records
+    except NoTheorem:
+        return False
+    if not (math.isfinite(alone) and upper.largest_loss > alone * (1.0 + 1e-9)):
+        return False
+    warnings.warn(
+        f"{design} loses privacy: epsilon {upper.largest_loss:.4g} under {neighbors} where the mechanism on all the "
+        f"data has {alone:.4g}",
+        DegradingDesign,
+        stacklevel=3,
+    )
+    return True
+
+
+def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, *, is_test: bool) -> Guarantee:
+    """What a sample's releases so far have cost: composed inside the sample, amplified once."""
+    guarantee = amplify(_inside(ledger), design, neighbors)
+    if not is_test:
+        return guarantee
+    return Guarantee(**{**guarantee.__dict__, "assumes": (*guarantee.assumes, NOT_PRIVATE)})
+
+
+def _inside(ledger: Ledger) -> Mechanism:
+    """One mechanism for the whole ledger: a declared plan exactly, an adaptive one through a filter."""
+    entries = ledger.plan or tuple(ledger.entries)
+    if not entries:
+        return PureDP(0.0)
+    if ledger.plan or len(entries) == 1:
+        return Joint(entries) if len(entries) > 1 else entries[0]
+    joint = Joint(entries)
+    if joint.aligned_shifts_are_worst:
+        return joint  # Gaussian releases may be chosen adaptively: GDP adds up in squares
+    losses = [m.profile(joint.neighbors).largest_loss for m in entries]
+    if all(math.isfinite(loss) for loss in losses):
+        return PureDP(sum(losses), neighbors=joint.neighbors)
+    raise NoTheorem(
+        "releases chosen one after the other must be all pure or all Gaussian to be added up; "
+        "declare the plan first (Sample.declare) or draw a fresh sample"
+    )
+
+

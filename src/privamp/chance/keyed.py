@@ -1,0 +1,159 @@
+"""The keyed function that gives every record its number, and the integer rules that read it.
+
+A record is drawn because of its own number only: PRF(key, id, stage). The same key therefore draws the same
+sample in one pass, in chunks or on many machines, and a retry cannot draw a second one. The guarantee is
+computational: it assumes that AES-256 (whole-number ids) and keyed BLAKE2b (text ids) are pseudo-random.
+Whole-number and text ids use separate derived keys, so 7 and "7" are unrelated.
+
+A number keeps its record when it is below floor(p 2^64), as integers; the certified probability is
+floor(p 2^64) / 2^64.
+"""
+
+import math
+from fractions import Fraction
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+from ..validation import in_range, whole
+from .keys import Key, derive
+
+Numbers = NDArray[np.uint64]
+
+_CHUNK = 16384  # records a piece: 256 KiB in, 256 KiB out, so both stay in cache
+_RULE = "ids must be a one-dimensional array of whole numbers (0 to 2^64 - 1) or of text"
+
+
+def keyed_numbers(key: Key, ids: NDArray[Any], stage: int = 0) -> Numbers:
+    """Return one pseudo-random 64-bit number per id; equal ids get equal numbers.
+
+    >>> first, second, again = keyed_numbers(Key.generate(), np.array([1, 2, 1], dtype=np.uint64))
+    >>> bool(first == again), bool(first == second)
+    (True, False)
+    """
+    whole(0, 2**64 - 1, stage=stage)
+    out = np.empty(len(ids), np.uint64)
+    _fill(key, ids, stage, out, None)
+    return out
+
+
+def keyed_pairs(key: Key, ids: NDArray[Any], stage: int = 0) -> tuple[Numbers, Numbers]:
+    """Return two 64-bit numbers per id, the first as in `keyed_numbers`, the second to break ties.
+
+    Distinct whole-number ids never share a pair, for AES is one-to-one on blocks.
+    """
+    whole(0, 2**64 - 1, stage=stage)
+    high, low = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
+    _fill(key, ids, stage, high, low)
+    return high, low
+
+
+def threshold(probability: float | Fraction) -> int:
+    """Return floor(p 2^64) exactly, from 0 to 2^64 (which does not fit 64 bits).
+
+    >>> threshold(1.0) == 2**64, threshold(2**-64), threshold(2**-65)
+    (True, 1, 0)
+    """
+    in_range(0, 1, probability=probability)
+    exact = probability if isinstance(probability, Fraction) else Fraction(float(probability))
+    return math.floor(exact * 2**64)
+
+
+def keep(numbers: Numbers, probability: ArrayLike | Fraction) -> NDArray[np.bool_]:
+    """Return True where number < floor(p 2^64), compared as integers; p is one number or one per record."""
+    if isinstance(probability, Fraction) or np.ndim(probability) == 0:
+        limit = threshold(probability)  # type: ignore[arg-type]
+        return numbers < np.uint64(limit) if limit < 2**64 else np.ones(numbers.shape, np.bool_)
+    p = np.asarray(probability, dtype=np.float64)
+    if p.shape != numbers.shape:
+        raise InvalidInput(f"probability must have one entry per number, got shape {p.shape} instead")
+    if not np.all((p >= 0) & (p <= 1)):  # also catches nan
+        raise InvalidInput("every probability must be a number from 0 to 1, got one outside; clip them first")
+    certain: NDArray[np.bool_] = p == 1
+    # Scaling by 2^64 is exact, and below 1 the largest product is 2^64 - 2^11, which fits.
+    limits = np.floor(np.where(certain, 0.0, p) * 2.0**64).astype(np.uint64)
+    below: NDArray[np.bool_] = numbers < limits
+    return below | certain
+
+
+def smallest(numbers_hi: Numbers, numbers_lo: Numbers, k: int) -> NDArray[np.int64]:
+    """Return the indices of the `k` smallest pairs, in ascending order of (high, low)."""
+    n = len(numbers_hi)
+    whole(0, n, k=k)
+    if k == 0:
+        return np.empty(0, np.int64)
+    if 2 * k < n:  # set aside everything that cannot be among the k; ties on the high half stay in
+        last = numbers_hi[np.argpartition(numbers_hi, k - 1)[k - 1]]
+        candidates = np.flatnonzero(numbers_hi <= last)
+    else:
+        candidates = np.arange(n)
+    order = np.lexsort((numbers_lo[candidates], numbers_hi[candidates]))
+    return candidates[order[:k]].astype(np.int64, copy=False)
+
+
+def _fill(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
+    if not isinstance(ids, np.ndarray) or ids.ndim != 1:
+        raise InvalidInput(f"{_RULE}, got a {type(ids).__name__} of shape {np.shape(ids)} instead")
+    if ids.dtype.kind == "u":
+        _fill_from_whole_numbers(key, ids, stage, high, low)
+    elif ids.dtype.kind == "i":
+        if ids.size and ids.min() < 0:
+            raise InvalidInput(f"{_RULE}, got a negative one instead; shift them or turn them into text")
+        _fill_from_whole_numbers(key, ids, stage, high, low)
+    elif ids.dtype.kind in "UOT":
+        _fill_from_text(key, ids, stage, high, low)
+    else:
+        raise InvalidInput(f"{_RULE}, got dtype {ids.dtype} instead; use ids.astype(str)")
+
+
+def _fill_from_whole_numbers(
+    key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None
+) -> None:
+    """AES-256 of the 16-byte block (id, stage), little-endian, one independent block per record."""
+    encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
+    blocks = np.empty((min(_CHUNK, len(ids) + 1), 2), "<u8")
+    blocks[:, 1] = stage
+    coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into wants one block to spare
+    source, target = blocks.data.cast("B"), coded.data.cast("B")
+    for at in range(0, len(ids), _CHUNK):
+        piece = ids[at : at + _CHUNK]
+        n = len(piece)
+        blocks[:n, 0] = piece
+        encrypt.update_into(source[: 16 * n], target)
+        high[at : at + n] = coded[:n, 0]
+        if low is not None:
+            low[at : at + n] = coded[:n, 1]
+
+
+def _fill_from_text(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
+    """Keyed BLAKE2b, 16 bytes, of stage (8 bytes) and the text in UTF-8."""
+    # The key and the stage are hashed once; each record starts from a copy of that state.
+    start = blake2b(stage.to_bytes(8, "little"), key=derive(key, b"text ids"), digest_size=16).copy
+    for at in range(0, len(ids), _CHUNK):
+        digests = []
+        for text in _texts(ids[at : at + _CHUNK]):
+            state = start()
+            state.update(text)
+            digests.append(state.digest())
+        coded = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
+        high[at : at + len(coded)] = coded[:, 0]
+        if low is not None:
+            low[at : at + len(coded)] = coded[:, 1]
+
+
+def _texts(piece: NDArray[Any]) -> list[bytes]:
+    texts: list[str] = piece.tolist()
+    if piece.dtype.kind != "U":
+        if not all(isinstance(text, str) for text in texts):
+            raise InvalidInput(f"{_RULE}, got objects that are not text instead; use ids.astype(str)")
+        # Fixed-width text drops trailing NULs, so the same id would get two numbers in two representations.
+        if any(text.endswith("\0") for text in texts):
+            raise InvalidInput("a text id must not end with a NUL character, got one instead; strip it")
+    try:
+        return [text.encode() for text in texts]
+    except UnicodeEncodeError:  # lone surrogates: the same bytes for the others, still one-to-one
+        return [text.encode("utf-8", "surrogatepass") for text in texts]

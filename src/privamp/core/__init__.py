@@ -1,0 +1,1 @@
+"""The nouns: neighbours, populations, profiles, mechanisms, designs, theorems, guarantees, samples."""

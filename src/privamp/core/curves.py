@@ -1,0 +1,107 @@
+"""Curves every room needs: the worst pure and approximate pairs, discrete losses, and groups of records."""
+
+import math
+
+import numpy as np
+
+from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log_expm1, log_sum
+from .profile import Curve, Profile
+
+
+def pure_curve(epsilon: float) -> Curve:
+    """The largest curve of any epsilon-DP pair, randomised response's: (e^eps0 - e^eps)/(1 + e^eps0)."""
+
+    def log_delta(at: FloatArray) -> FloatArray:
+        gap = np.minimum(at - epsilon, 0.0)
+        return log1mexp(gap) - float(np.logaddexp(0.0, -epsilon))
+
+    return Curve(log_delta, epsilon)
+
+
+def approx_curve(epsilon: float, delta: float) -> Curve:
+    """The largest curve of any (epsilon, delta)-DP pair: delta is lost, the rest is pure."""
+    if delta == 0.0:
+        return pure_curve(epsilon)
+    pure = pure_curve(epsilon)
+
+    def log_delta(at: FloatArray) -> FloatArray:
+        if delta == 1.0:
+            return np.zeros_like(at)
+        return np.logaddexp(math.log(delta), math.log1p(-delta) + pure(at))
+
+    return Curve(log_delta)
+
+
+def discrete_curve(losses: FloatArray, log_p: FloatArray, log_infinite: float = -math.inf) -> Curve:
+    """The curve of a discrete loss law: outcome i has loss losses[i] with log probability log_p[i] under P.
+
+    delta(eps) = sum over losses above eps of p (1 - e^(eps - loss)), summed from the far end as positive
+    pieces (e^loss_{i+1} - e^loss_i) * Q(loss > loss_i), so that nothing cancels however small it is.
+    """
+    order = np.argsort(losses)
+    loss, lp = as_floats(losses)[order], as_floats(log_p)[order]
+    keep = np.isfinite(lp)
+    loss, lp = loss[keep], lp[keep]
+    if loss.size == 0:
+        nothing = log_infinite == -math.inf
+        return Curve(lambda at: np.full_like(at, log_infinite), 0.0 if nothing else math.inf)
+    # log_v[i] = log Q-mass of outcomes i.., the slope of delta just below losses[i] (in e^eps)
+    log_v = np.logaddexp.accumulate((lp - loss)[::-1])[::-1]
+    step = log_v[1:] + log_diff(loss[1:], loss[:-1])  # delta(losses[i]) - delta(losses[i+1])
+    at_losses = np.concatenate([np.logaddexp.accumulate(step[::-1])[::-1], [-np.inf]])
+
+    def log_delta(at: FloatArray) -> FloatArray:
+        i = np.searchsorted(loss, at, side="right")  # first loss above `at`
+        inside = i < loss.size
+        j = np.minimum(i, loss.size - 1)
+        piece = log_v[j] + log_diff(np.maximum(loss[j], at), at)
+        finite = np.where(inside, np.logaddexp(piece, at_losses[j]), -np.inf)
+        return np.logaddexp(finite, log_infinite)
+
+    largest = float(loss[-1]) if log_infinite == -math.inf else math.inf
+    return Curve(log_delta, max(largest, 0.0))
+
+
+def pair_profile(log_p: FloatArray, log_q: FloatArray) -> Profile:
+    """Both directions of two discrete laws given outcome by outcome as log probabilities.
+
+    Losses are differences of the logarithms; when those are large and the losses are known in closed
+    form, `discrete_curve` keeps more digits.
+    """
+    return Profile(_pair_curve(log_p, log_q), _pair_curve(log_q, log_p))
+
+
+def _pair_curve(log_p: FloatArray, log_q: FloatArray) -> Curve:
+    both = np.isfinite(log_p) & np.isfinite(log_q)
+    only = np.isfinite(log_p) & ~np.isfinite(log_q)
+    infinite = float(log_sum(log_p[only])) if np.any(only) else -math.inf
+    return discrete_curve(log_p[both] - log_q[both], log_p[both], infinite)
+
+
+def group(profile: Profile, records: int) -> Profile:
+    """Black-box groups: delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) * delta(eps/j), pure part exact."""
+    if records == 1:
+        return profile
+    forward = _group_curve(profile.forward, records)
+    return Profile(forward, forward if profile.is_symmetric else _group_curve(profile.backward, records))
+
+
+def _group_curve(curve: Curve, j: int) -> Curve:
+    def log_delta(at: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            factor = np.where(at > 0, log_expm1(at) - log_expm1(at / j), math.log(j))
+        values = np.minimum(factor + curve(at / j), 0.0)
+        return np.minimum(values, pure(at)) if pure else values
+
+    pure = pure_curve(j * curve.largest_loss) if math.isfinite(curve.largest_loss) else None
+    return Curve(log_delta, j * curve.largest_loss)
+
+
+def there_and_back(profile: Profile) -> Profile:
+    """From add/remove to replace-one: one record out, another in (black box, distance two)."""
+    worst = profile.forward if profile.is_symmetric else _larger(profile.forward, profile.backward)
+    return Profile.symmetric(_group_curve(worst, 2))
+
+
+def _larger(a: Curve, b: Curve) -> Curve:
+    return Curve(lambda at: np.maximum(a(at), b(at)), max(a.largest_loss, b.largest_loss))

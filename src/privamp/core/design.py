@@ -1,0 +1,86 @@
+"""A design: how the sample is drawn, its exact law, and the theorems that certify it. One object for all."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keys import Key
+from ..validation import whole
+from .mechanism import Mechanism
+from .multiplicity import Multiplicity
+from .neighbors import Neighbors
+from .population import Population
+from .profile import Profile
+from .sample import Drawn, Sample
+from .theorem import Theorem
+
+Units = tuple[int, ...]  # the ids in a sample, sorted, repeated when drawn more than once
+
+
+class Design(ABC):
+    """Frozen dataclass per kind; the fields are public facts, the drawn units are secret.
+
+    Drawing is `finish(merge(partial(batch) ...))`, so that one key draws the same sample in one piece,
+    out of core, or on many machines.
+    """
+
+    theorems: ClassVar[tuple[Theorem, ...]]
+    natural: ClassVar[Neighbors]  # the relation reported when none is asked for
+    assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
+
+    @abstractmethod
+    def partial(self, ids: NDArray[Any], subkey: Key, offset: int = 0) -> Any:
+        """What one batch of ids (at positions offset, offset+1, ...) contributes to the draw."""
+
+    @abstractmethod
+    def merge(self, parts: Iterable[Any]) -> Any:
+        """Join the contributions of several batches, in any order."""
+
+    @abstractmethod
+    def finish(self, part: Any, subkey: Key) -> Drawn:
+        """The drawn positions, counts and weights."""
+
+    @abstractmethod
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """Every possible sample of a tiny population, as sorted ids, with its exact probability."""
+
+    @classmethod
+    @abstractmethod
+    def small_cases(cls) -> Iterator[tuple[Self, int]]:
+        """Instances with a population size small enough for the exact verifier, at least 20 of them."""
+
+    @abstractmethod
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """How often the records of one person (who has `records` of them) appear, under replace-one."""
+
+    def expected_size(self, population: int) -> float:
+        """Expected number of draws from a population of this size."""
+        return population * self.appearances().mean
+
+    def expected_distinct(self, population: int) -> float:
+        """Expected number of different records in the sample."""
+        return population * self.appearances().eta
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """A profile that some real pair of neighbours reaches: a lower bound, or None."""
+        return None
+
+    def draw(self, population: Population | int, key: Key | None = None, round: int = 0) -> Sample:
+        """Draw a sample. A fresh draw takes a fresh key or a fresh round; the same three give the same sample."""
+        whole(0, round=round)
+        population = population if isinstance(population, Population) else Population(population)
+        subkey = (key or Key.generate()).subkey(repr(self), population.label, round)
+        part = self.merge([self.partial(population.ids, subkey)])
+        return Sample(self, population.ids, self.finish(part, subkey), subkey)
+
+    def neighboring(self, population: int, neighbors: Neighbors) -> Iterator[tuple[Population, Population]]:
+        """Pairs of neighbouring tiny populations that stand for all pairs (all records are alike here)."""
+        ids = np.arange(population + 1, dtype=np.uint64)
+        if neighbors.kind == "add-remove":
+            yield Population(ids), Population(ids[:-1])
+        else:
+            yield Population(ids[:-1]), Population(ids[1:])

@@ -1,0 +1,129 @@
+"""What may be said about a release: two-sided numbers, their relation, their reasons, their assumptions."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import NoTheorem
+from ..numerics import rounding
+from ..numerics.log_domain import FloatArray, as_floats
+from .neighbors import Neighbors
+from .profile import Profile
+
+SCHEMA = 1
+NOT_PRIVATE = "NOT PRIVATE: drawn or noised in privamp.testing with a known seed"
+
+
+@dataclass(frozen=True, slots=True)
+class Lower:
+    """The strongest attack known: no mechanism-independent claim below these numbers can be true."""
+
+    profile: Profile
+
+    def delta(self, epsilon: ArrayLike) -> FloatArray | float:
+        """A lower bound on the true delta."""
+        return self.profile.delta(epsilon)
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """A lower bound on the true epsilon at this delta."""
+        return rounding.number_down(self.profile.epsilon(delta))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Fresh draws that make up a guarantee: the profile of one, its attack, and how many."""
+
+    upper: Profile
+    lower: Profile | None
+    steps: int = 1
+
+
+@dataclass(frozen=True, repr=False)
+class Guarantee:
+    """An upper bound that holds, a lower bound where an attack is known, and why.
+
+    `delta(epsilon)` and `epsilon(delta)` are rounded to the private side.
+    """
+
+    neighbors: Neighbors
+    upper: Profile  # already rounded up
+    because: tuple[str, ...]
+    assumes: tuple[str, ...]
+    parts: tuple[Part, ...]
+    lower: Lower | None = None
+    degrades: bool = False  # the design loses privacy against the mechanism alone
+    pld_maker: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def steps(self) -> int:
+        """How many fresh draws are covered."""
+        return sum(part.steps for part in self.parts)
+
+    @property
+    def is_private(self) -> bool:
+        """False for anything made in test mode."""
+        return NOT_PRIVATE not in self.assumes
+
+    def delta(self, epsilon: ArrayLike) -> FloatArray | float:
+        """The certified delta at epsilon (any real number)."""
+        return self.upper.delta(epsilon)
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """The certified epsilon at delta; `inf` at delta 0 when the release is not pure DP."""
+        return self.upper.epsilon(delta)
+
+    def __repr__(self) -> str:
+        pure = self.epsilon()
+        numbers = f"epsilon={pure:.6g}" if math.isfinite(pure) else f"delta(1.0)={self.delta(1.0):.6g}"
+        mark = "" if self.is_private else ", NOT PRIVATE"
+        return f"Guarantee({self.neighbors}, steps={self.steps}, {numbers}{mark})"
+
+    def at(self, record: Any) -> "Guarantee":
+        """The guarantee of one record, for designs that treat records differently."""
+        raise NoTheorem("this design treats all records alike, so its guarantee is already that of every record")
+
+    def pld(self) -> Any:
+        """The pessimistic privacy-loss distribution, as dp-accounting's object."""
+        if self.pld_maker is None:
+            raise NoTheorem("this guarantee carries no privacy-loss distribution; use compose(guarantee, 1)")
+        return self.pld_maker()
+
+    def tradeoff(self, false_alarm: ArrayLike) -> FloatArray | float:
+        """The smallest miss rate of any attack at each false-alarm rate (the f-DP curve), rounded down."""
+        rates = as_floats(false_alarm)
+        top = self.epsilon() if math.isfinite(self.epsilon()) else self.epsilon(1e-12)
+        epsilons = np.concatenate([[0.0], np.geomspace(1e-4, max(top, 1e-3), 400), [top]])
+        deltas = np.asarray(self.delta(epsilons))
+        a = np.exp(epsilons)
+        x = rates[..., None]
+        best = np.max(np.maximum(1.0 - deltas - a * x, (1.0 - deltas - x) / a), axis=-1)
+        misses = np.clip(best * (1.0 - 1e-12), 0.0, 1.0)
+        return float(misses) if rates.ndim == 0 else misses
+
+    def to_json(self, *, epsilon: float | None = None, delta: float | None = None) -> dict[str, Any]:
+        """A dictionary for machines, with a schema version; infinite numbers become null."""
+        answer: dict[str, Any] = {"schema": SCHEMA, "neighbors": self.neighbors.kind, "steps": self.steps}
+        if self.neighbors.unit == "person":
+            answer["records_per_person"] = self.neighbors.records
+        if epsilon is not None:
+            answer |= {"epsilon": epsilon, "delta_upper": _finite(self.delta(epsilon))}
+            answer["delta_lower"] = _finite(self.lower.delta(epsilon)) if self.lower else None
+        if delta is not None:
+            answer |= {"delta": delta, "epsilon_upper": _finite(self.epsilon(delta))}
+            answer["epsilon_lower"] = _finite(self.lower.epsilon(delta)) if self.lower else None
+        if epsilon is None and delta is None:
+            answer |= {"delta_upper": 0.0, "epsilon_upper": _finite(self.epsilon())}
+            answer["epsilon_lower"] = _finite(self.lower.epsilon()) if self.lower else None
+        answer |= {"because": list(self.because), "assumes": list(self.assumes), "private": self.is_private}
+        if self.degrades:
+            answer["degrades"] = True
+        return answer
+
+
+def _finite(value: FloatArray | float) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,76 @@
+"""A mechanism: what is computed on the sample, and how far apart it lets two samples look."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..chance.stream import Stream
+from ..errors import NoTheorem
+from ..validation import nonnegative, positive, whole
+from .multiplicity import Multiplicity
+from .neighbors import Neighbors
+from .profile import Profile
+
+IDEALISED = "idealised real arithmetic"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How the changed record enters the sample: `copies` times, with a weight, with its own norm."""
+
+    copies: int = 1
+    weight: float = 1.0
+    norm: float | None = None  # None: the mechanism's declared sensitivity
+
+    def __post_init__(self) -> None:
+        whole(1, copies=self.copies)
+        positive(weight=self.weight)
+        if self.norm is not None:
+            nonnegative(norm=self.norm)
+
+
+ONE = Change()
+
+
+class Mechanism(ABC):
+    """Frozen dataclass per kind. `neighbors` is the relation its parameters are stated for."""
+
+    neighbors: Neighbors
+    assumes: ClassVar[tuple[str, ...]] = ()
+    aligned_shifts_are_worst: ClassVar[bool] = False  # proved for Gaussian noise (Kahane's comparison)
+
+    @abstractmethod
+    def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
+        """delta(epsilon) between two samples that differ by `change` under the given relation."""
+
+    @abstractmethod
+    def release(self, value: Any, stream: Stream) -> Any:
+        """The value with fresh noise from a cryptographic stream."""
+
+    def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
+        """Exact profile of a real worst pair when the record appears u times with law p_u, or None.
+
+        P = sum_u p_u M(u copies), Q = M(no copy): realised by a sum with all other records at one end of
+        the range. A lower bound for every design with that law.
+        """
+        return None
+
+    def opposite_mixture(self, chance: float) -> Profile | None:
+        """Exact replace-one profile when each of two opposite records is kept with `chance`, or None."""
+        return None
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether a single release is pure DP under the mechanism's own relation."""
+        return self.profile(self.neighbors).largest_loss < float("inf")
+
+    def records_apart(self, neighbors: Neighbors) -> int:
+        """How many of the mechanism's own steps one step of `neighbors` takes (1 or 2), or NoTheorem."""
+        if neighbors.kind == self.neighbors.kind:
+            return 1
+        if neighbors.kind == "replace-one":
+            return 2  # remove one, add one
+        raise NoTheorem(
+            f"{type(self).__name__} is stated for replace-one neighbours, which says nothing about add-remove; "
+            "state its sensitivity with neighbors=Neighbors.ADD_REMOVE"
+        )

@@ -1,0 +1,60 @@
+"""What counts as a neighbouring data set: the relation every guarantee carries.
+
+`ADD_REMOVE`: one data set has one record more. `REPLACE_ONE`: equal sizes, one record differs.
+A mechanism that is epsilon-DP under add/remove is 2 epsilon-DP under replace-one, no better in general.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from ..validation import one_of, whole
+
+Kind = Literal["add-remove", "replace-one"]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbors:
+    """A relation between data sets.
+
+    >>> str(Neighbors.ADD_REMOVE.for_person(3))
+    'add-remove (a person with up to 3 records)'
+    """
+
+    kind: Kind
+    unit: Literal["record", "person"] = "record"
+    records: int = 1  # records one person may have; 1 for unit="record"
+    scope: str = "anywhere"  # "anywhere", "within stratum", "within cluster"
+
+    ADD_REMOVE: ClassVar["Neighbors"]
+    REPLACE_ONE: ClassVar["Neighbors"]
+
+    def __post_init__(self) -> None:
+        one_of(("add-remove", "replace-one"), neighbors=self.kind)
+        one_of(("record", "person"), unit=self.unit)
+        one_of(("anywhere", "within stratum", "within cluster"), scope=self.scope)
+        whole(1, 1 if self.unit == "record" else None, records=self.records)
+
+    @classmethod
+    def parse(cls, text: str) -> "Neighbors":
+        """'add-remove' or 'replace-one'."""
+        one_of(("add-remove", "replace-one"), neighbors=text)
+        return cls.ADD_REMOVE if text == "add-remove" else cls.REPLACE_ONE
+
+    def for_person(self, records: int) -> "Neighbors":
+        """The same relation for a person who may have up to `records` records."""
+        whole(1, records_per_person=records)
+        return replace(self, unit="person", records=records) if records > 1 else self
+
+    @property
+    def per_record(self) -> "Neighbors":
+        """The relation for a single record."""
+        return replace(self, unit="record", records=1)
+
+    def __str__(self) -> str:
+        scope = "" if self.scope == "anywhere" else f" {self.scope}"
+        person = f" (a person with up to {self.records} records)" if self.unit == "person" else ""
+        return f"{self.kind}{scope}{person}"
+
+
+Neighbors.ADD_REMOVE = Neighbors("add-remove")
+Neighbors.REPLACE_ONE = Neighbors("replace-one")

@@ -1,0 +1,33 @@
+"""A theorem: what it needs of the mechanism, what it gives, and how to evaluate it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .mechanism import Mechanism
+from .neighbors import Kind, Neighbors
+from .profile import Profile
+
+
+def _always(mechanism: Mechanism) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Theorem:
+    """One proved statement about one design.
+
+    `bound(design, mechanism, neighbors)` returns an upper bound on the profile of the release.
+    """
+
+    name: str
+    cite: str
+    needs: Kind  # relation in which the mechanism's profile is used
+    gives: Kind  # relation of the result
+    tight: bool  # equals the exact value over all pure mechanisms of the needed relation
+    bound: Callable[[Any, Mechanism, Neighbors], Profile]
+    applies: Callable[[Mechanism], bool] = _always
+    groups: bool = False  # `bound` itself handles a person with several records
+
+    def __str__(self) -> str:
+        return f"{self.name} [{self.needs} → {self.gives}] ({self.cite})"

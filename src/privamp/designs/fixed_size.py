@@ -1,0 +1,78 @@
+"""Drawing a fixed number of entries by a keyed order of the records.
+
+Every record has a keyed number; sorting by it is a secret uniform order. Fixed-size designs treat records
+alike, so a sample is (1) how often each of some anonymous cells is hit, (2) which records stand behind the
+cells: those first in the keyed order. Part (2) is a bottom-k, which merges exactly over batches and machines.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keyed import keyed_pairs, smallest
+from ..chance.keys import Key
+from ..chance.stream import Stream
+from ..core.design import Design
+from ..core.sample import Drawn
+from ..errors import InvalidInput
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The first records of the keyed order seen so far, and how many records were seen."""
+
+    high: NDArray[np.uint64] = field(repr=False)
+    low: NDArray[np.uint64] = field(repr=False)
+    positions: Ints = field(repr=False)
+    seen: int = field(repr=False)
+
+
+class FixedSize(Design):
+    """A design that draws a public number of entries and treats all records alike."""
+
+    population: int  # declared size; under add/remove a public lower bound
+
+    @property
+    @abstractmethod
+    def most_distinct(self) -> int:
+        """The largest possible number of different records in a sample."""
+
+    @abstractmethod
+    def hits(self, stream: Stream, population: int) -> Ints:
+        """How often each of some anonymous cells is drawn, all counts at least 1."""
+
+    def partial(self, ids: NDArray[Any], subkey: Key, offset: int = 0) -> Front:
+        """The batch's records that come first in the keyed order."""
+        high, low = keyed_pairs(subkey, ids)
+        first = smallest(high, low, min(self.most_distinct, ids.size))
+        return Front(high[first], low[first], first.astype(np.int64) + offset, int(ids.size))
+
+    def merge(self, parts: Iterable[Front]) -> Front:
+        """The first records over all batches."""
+        fronts = list(parts)
+        high = np.concatenate([f.high for f in fronts])
+        low = np.concatenate([f.low for f in fronts])
+        positions = np.concatenate([f.positions for f in fronts])
+        first = smallest(high, low, min(self.most_distinct, positions.size))
+        return Front(high[first], low[first], positions[first], sum(f.seen for f in fronts))
+
+    def finish(self, part: Front, subkey: Key) -> Drawn:
+        """Put the records behind the cells."""
+        if part.seen < self.population:
+            raise InvalidInput(
+                f"the design declares a population of at least {self.population} records but fewer were given; "
+                "declare a size that holds"
+            )
+        counts = self.hits(Stream(subkey.subkey("cells")), part.seen)
+        return Drawn(part.positions[: counts.size], counts, np.ones(counts.size))
+
+
+def occupancy(cells: Ints) -> Ints:
+    """How often each occupied cell occurs."""
+    return np.unique(cells, return_counts=True)[1].astype(np.int64)

@@ -1,0 +1,154 @@
+"""Poisson sampling: every record is kept independently with the same public probability.
+
+Theorem 1 (add/remove → add/remove). If M has profile delta on the sample, then with q the rate and
+alpha = e^eps', delta'_PQ(eps') = q delta_PQ(log(1 + (alpha-1)/q)) and
+delta'_QP(eps') = A delta_QP(eps' + log q - log A), A = 1 - alpha(1-q). Exactly tight; for pure M,
+eps' = log(1 + q(e^eps - 1)). Balle, Barthe & Gaboardi 2018, Theorem 8. A person with J records whose coins
+are independent appears Binomial(J, q) times; for pure M the loss is exactly J eps'.
+
+Theorem 2 (add/remove → replace-one). For pure M exactly log[(1 + q(a-1))/(1 - q(1-1/a))], a = e^eps. For any
+curve, q [w delta_2(eps) + (1-w) delta_1(eps)] at eps = log(1 + (alpha-1)/q), w = alpha q/(alpha-1+q). For
+Gaussian noise the exact pair ((1-q)N(0) + qN(C), (1-q)N(0) + qN(-C)). Proofs: docs/designs/poisson.md.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keyed import keep, keyed_numbers
+from ..chance.keys import Key
+from ..core.curves import pure_curve
+from ..core.design import Design, Units
+from ..core.mechanism import Change, Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.profile import Curve, Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import NoTheorem
+from ..numerics.log_domain import FloatArray, log_mix, log_unmix
+from ..validation import in_range
+from .how_often import one_sided
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+def _kept_or_not(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return one_sided(
+        design.appearances(neighbors.records), lambda copies: mechanism.profile(AR, Change(copies=copies))
+    )
+
+
+def _swapped(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """Theorem 2 for curves: the negative part is a mixture of the other record's law and nobody's."""
+    q = design.rate
+    if q == 0.0:
+        return Profile.symmetric(pure_curve(0.0))
+    one, two = mechanism.profile(AR).forward, mechanism.profile(RO).forward
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        inner = log_unmix(q, epsilon)
+        # w = alpha q / (alpha - 1 + q), 1 - w = (alpha - 1)(1 - q) / (alpha - 1 + q)
+        growth = -np.expm1(-epsilon)  # (alpha - 1)/alpha
+        w = q / (growth + q * np.exp(-epsilon))
+        with np.errstate(divide="ignore"):
+            rest = np.log(growth * (1.0 - q) / (growth + q * np.exp(-epsilon)))
+        return math.log(q) + np.logaddexp(np.log(w) + two(inner), rest + one(inner))
+
+    return Profile.symmetric(Curve(log_delta, float(log_mix(q, two.largest_loss)) if q < 1 else two.largest_loss))
+
+
+def _swapped_pure(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    epsilon, q = mechanism.profile(AR).largest_loss, design.rate
+    return Profile.symmetric(pure_curve(float(log_mix(q, epsilon)) - math.log1p(q * math.expm1(-epsilon))))
+
+
+def _swapped_gaussian(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    pair = mechanism.opposite_mixture(design.rate)
+    if pair is None:
+        raise NoTheorem("no exact pair is known for this mechanism")
+    return pair
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson(Design):
+    """Keep each record with probability `rate`, independently.
+
+    >>> from privamp import PureDP, amplify
+    >>> round(amplify(PureDP(1.0), Poisson(0.01)).epsilon(), 6)
+    0.017037
+    """
+
+    rate: float
+
+    natural: ClassVar[Neighbors] = AR
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem(
+            "Poisson amplification", "Balle, Barthe & Gaboardi 2018, Thm 8", AR.kind, AR.kind, True, _kept_or_not, groups=True
+        ),
+        Theorem("Poisson, one record swapped", "docs/designs/poisson.md, Thm 2", AR.kind, RO.kind, False, _swapped),
+        Theorem(
+            "Poisson, one record swapped, pure",
+            "docs/designs/poisson.md, Thm 2",
+            AR.kind,
+            RO.kind,
+            True,
+            _swapped_pure,
+            applies=lambda m: m.neighbors.kind == AR.kind and math.isfinite(m.profile(AR).largest_loss),
+        ),
+        Theorem(
+            "Poisson, one record swapped, Gaussian pair",
+            "docs/designs/poisson.md, Thm 2",
+            AR.kind,
+            RO.kind,
+            True,
+            _swapped_gaussian,
+            applies=lambda m: m.opposite_mixture(0.5) is not None,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        in_range(0, 1, rate=self.rate)
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """Binomial(records, rate): the coins are independent."""
+        return Multiplicity.binomial(records, self.rate)
+
+    def partial(self, ids: NDArray[Any], subkey: Key, offset: int = 0) -> NDArray[np.int64]:
+        """Positions of the kept records of one batch."""
+        return np.flatnonzero(keep(keyed_numbers(subkey, ids), self.rate)).astype(np.int64) + offset
+
+    def merge(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Kept positions of all batches, in order."""
+        return np.sort(np.concatenate(list(parts)))
+
+    def finish(self, part: NDArray[np.int64], subkey: Key) -> Drawn:
+        """Every kept record counts once."""
+        return Drawn(part, np.ones(part.size, dtype=np.int64), np.ones(part.size))
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """All subsets, by their coins."""
+        ids, q = [int(i) for i in population.ids], Fraction(self.rate)
+        for coins in product((0, 1), repeat=len(ids)):
+            kept = sum(coins)
+            yield tuple(i for i, c in zip(ids, coins, strict=True) if c), q**kept * (1 - q) ** (len(ids) - kept)
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["Poisson", int]]:
+        """Rates from rare to certain, populations of 0 to 4."""
+        for population in range(5):
+            for rate in (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0):
+                yield cls(rate), population
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """A sum in which only the changed record is not zero (replace-one: two opposite records)."""
+        if neighbors.kind == AR.kind:
+            return mechanism.mixture(AR, self.appearances(neighbors.records))
+        return mechanism.opposite_mixture(self.rate) if neighbors.records == 1 else None

@@ -1,0 +1,104 @@
+"""Simple random sampling: every subset of `size` records is equally likely.
+
+Theorem 1 (replace-one → replace-one). delta'(eps') = q delta(log(1 + (e^eps' - 1)/q)), q = size/population;
+for pure M, eps' = log(1 + q(e^eps - 1)). Exactly tight. Balle, Barthe & Gaboardi 2018, Theorem 9. A mechanism
+stated under add/remove enters with its replace-one profile (distance two): log(1 + q(e^(2 eps) - 1)), tight.
+
+Theorem 2 (replace-one → add/remove). One-sided with q = size/(population + 1), `population` a public lower
+bound on the number of records: the larger data set mixes in a sample that holds the extra record, at
+replace-one distance one. It can exceed eps. Exactly tight. Proofs: docs/designs/simple_random.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+
+from ..chance.stream import Stream
+from ..core.design import Units
+from ..core.mechanism import Change, Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.profile import Profile
+from ..core.theorem import Theorem
+from ..validation import whole
+from .fixed_size import FixedSize, Ints
+from .how_often import one_sided, shared_absence
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+def _replaced(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    law = design.appearances(neighbors.records)
+    return shared_absence(law, lambda copies: mechanism.profile(RO, Change(copies=copies)))
+
+
+def _added(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return one_sided(design.appearances_of_extra(), lambda copies: mechanism.profile(RO, Change(copies=copies)))
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutReplacement(FixedSize):
+    """Draw `size` of `population` records, all subsets equally likely.
+
+    >>> from privamp import Neighbors, PureDP, amplify
+    >>> design = WithoutReplacement(size=1, population=2)
+    >>> round(amplify(PureDP(1.0, neighbors=Neighbors.REPLACE_ONE), design).epsilon(), 6)
+    0.620115
+    """
+
+    size: int  # m
+    population: int  # n, public under replace-one; a public lower bound under add/remove
+
+    natural: ClassVar[Neighbors] = RO
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem(
+            "Simple random sampling", "Balle, Barthe & Gaboardi 2018, Thm 9", RO.kind, RO.kind, True, _replaced, groups=True
+        ),
+        Theorem("Simple random sampling, one record more", "docs/designs/simple_random.md, Thm 2", RO.kind, AR.kind, True, _added),
+    )
+
+    def __post_init__(self) -> None:
+        whole(1, population=self.population)
+        whole(1, self.population, size=self.size)
+
+    @property
+    def most_distinct(self) -> int:
+        """Every drawn record is different."""
+        return self.size
+
+    def hits(self, stream: Stream, population: int) -> Ints:
+        """Each drawn record once."""
+        return np.ones(self.size, dtype=np.int64)
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """Hypergeometric."""
+        return Multiplicity.hypergeometric(self.population, min(records, self.population), self.size)
+
+    def appearances_of_extra(self) -> Multiplicity:
+        """The extra record among population + 1."""
+        return Multiplicity.hypergeometric(self.population + 1, 1, self.size)
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """All subsets of the wanted size."""
+        ids = sorted(int(i) for i in population.ids)
+        for units in combinations(ids, self.size):
+            yield units, Fraction(1, comb(len(ids), self.size))
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["WithoutReplacement", int]]:
+        """All sizes out of up to 6 records."""
+        for population in range(1, 7):
+            for size in range(1, population + 1):
+                yield cls(size, population), population
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """A sum with all other records at one end of the range and the changed one at the other."""
+        if neighbors.kind == RO.kind:
+            return mechanism.mixture(RO, self.appearances(neighbors.records))
+        return mechanism.mixture(RO, self.appearances_of_extra())

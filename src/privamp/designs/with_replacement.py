@@ -1,0 +1,157 @@
+"""Sampling with replacement: `size` independent draws, each uniform over the population.
+
+A record appears Binomial(size, 1/population) times.
+
+Theorem 1 (replace-one → replace-one). delta'(eps') <= sum_u p_u delta_u(log(1 + (e^eps' - 1)/eta)), delta_u the
+replace-one profile at distance u. Balle, Barthe & Gaboardi 2018, Theorem 10. A bound, not tight.
+Theorem 2 (pure, replace-one → replace-one). eps' = size * log(1 + (e^eps - 1)/population): replace the draws
+one at a time, each a simple random sample of one. Exactly tight.
+Theorems 3, 4, 5 (add/remove): the same one-sided, with population + 1 where `population` is a public lower
+bound; for Gaussian noise the exact pair (sum_u p_u N(u s), N(0)). Proofs: docs/designs/with_replacement.md.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from ..chance.stream import Stream
+from ..core.curves import pure_curve
+from ..core.design import Units
+from ..core.mechanism import Change, Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.profile import Profile
+from ..core.theorem import Theorem
+from ..errors import NoTheorem
+from ..numerics.log_domain import log_mix
+from ..validation import whole
+from .exact_law import with_replacement
+from .fixed_size import FixedSize, Ints, occupancy
+from .how_often import one_sided, shared_absence
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+def _pure(mechanism: Mechanism) -> bool:
+    return math.isfinite(mechanism.profile(RO).largest_loss)
+
+
+def _replaced(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    law = design.appearances(neighbors.records)
+    return shared_absence(law, lambda copies: mechanism.profile(RO, Change(copies=copies)))
+
+
+def _replaced_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    chance = min(neighbors.records / design.population, 1.0)
+    return _draw_by_draw(design, mechanism, chance)
+
+
+def _added(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return one_sided(design.appearances_of_extra(), lambda copies: mechanism.profile(RO, Change(copies=copies)))
+
+
+def _added_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return _draw_by_draw(design, mechanism, 1.0 / (design.population + 1))
+
+
+def _added_gaussian(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    pair = mechanism.mixture(RO, design.appearances_of_extra())
+    if pair is None:
+        raise NoTheorem("no exact pair is known for this mechanism")
+    return pair
+
+
+def _draw_by_draw(design: "WithReplacement", mechanism: Mechanism, chance: float) -> Profile:
+    epsilon = mechanism.profile(RO).largest_loss
+    return Profile.symmetric(pure_curve(design.size * float(log_mix(chance, epsilon))))
+
+
+@dataclass(frozen=True, slots=True)
+class WithReplacement(FixedSize):
+    """Draw `size` times from `population` records, putting each back.
+
+    >>> from privamp import Neighbors, PureDP, amplify
+    >>> design = WithReplacement(size=400, population=1000)
+    >>> round(amplify(PureDP(1.0, neighbors=Neighbors.REPLACE_ONE), design).epsilon(), 4)
+    0.6867
+    """
+
+    size: int  # m
+    population: int  # n, public under replace-one; a public lower bound under add/remove
+
+    natural: ClassVar[Neighbors] = RO
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem(
+            "With replacement", "Balle, Barthe & Gaboardi 2018, Thm 10", RO.kind, RO.kind, False, _replaced, groups=True
+        ),
+        Theorem(
+            "With replacement, draw by draw",
+            "docs/designs/with_replacement.md, Thm 2",
+            RO.kind,
+            RO.kind,
+            True,
+            _replaced_pure,
+            applies=_pure,
+            groups=True,
+        ),
+        Theorem("With replacement, one record more", "docs/designs/with_replacement.md, Thm 3", RO.kind, AR.kind, False, _added),
+        Theorem(
+            "With replacement, one record more, draw by draw",
+            "docs/designs/with_replacement.md, Thm 4",
+            RO.kind,
+            AR.kind,
+            True,
+            _added_pure,
+            applies=_pure,
+        ),
+        Theorem(
+            "With replacement, one record more, Gaussian pair",
+            "docs/designs/with_replacement.md, Thm 5",
+            RO.kind,
+            AR.kind,
+            True,
+            _added_gaussian,
+            applies=lambda m: m.aligned_shifts_are_worst,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        whole(1, population=self.population)
+        whole(1, size=self.size)
+
+    @property
+    def most_distinct(self) -> int:
+        """At most one new record per draw."""
+        return self.size
+
+    def hits(self, stream: Stream, population: int) -> Ints:
+        """Throw `size` balls into `population` cells."""
+        return occupancy(stream.below(population, self.size))
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """Binomial(size, records/population)."""
+        return Multiplicity.binomial(self.size, min(records / self.population, 1.0))
+
+    def appearances_of_extra(self) -> Multiplicity:
+        """The extra record among population + 1."""
+        return Multiplicity.binomial(self.size, 1.0 / (self.population + 1))
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """All multisets."""
+        return with_replacement(tuple(int(i) for i in population.ids), self.size)
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["WithReplacement", int]]:
+        """Up to 4 draws from up to 5 records."""
+        for population in range(1, 6):
+            for size in range(1, 5):
+                yield cls(size, population), population
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """A sum with all other records at one end of the range and the changed one at the other."""
+        if neighbors.kind == RO.kind:
+            return mechanism.mixture(RO, self.appearances(neighbors.records))
+        return mechanism.mixture(RO, self.appearances_of_extra())

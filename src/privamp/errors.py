@@ -1,0 +1,25 @@
+"""The ways privamp says no. Every message is one sentence: the value, the rule, the way out."""
+
+
+class PrivampError(Exception):
+    """Base of every error privamp raises on purpose."""
+
+
+class InvalidInput(PrivampError, ValueError):
+    """An argument breaks a rule that its sentence names."""
+
+
+class NoTheorem(PrivampError):
+    """Nothing is proved for this combination, so nothing is certified."""
+
+
+class Infeasible(PrivampError):
+    """No parameter reaches the wanted guarantee."""
+
+
+class BudgetExceeded(PrivampError):
+    """The release would pass the declared budget, so it was not made."""
+
+
+class DegradingDesign(UserWarning):
+    """The design makes the release less private than the mechanism on all the data; the number is still true."""

@@ -1,0 +1,87 @@
+"""Discrete Laplace noise: a whole number k added with chance proportional to e^(-|k|/scale).
+
+Profile, a = 1/scale, whole shift s, 0 <= eps < a s: outcomes from m on count, m the first whole number with a
+(2m - s) > eps. With n = s - m and r = a (2m - s) - eps in (0, 2a],
+
+    delta(eps) = (1 - e^(-a n)) + e^(-a n) (1 - e^(-r)) / (1 + e^(-a)),   0 from eps = a s on: pure (a s)-DP,
+
+all terms positive. It is larger than the continuous curve (scale = s = 1: delta(0) = .4621 against .3935).
+The noise that is drawn has scale `rational_scale(scale)`, never smaller. That is the declared noise plus
+independent noise (their ratio of characteristic functions is a mixture of 1 and a discrete Laplace's), so the
+declared curve holds.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..chance.discrete import discrete_laplace, rational_scale
+from ..chance.stream import Stream
+from ..core.mechanism import ONE, Change, Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.profile import Curve, Profile
+from ..numerics.log_domain import FloatArray, log1mexp
+from .discrete_mixture import ENTRIES, discrete_mixture, identical
+from .noise import check_relation, check_sizes, check_whole_sensitivity, like, whole_numbers, whole_shift_of
+
+
+def discrete_laplace_curve(rate: float, shift: int) -> Curve:
+    """Two-sided geometric noise of ratio e^-rate moved by a whole shift."""
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        m = np.minimum(np.floor(0.5 * (epsilon / rate + shift)) + 1.0, shift)
+        n = shift - m
+        r = np.clip(rate * (2.0 * m - shift) - epsilon, 0.0, 2.0 * rate)
+        rest = -rate * n + log1mexp(-r) - np.logaddexp(0.0, -rate)
+        return np.asarray(np.logaddexp(log1mexp(-rate * n), rest))
+
+    return Curve(log_delta, rate * shift)
+
+
+def discrete_laplace_mixture(rate: float, shift: int, law: Multiplicity) -> Profile | None:
+    """The exact profile of the pair, or None when the table would be too long."""
+    last = shift * law.log_p.size
+    if last == 0:
+        return identical()
+    if (last + 1) * law.log_p.size > ENTRIES:
+        return None
+    k = np.arange(last + 1, dtype=np.float64)[:, None]  # the two ends stand for all beyond
+    log_q = log1mexp(-rate) - np.logaddexp(0.0, -rate) - rate * k[:, 0]
+    log_q[[0, -1]] = -np.logaddexp(0.0, -rate) - rate * k[[0, -1], 0]
+    return discrete_mixture(log_q, rate * (k - np.abs(k - law.counts * shift)), law)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace(Mechanism):
+    """Discrete Laplace noise on whole numbers, drawn exactly.
+
+    >>> f"{DiscreteLaplace(scale=1.0).profile(Neighbors.ADD_REMOVE).delta(0.0):.4f}"
+    '0.4621'
+    """
+
+    scale: float
+    sensitivity: int = 1
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        check_whole_sensitivity(self.sensitivity)
+        check_sizes(self.sensitivity, scale=self.scale)
+        check_relation(self.neighbors)
+        rational_scale(self.scale)  # refuses a scale that cannot be drawn
+
+    def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
+        """The exact curve, symmetric."""
+        shift = whole_shift_of(self, self.sensitivity, neighbors, change)
+        return Profile.symmetric(discrete_laplace_curve(1.0 / self.scale, shift))
+
+    def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
+        """The exact profile of (sum_u p_u M(u s), M(0))."""
+        shift = whole_shift_of(self, self.sensitivity, neighbors, ONE)
+        return discrete_laplace_mixture(1.0 / self.scale, shift, law)
+
+    def release(self, value: Any, stream: Stream) -> Any:
+        """The whole numbers with independent discrete Laplace noise on every entry."""
+        array = whole_numbers(value)
+        return like(value, array + discrete_laplace(stream, self.scale, array.size).reshape(array.shape))

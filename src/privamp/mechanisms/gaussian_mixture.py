@@ -1,0 +1,135 @@
+"""Both directions of P = sum_u p_u N(u theta, 1) against Q = N(0, 1), exact; and the replace-one pair.
+
+The loss L(t) = log sum_u p_u e^(u theta t - u^2 theta^2/2) increases, so {L > eps} is a half line and its end
+t decides. With w_u = p_u e^(u theta t - u^2 theta^2/2) and sum w_u = e^L(t) in place of e^(+-eps) every term
+is positive (M the Mills ratio, phi the density), and nothing cancels:
+
+    delta_PQ(eps) = sum_{u>=1} p_u phi(t - u theta) [M(t - u theta) - M(t)],            L(t) = eps
+    delta_QP(eps) = e^eps phi(t) sum_{u>=1} w_u [M(-t) - M(-t + u theta)],              L(t) = -eps
+
+L falls to log p_0 on the left, so delta_QP is 0 from eps = -log p_0 on. The root is sought in G(t) = log
+sum_{u>=1} w_u = log(e^L - p_0): convex with slope at least theta, so Newton's method from the right comes
+down on it without overshooting, however small p_1 is.
+"""
+
+import math
+
+import numpy as np
+
+from ..core.multiplicity import Multiplicity
+from ..core.profile import Curve, Profile
+from ..numerics.log_domain import FloatArray, log1mexp, log_diff, log_expm1, log_mills_gap, log_sum
+from ..numerics.roots import NumericalFailure
+from .laplace_mixture import in_pieces
+
+_ROUNDS = 200
+
+
+class GaussianMixture:
+    """The components with u >= 1, and their total."""
+
+    __slots__ = ("log_eta", "log_p", "log_p0", "shift")
+
+    def __init__(self, theta: float, law: Multiplicity) -> None:
+        live = np.isfinite(law.log_p)
+        self.shift: FloatArray = law.counts[live] * theta  # u theta, shape (U,)
+        self.log_eta = min(float(log_sum(law.log_p[live])), 0.0)  # log of sum_{u>=1} p_u
+        self.log_p: FloatArray = law.log_p[live] - self.log_eta  # given u >= 1, shape (U,)
+        self.log_p0 = float(np.logaddexp(law.log_none, law.log_tail))  # P's tail counts as no appearance
+
+    def log_ratio(self, t: FloatArray) -> FloatArray:
+        """log w_u/eta at t, shape (t, U)."""
+        return self.log_p + self.shift * (t[:, None] - 0.5 * self.shift)
+
+    def log_target(self, y: FloatArray) -> FloatArray:
+        """log (e^y - p_0)/eta: what sum_{u>=1} w_u/eta must reach; -inf when nothing is left."""
+        with np.errstate(divide="ignore"):
+            above = np.logaddexp(0.0, log_expm1(np.maximum(y, 0.0)) - self.log_eta)
+            below = log1mexp(np.minimum(log1mexp(y) - self.log_eta, 0.0))
+            far_below = log_diff(np.maximum(y, self.log_p0), self.log_p0) - self.log_eta
+        return np.where(y >= 0.0, above, np.where(y > -1.0, below, far_below))
+
+    def threshold(self, target: FloatArray) -> FloatArray:
+        """t with sum_{u>=1} w_u/eta = e^target."""
+        # where one term alone reaches the target: right of the root
+        t: FloatArray = np.min((target[:, None] - self.log_p) / self.shift + 0.5 * self.shift, axis=1)
+        for _ in range(_ROUNDS):
+            terms = self.log_ratio(t)
+            top = np.max(terms, axis=1)
+            weights = np.exp(terms - top[:, None])
+            total = np.sum(weights, axis=1)
+            above = top + np.log(total) - target
+            step = above * total / (weights @ self.shift)
+            t = t - step
+            close = np.abs(above) <= 1e-11 * (1.0 + np.abs(target))  # this step squares it
+            if np.all(close | (np.abs(step) <= 4e-15 * (np.abs(t) + 1.0 / self.shift[-1]))):
+                return self._polished(t, target)
+        raise NumericalFailure("the Gaussian mixture's threshold did not converge")
+
+    def _polished(self, t: FloatArray, target: FloatArray) -> FloatArray:
+        """Two more steps where every ratio is near 1, with the digits of e^target - 1 that the sum lost."""
+        exponent = self.shift * (t[:, None] - 0.5 * self.shift)
+        near = np.max(np.abs(exponent), axis=1) < 0.5
+        for _ in range(2 if np.any(near) else 0):
+            exponent = self.shift * (t[near, None] - 0.5 * self.shift)
+            p = np.exp(self.log_p)
+            above = np.log1p(np.expm1(exponent) @ p) - target[near]
+            t[near] -= above * (np.exp(exponent) @ p) / (np.exp(exponent) @ (p * self.shift))
+        return t
+
+    def log_forward(self, epsilon: FloatArray) -> FloatArray:
+        """log delta_PQ."""
+        t = self.threshold(self.log_target(epsilon))[:, None]
+        return self.log_eta + log_sum(self.log_p + log_mills_gap(t - self.shift, self.shift), axis=1)
+
+    def log_backward(self, epsilon: FloatArray) -> FloatArray:
+        """log delta_QP, zero from -log p_0 on."""
+        out, target = np.full_like(epsilon, -np.inf), self.log_target(-epsilon)
+        live = np.isfinite(target) & (-epsilon > self.log_p0)
+        t = self.threshold(target[live])
+        ratio = self.log_ratio(t)
+        ratio += (target[live] - log_sum(ratio, axis=1))[:, None]  # large exponents lose digits together
+        terms = ratio + log_mills_gap(-t[:, None], self.shift)
+        out[live] = self.log_eta + epsilon[live] + log_sum(terms, axis=1)
+        return out
+
+
+def gaussian_mixture(theta: float, law: Multiplicity) -> Profile:
+    """The exact profile of the pair; P's tail counts as no appearance."""
+    if theta == 0.0 or not np.any(np.isfinite(law.log_p)):
+        return Profile.symmetric(Curve(lambda at: np.full_like(at, -np.inf), 0.0))
+    mixture = GaussianMixture(theta, law)
+    width = mixture.shift.size
+    forward = Curve(lambda at: in_pieces(mixture.log_forward, at, width))
+    backward = Curve(lambda at: in_pieces(mixture.log_backward, at, width), -min(mixture.log_p0, 0.0))
+    return Profile(forward, backward)
+
+
+def opposite_gaussians(theta: float, chance: float) -> Profile:
+    """The exact profile of ((1-q)N(0) + qN(theta), (1-q)N(0) + qN(-theta)); both directions are equal.
+
+    With a = e^eps and k = e^(-theta^2/2) the threshold z = e^(t theta) solves
+    q k z^2 - (1-q)(a-1) z - a q k = 0, so log z = eps/2 + asinh(X), X = (1-q) sinh(eps/2)/(q k).
+    There q phi(t-theta) = (1-q)(a-1) phi(t) + a q phi(t+theta), which turns delta into positive terms:
+
+        delta = (1-q)(a-1) phi(t) [M(t-theta) - M(t)] + a q phi(t+theta) [M(t-theta) - M(t+theta)].
+    """
+    if chance == 0.0 or theta == 0.0:
+        return Profile.symmetric(Curve(lambda at: np.full_like(at, -np.inf), 0.0))
+    log_q, log_rest = math.log(chance), math.log1p(-chance) if chance < 1.0 else -math.inf
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            log_sinh = log_expm1(epsilon) - 0.5 * epsilon - math.log(2.0)
+            log_x = log_rest - log_q + 0.5 * theta * theta + log_sinh
+        t = (0.5 * epsilon + _asinh_exp(log_x)) / theta
+        stay = log_rest + log_expm1(epsilon) + log_mills_gap(t - theta, theta) - theta * (t - 0.5 * theta)
+        move = log_q + epsilon + log_mills_gap(t - theta, 2.0 * theta) - 2.0 * theta * t
+        return np.logaddexp(stay, move)
+
+    return Profile.symmetric(Curve(log_delta))
+
+
+def _asinh_exp(log_x: FloatArray) -> FloatArray:
+    """asinh(e^log_x) without overflow."""
+    return np.where(log_x < 40.0, np.arcsinh(np.exp(np.minimum(log_x, 40.0))), log_x + math.log(2.0))

@@ -1,0 +1,62 @@
+"""Laplace noise: the value plus noise of density exp(-|z|/scale)/(2 scale), l1 sensitivity.
+
+Profile, theta = shift/scale: delta(eps) = 1 - e^((eps - theta)/2) for 0 <= eps <= theta, 0 above: pure
+theta-DP. For a vector with independent noise per entry and l1 norm theta the same curve is an upper bound,
+attained when the record moves one entry. Dwork, McSherry, Nissim & Smith 2006.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..chance.stream import Stream
+from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.profile import Curve, Profile
+from ..numerics.log_domain import FloatArray, log1mexp
+from .laplace_mixture import laplace_mixture
+from .noise import check_relation, check_sizes, like, numbers, shift_of
+
+
+def laplace_curve(theta: float) -> Curve:
+    """Laplace noise of scale 1 moved by theta."""
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        return log1mexp(0.5 * np.minimum(epsilon - theta, 0.0))
+
+    return Curve(log_delta, theta)
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Mechanism):
+    """Continuous Laplace noise.
+
+    >>> Laplace(scale=2.0).profile(Neighbors.REPLACE_ONE).epsilon()
+    1.0
+    """
+
+    scale: float
+    sensitivity: float = 1.0
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    assumes: ClassVar[tuple[str, ...]] = (IDEALISED,)
+
+    def __post_init__(self) -> None:
+        check_sizes(self.sensitivity, scale=self.scale)
+        check_relation(self.neighbors)
+
+    def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
+        """The exact curve of one entry, symmetric."""
+        shift = shift_of(self, self.sensitivity, neighbors, change)
+        return Profile.symmetric(laplace_curve(shift / self.scale))
+
+    def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
+        """The exact profile of (sum_u p_u Lap(u s), Lap(0))."""
+        return laplace_mixture(shift_of(self, self.sensitivity, neighbors, ONE) / self.scale, law)
+
+    def release(self, value: Any, stream: Stream) -> Any:
+        """The value with independent Laplace noise on every entry."""
+        array = numbers(value)
+        return like(value, array + self.scale * stream.laplaces(array.shape))

@@ -1,0 +1,85 @@
+"""What every mechanism that adds noise shares: the shift between two samples, and checked values."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.mechanism import Change, Mechanism
+from ..core.neighbors import Neighbors
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import FloatArray
+from ..validation import positive, whole
+
+
+def check_relation(neighbors: object) -> None:
+    """A mechanism is stated for one relation."""
+    if not isinstance(neighbors, Neighbors):
+        raise InvalidInput(
+            f"neighbors must be Neighbors.ADD_REMOVE or Neighbors.REPLACE_ONE, got {neighbors!r} instead"
+        )
+
+
+def shift_of(mechanism: Mechanism, sensitivity: float, neighbors: Neighbors, change: Change) -> float:
+    """How far the change moves the value: copies * weight * norm * (own steps in one step of `neighbors`)."""
+    norm = sensitivity if change.norm is None else change.norm
+    shift = change.copies * change.weight * norm * mechanism.records_apart(neighbors)
+    if not math.isfinite(shift):
+        raise InvalidInput(f"the shift of the value must be finite, got {shift} instead; lower the weight")
+    return float(shift)
+
+
+def whole_shift_of(mechanism: Mechanism, sensitivity: int, neighbors: Neighbors, change: Change) -> int:
+    """The shift of a mechanism on whole numbers; a fractional one has no theorem."""
+    shift = shift_of(mechanism, sensitivity, neighbors, change)
+    if shift != math.floor(shift) or shift > 2.0**53:
+        raise NoTheorem(
+            f"{type(mechanism).__name__} hides whole numbers up to 2^53, and this change moves the value by "
+            f"{shift:g}; use whole weights and norms, or the continuous mechanism"
+        )
+    return int(shift)
+
+
+def check_sizes(sensitivity: Any, **scale: Any) -> None:
+    """A positive sensitivity and noise; their ratio must stay well inside the doubles."""
+    positive(sensitivity=sensitivity, **scale)
+    for name, value in scale.items():
+        if not 1e-100 < float(sensitivity) / float(value) < 1e100:
+            raise InvalidInput(f"{name} must be within 1e100 times the sensitivity, got {value!r} instead")
+
+
+def numbers(value: Any) -> FloatArray:
+    """A finite float array; the message never shows the value."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("the value must be a number or an array of numbers, but it is neither") from None
+    if not np.all(np.isfinite(array)):
+        raise InvalidInput("the value must be finite, but it contains nan or infinity; clip it first")
+    return array
+
+
+def whole_numbers(value: Any) -> NDArray[np.int64]:
+    """An integer array; floats are refused even when they look whole. The message never shows the value."""
+    try:
+        array = np.asarray(value)
+        fits = array.dtype.kind in "iu" and bool(np.all((array >= -(2**62)) & (array <= 2**62)))
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
+        raise InvalidInput("the value must be whole numbers (an integer dtype, within 2^62); round it first")
+    return array.astype(np.int64)
+
+
+def like(value: Any, noisy: NDArray[Any]) -> Any:
+    """A Python number for a number, an array for an array."""
+    return noisy if isinstance(value, (np.ndarray, list, tuple)) else noisy.reshape(()).item()
+
+
+def check_whole_sensitivity(sensitivity: Any) -> None:
+    """Discrete noise needs a whole sensitivity."""
+    whole(1, 2**53, sensitivity=sensitivity)

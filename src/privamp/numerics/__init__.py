@@ -1,0 +1,1 @@
+"""Arithmetic that errs on the stated side: log domain, outward rounding, bracketed roots."""

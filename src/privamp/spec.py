@@ -1,0 +1,145 @@
+"""Spec strings: one short line per design and mechanism, the same everywhere.
+
+    poisson:rate=0.01                                wor:size=100,population=1000
+    multistage:wor=118,wr=200,population=10000       gaussian:sigma=4,sensitivity=2
+
+Repeated stage keys keep their order. A question mark marks the unknown for `calibrate`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .core.design import Design
+from .core.mechanism import Mechanism
+from .core.neighbors import Neighbors
+from .designs.multistage import MultiStage
+from .designs.poisson import Poisson
+from .designs.simple_random import WithoutReplacement
+from .designs.with_replacement import WithReplacement
+from .errors import InvalidInput
+from .mechanisms.black_box import ApproxDP, PureDP
+from .mechanisms.discrete_gaussian import DiscreteGaussian
+from .mechanisms.discrete_laplace import DiscreteLaplace
+from .mechanisms.gaussian import Gaussian
+from .mechanisms.geometric import GeometricCount
+from .mechanisms.laplace import Laplace
+from .mechanisms.norm_noise import NormNoise
+from .mechanisms.randomized_response import RandomizedResponse
+
+UNKNOWN = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One spec word: what it makes and which keys it takes."""
+
+    make: Callable[..., Any]
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+
+
+def _multistage(population: int, stages: list[tuple[str, int]]) -> MultiStage:
+    return MultiStage(tuple(stages), population)
+
+
+DESIGNS: dict[str, Word] = {
+    "poisson": Word(Poisson, ("rate",)),
+    "wor": Word(WithoutReplacement, ("size", "population"), whole=("size", "population")),
+    "wr": Word(WithReplacement, ("size", "population"), whole=("size", "population")),
+    "multistage": Word(_multistage, ("population",), ("wor", "wr"), whole=("population", "wor", "wr")),
+}
+
+_NOISE = ("sensitivity", "neighbors")
+MECHANISMS: dict[str, Word] = {
+    "laplace": Word(Laplace, ("scale",), _NOISE),
+    "gaussian": Word(Gaussian, ("sigma",), _NOISE),
+    "discrete-laplace": Word(DiscreteLaplace, ("scale",), _NOISE, whole=("sensitivity",)),
+    "discrete-gaussian": Word(DiscreteGaussian, ("sigma",), _NOISE, whole=("sensitivity",)),
+    "geometric": Word(GeometricCount, ("epsilon",), ("neighbors",)),
+    "randomized-response": Word(RandomizedResponse, ("epsilon",), ("categories",), whole=("categories",)),
+    "norm": Word(NormNoise, ("scale", "dimension"), ("p", *_NOISE), whole=("dimension",)),
+    "pure": Word(PureDP, ("epsilon",), ("neighbors",)),
+    "approx": Word(ApproxDP, ("epsilon", "delta"), ("neighbors",)),
+}
+
+
+def design(text: str) -> Design:
+    """A design from its spec.
+
+    >>> design("multistage:wor=118,wr=200,population=10000")
+    MultiStage(stages=(('wor', 118), ('wr', 200)), population=10000)
+    """
+    return _read(text, DESIGNS, "design", {})  # type: ignore[no-any-return]
+
+
+def design_with_unknown(text: str) -> Design | tuple[str, Callable[[Any], Design]]:
+    """A design, or the key of its unknown and a function of it."""
+    return _read(text, DESIGNS, "design", {}, unknown=True)
+
+
+def mechanism(text: str, neighbors: Neighbors) -> Mechanism:
+    """A mechanism from its spec; its sensitivity is stated for `neighbors` unless the spec says otherwise.
+
+    >>> mechanism("gaussian:sigma=4,sensitivity=2", Neighbors.REPLACE_ONE).sensitivity
+    2.0
+    """
+    return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors})  # type: ignore[no-any-return]
+
+
+def mechanism_with_unknown(text: str, neighbors: Neighbors) -> Mechanism | tuple[str, Callable[[Any], Mechanism]]:
+    """A mechanism, or the key of its unknown and a function of it."""
+    return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors}, unknown=True)
+
+
+def stated_for(chosen: Design, neighbors: Neighbors | None) -> Neighbors:
+    """The relation a mechanism's sensitivity is read for: the one asked about, unless the design needs another."""
+    wanted = (neighbors or chosen.natural).per_record
+    needs = {theorem.needs for theorem in chosen.theorems if theorem.gives == wanted.kind}
+    return Neighbors.ADD_REMOVE if needs == {"add-remove"} else wanted
+
+
+def _read(text: str, words: dict[str, Word], what: str, defaults: dict[str, Any], unknown: bool = False) -> Any:
+    name, _, rest = text.partition(":")
+    if name not in words:
+        raise InvalidInput(f"{what} must start with one of {', '.join(words)}, got {name!r} instead")
+    word = words[name]
+    pairs = [_pair(item, name, word) for item in rest.split(",")] if rest else []
+    keys = [key for key, _ in pairs if not (name == "multistage" and key in ("wor", "wr"))]
+    for key in word.required:
+        if key not in keys:
+            raise InvalidInput(f"{what} {name!r} needs {', '.join(word.required)}, but {key} is missing in {text!r}")
+    for key in keys:
+        if keys.count(key) > 1:
+            raise InvalidInput(f"{what} {name!r} takes {key} once, got it twice in {text!r}")
+    holes = [key for key, value in pairs if value == UNKNOWN]
+    if len(holes) > (1 if unknown else 0):
+        raise InvalidInput(f"{what} {text!r} has {len(holes)} unknowns marked '?', {'only one is' if unknown else 'none is'} allowed here")
+    allowed = {k: v for k, v in defaults.items() if k in (*word.required, *word.optional)}
+
+    def build(value: Any) -> Any:
+        filled = [(k, value if v == UNKNOWN else v) for k, v in pairs]
+        if name == "multistage":
+            stages = [(k, v) for k, v in filled if k in ("wor", "wr")]
+            return word.make(**{k: v for k, v in filled if k not in ("wor", "wr")}, stages=stages)
+        return word.make(**{**allowed, **dict(filled)})
+
+    return (holes[0], build) if holes else build(None)
+
+
+def _pair(item: str, name: str, word: Word) -> tuple[str, Any]:
+    key, equals, value = item.partition("=")
+    key = key.strip()
+    known = (*word.required, *word.optional)
+    if not equals or key not in known:
+        raise InvalidInput(f"{name!r} takes {', '.join(f'{k}=…' for k in known)}, got {item!r} instead")
+    if value == UNKNOWN:
+        return key, UNKNOWN
+    if key == "neighbors":
+        return key, Neighbors.parse(value)
+    try:
+        return key, int(value) if key in word.whole else float(value)
+    except ValueError:
+        kind = "a whole number" if key in word.whole else "a number"
+        raise InvalidInput(f"{key} must be {kind}, got {value!r} instead") from None

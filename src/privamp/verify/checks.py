@@ -1,0 +1,240 @@
+"""The one suite every design must pass, the library's own and those of outside authors.
+
+Upper bounds are held against the exact truth of small cases (linear program over all mechanisms;
+enumerated sums with real noise), lower bounds too, tight theorems must be equal, the sampler must follow its
+law, and every instrument must catch a deliberate mistake before its silence counts.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..core.design import Design
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..errors import NoTheorem
+from ..validation import whole
+from .enumerate import exact_delta
+from .exact import programs
+from .report import Report, Tally
+from .sampler import FALSE_ALARM, contaminated, draws, follows_law, same_in_pieces
+from .structure import check_structure
+from .symmetry import collect
+
+Case = tuple[Design, int]
+Progress = Callable[[int, int], None]  # cases done, cases in all
+
+SLACK = 1e-9  # an upper bound may be this far below the linear program's value
+EQUAL = 1e-6  # a tight bound may be this far above it
+DELTA_SLACK = 1e-12
+ATTACK_SLACK = 1e-9
+RELATIONS = (Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE)
+DRAWS = 1000  # samples per tested case
+POINTS = 4  # epsilons per enumerated sum
+
+
+def check_design(
+    design_class: type[Design], *, checks: int = 200, seed: int = 0, progress: Progress | None = None
+) -> Report:
+    """Run every check on a design's small cases.
+
+    `checks` is how many pure bounds and how many deltas are compared with the truth (at least), each on a
+    case of its own: design, population, relations, mechanism, epsilon. `seed` draws them, so a report can be
+    repeated.
+    """
+    whole(1, checks=checks)
+    cases = list(design_class.small_cases())
+    plan = _Plan(cases, checks, np.random.default_rng(seed), seed, progress)
+    tallies = [check_structure(design_class, cases)]
+    if cases:
+        tallies += [*check_pure(plan), check_delta(plan), *check_sampler(plan)]
+    return Report(design_class.__name__, tuple(tallies))
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What to compare: the cases, how many numbers, and the randomness that picks them."""
+
+    cases: list[Case]
+    checks: int
+    random: np.random.Generator
+    seed: int
+    progress: Progress | None
+    done: int = 0
+
+    def relations(self) -> list[tuple[Neighbors, Neighbors]]:
+        """(mechanism, result) pairs to ask for: every result some theorem gives."""
+        gives = {theorem.gives for theorem in type(self.cases[0][0]).theorems}
+        return [(into, out) for into, out in product(RELATIONS, RELATIONS) if out.kind in gives]
+
+    def some(self, things: Sequence[Any], count: int) -> list[Any]:
+        """`count` of the things in random order, all of them when there are fewer."""
+        return [things[i] for i in self.random.permutation(len(things))[:count]]
+
+    def step(self, total: int) -> None:
+        """Report one more case done."""
+        self.done += 1
+        if self.progress:
+            self.progress(self.done, max(total, self.done))
+
+
+def check_pure(plan: _Plan) -> Iterator[Tally]:
+    """epsilon' of pure mechanisms: upper bounds above, attacks below, tight theorems equal to the truth."""
+    targets = [
+        (case, into, out)
+        for case, (into, out) in product(plan.cases, plan.relations())
+        if _has_neighbors(case, out) and _answers(into, out, case)
+    ]
+    upper, lower = _Count("pure upper bounds"), _Count("pure attacks", fresh=False)
+    tight, teeth = (
+        _Count("tight theorems", fresh=False),
+        _Count("bounds 1% too small are caught", fresh=False),
+    )
+    each = -(-plan.checks // max(len(targets), 1))
+    for (design, population), into, out in plan.some(targets, plan.checks):
+        epsilons = plan.random.uniform(0.05, 3.0, each).tolist()
+        truths = np.max([p.epsilons(epsilons) for p in programs(design, population, out, into.kind)], axis=0)
+        for epsilon, truth in zip(epsilons, truths.tolist(), strict=True):
+            mechanism = _pure(epsilon, into)
+            case = f"{design} on {population} records, epsilon {epsilon:.6g} under {into} → {out}"
+            guarantee = _amplified(mechanism, design, out)
+            bound = guarantee.epsilon()
+            upper.compare(bound >= truth - SLACK, f"{case}: claims {bound:.9g}, the truth is {truth:.9g}")
+            if guarantee.lower is not None:
+                attack = guarantee.lower.epsilon()
+                lower.compare(attack <= truth + SLACK, f"{case}: attack {attack:.9g}, truth {truth:.9g}")
+            if _is_tight(design, mechanism, into, out):
+                tight.compare(bound <= truth + EQUAL, f"{case}: {bound:.9g} is called tight, not {truth:.9g}")
+                if bound > 100 * EQUAL:  # 1% of less could be the slack of a tight theorem
+                    teeth.compare(
+                        0.99 * bound < truth - SLACK, f"{case}: a bound 1% too small was not caught"
+                    )
+        plan.step(plan.checks)
+    yield from (count.tally() for count in (upper, tight, lower, teeth))
+
+
+def check_delta(plan: _Plan) -> Tally:
+    """delta of noisy sums: no upper bound below the exact value, no attack above it or above the bound."""
+    count = _Count("delta of noisy sums")
+    probe = plan.cases[-1][0]
+    asked = [
+        (into, out, make)
+        for (into, out), make in product(plan.relations(), _NOISES)
+        if _amplified_or_none(make(plan.random, into), probe, out) is not None
+    ]
+    combinations = [(case, *ask) for case, ask in product(plan.cases, asked) if _has_neighbors(case, ask[1])]
+    rounds = -(-plan.checks // (POINTS * max(len(combinations), 1)))
+    for (design, population), into, out, make in plan.some(combinations * rounds, -(-plan.checks // POINTS)):
+        mechanism = make(plan.random, into)
+        guarantee = _amplified_or_none(mechanism, design, out)
+        if guarantee is not None:
+            epsilons = np.append(plan.random.uniform(0.0, 3.0, POINTS - 1), plan.random.uniform(-1.0, 0.0))
+            truths = exact_delta(design, mechanism, population, out, epsilons)
+            bounds = np.asarray(guarantee.delta(epsilons))
+            attacks = np.asarray(guarantee.lower.delta(epsilons)) if guarantee.lower else np.zeros(POINTS)
+            for e, truth, bound, attack in zip(epsilons, truths, bounds, attacks, strict=True):
+                case = f"{mechanism} by {design} on {population} records, {out}, delta({e:.6g})"
+                fine = truth - DELTA_SLACK <= bound and attack <= min(truth + ATTACK_SLACK, bound)
+                count.compare(
+                    bool(fine), f"{case}: attack {attack:.9g}, truth {truth:.9g}, bound {bound:.9g}"
+                )
+        plan.step(plan.checks)
+    return count.tally()
+
+
+def check_sampler(plan: _Plan) -> Iterator[Tally]:
+    """Draws follow the law, whole or in batches, and a sampler broken in 30% of its draws is caught."""
+    from ..testing import seeded_key
+
+    follows, pieces = _Count("sampler follows its law"), _Count("batches draw the same sample", fresh=False)
+    control = _Count("broken samplers are caught", fresh=False)
+    chosen = plan.some(plan.cases, max(4, min(len(plan.cases), plan.checks // 25)))
+    for design, size in chosen:
+        population, key, case = Population(size), seeded_key(plan.seed), f"{design} on {size} records"
+        law, observed = collect(design.law(population)), draws(design, population, key, DRAWS)
+        problem = follows_law(observed, law, FALSE_ALARM / len(chosen))
+        follows.compare(problem is None, f"{case}: {problem}")
+        problem = same_in_pieces(design, population, key, rounds=3)
+        pieces.compare(problem is None, f"{case}: {problem}")
+        if len(law) > 1:
+            caught = follows_law(contaminated(observed, law, plan.seed), law, FALSE_ALARM / len(chosen))
+            control.compare(caught is not None, f"{case}: the law test did not notice a broken sampler")
+        plan.step(plan.checks)
+    yield from (count.tally() for count in (follows, pieces, control))
+
+
+class _Count:
+    """Comparisons of one kind as they are made."""
+
+    def __init__(self, kind: str, fresh: bool = True) -> None:
+        self.kind, self.fresh, self.comparisons, self.violations = kind, fresh, 0, list[str]()
+
+    def compare(self, fine: bool, violation: str) -> None:
+        self.comparisons += 1
+        if not fine:
+            self.violations.append(violation)
+
+    def tally(self) -> Tally:
+        return Tally(self.kind, self.comparisons, self.comparisons * self.fresh, tuple(self.violations))
+
+
+def _has_neighbors(case: Case, out: Neighbors) -> bool:
+    return case[1] > 0 or out.kind == "add-remove"
+
+
+def _pure(epsilon: float, neighbors: Neighbors) -> Mechanism:
+    from ..mechanisms.black_box import PureDP
+
+    return PureDP(epsilon, neighbors=neighbors)
+
+
+def _amplified(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> Any:
+    from ..amplification import amplify
+
+    with warnings.catch_warnings():  # a design that degrades is still to be checked
+        warnings.simplefilter("ignore")
+        return amplify(mechanism, design, neighbors)
+
+
+def _amplified_or_none(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> Any:
+    try:
+        return _amplified(mechanism, design, neighbors)
+    except NoTheorem:
+        return None
+
+
+def _answers(into: Neighbors, out: Neighbors, case: Case) -> bool:
+    return _amplified_or_none(_pure(1.0, into), case[0], out) is not None
+
+
+def _is_tight(design: Design, mechanism: Mechanism, into: Neighbors, out: Neighbors) -> bool:
+    return any(
+        t.tight and t.needs == into.kind and t.gives == out.kind and t.applies(mechanism)
+        for t in design.theorems
+    )
+
+
+def _gaussian(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:
+    from ..mechanisms.gaussian import Gaussian
+
+    return Gaussian(float(random.uniform(0.4, 3.0)), neighbors=neighbors)
+
+
+def _laplace(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:
+    from ..mechanisms.laplace import Laplace
+
+    return Laplace(float(random.uniform(0.3, 3.0)), neighbors=neighbors)
+
+
+def _discrete_laplace(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:
+    from ..mechanisms.discrete_laplace import DiscreteLaplace
+
+    return DiscreteLaplace(float(random.uniform(0.3, 3.0)), neighbors=neighbors)
+
+
+_NOISES = (_gaussian, _laplace, _discrete_laplace)

@@ -1,0 +1,67 @@
+"""A root is returned from the side where the condition holds, or an error is raised."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privamp.numerics.roots import NumericalFailure, first_at_most, largest_passing, smallest_passing
+
+
+@given(st.floats(1e-9, 1e5), st.floats(-600, -1e-3))
+@settings(deadline=None)
+def test_first_at_most_is_on_the_private_side(scale, target):
+    def f(x):
+        return -x / scale
+
+    if -target * scale > 1e6:
+        with pytest.raises(NumericalFailure):
+            first_at_most(f, target)
+        return
+    x = first_at_most(f, target)
+    assert f(x) <= target
+    assert f(x * (1 - 1e-14)) > target
+
+
+def test_first_at_most_at_a_step_and_at_the_start():
+    step = first_at_most(lambda x: np.where(x >= 0.3, -5.0, 0.0), -1.0)
+    assert step >= 0.3
+    assert step == pytest.approx(0.3, rel=1e-14)
+    assert first_at_most(lambda x: -x - 9.0, -1.0) == 0.0
+    assert first_at_most(lambda x: -x, -1.0, start=5.0) == 5.0
+
+
+def test_first_at_most_raises():
+    with pytest.raises(NumericalFailure, match="stays above"):
+        first_at_most(np.zeros_like, -1.0)
+    with pytest.raises(NumericalFailure, match="NaN"):
+        first_at_most(lambda x: x * np.nan, -1.0)
+    with pytest.raises(NumericalFailure, match="NaN"):
+        first_at_most(lambda x: np.where((x > 0.2) & (x < 0.8), np.nan, -2.0 * (x > 0.1)), -1.0)
+
+
+@given(st.floats(1e-8, 1e8))
+@settings(deadline=None)
+def test_smallest_passing_passes(root):
+    x = smallest_passing(lambda v: v >= root, 1e-9, 1e9)
+    assert root <= x <= root * (1 + 1.1e-9)
+
+
+def test_smallest_passing_ends():
+    assert smallest_passing(lambda v: True, 0.5, 2.0) == 0.5
+    with pytest.raises(NumericalFailure, match="fails even at 2"):
+        smallest_passing(lambda v: False, 0.5, 2.0)
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000))
+def test_largest_passing(root, high):
+    x = largest_passing(lambda v: v <= root, 0, high)
+    assert x == min(root, high)
+
+
+def test_largest_passing_raises():
+    with pytest.raises(NumericalFailure, match="fails even at 3"):
+        largest_passing(lambda v: False, 3, 9)
+    assert math.isfinite(largest_passing(lambda v: True, 3, 3))
