@@ -122,9 +122,7 @@ def test_imports_run_left_to_right() -> None:
 
 
 def test_no_exception_outlives_its_use() -> None:
-    used = {
-        (file, room) for file, source in source_files().items() for room, _ in wrong_imports(file, source)
-    }
+    used = {(file, room) for file, source in source_files().items() for room, _ in wrong_imports(file, source)}
     assert EXCEPTIONS.keys() <= used
 
 

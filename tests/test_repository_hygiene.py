@@ -27,9 +27,7 @@ VAGUE = {"utils.py", "util.py", "helpers.py", "helper.py", "misc.py", "common.py
 def files_of_the_repository() -> list[Path]:
     """The tracked files; where git tracks none (an unpacked sdist), all that are not built."""
     try:
-        listed = subprocess.check_output(
-            ["git", "ls-files", "-z"], cwd=ROOT, text=True, stderr=subprocess.DEVNULL
-        )
+        listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True, stderr=subprocess.DEVNULL)
         tracked = [ROOT / name for name in listed.split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
         tracked = []
@@ -69,9 +67,7 @@ def findings(text: str) -> list[str]:
 def test_no_file_names_a_machine_or_a_registry() -> None:
     files = files_of_the_repository()
     assert ROOT / "pyproject.toml" in files
-    found = [
-        f"{path.relative_to(ROOT)}, {finding}" for path in files for finding in findings(text_of(path) or "")
-    ]
+    found = [f"{path.relative_to(ROOT)}, {finding}" for path in files for finding in findings(text_of(path) or "")]
     assert not found, "\n".join(found)
 
 
@@ -163,9 +159,7 @@ def test_python_blocks_run_as_printed(page: str, tmp_path: Path, monkeypatch: py
 def privamp_blocks(text: str) -> list[tuple[int, str]]:
     """The shell blocks whose first command is privamp."""
     return [
-        (line, code)
-        for line, code in blocks(text, "sh", "bash")
-        if re.match(r"(?:\s*(?:#[^\n]*)?\n)*privamp ", code)
+        (line, code) for line, code in blocks(text, "sh", "bash") if re.match(r"(?:\s*(?:#[^\n]*)?\n)*privamp ", code)
     ]
 
 

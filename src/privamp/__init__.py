@@ -41,7 +41,7 @@ _HOME = {
 }
 _ROOMS = ("testing", "verify")
 
-__all__ = [*sorted(_HOME), "__version__", *_ROOMS]  # noqa: PLE0604
+__all__ = [*sorted(_HOME), "__version__", *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from .errors import DegradingDesign, InvalidInput, NoTheorem
 from .mechanisms.black_box import PureDP
 from .numerics.rounding import margin
 
+ADAPTIVE = "the total over this sample was bounded beforehand (a filter); without a bound it is an odometer's reading"
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
 
@@ -35,7 +37,7 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
     """
     if not isinstance(mechanism, Mechanism) or not isinstance(design, Design):
         raise InvalidInput(
-            f"amplify takes a mechanism and a design, got {type(mechanism).__name__} and {type(design).__name__} instead"
+            f"amplify takes a mechanism and a design, got {type(mechanism).__name__} and {type(design).__name__}"
         )
     neighbors = neighbors or design.natural
     bounds = _bounds(mechanism, design, neighbors)
@@ -121,9 +123,9 @@ def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper:
 def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, *, is_test: bool) -> Guarantee:
     """What a sample's releases so far have cost: composed inside the sample, amplified once."""
     guarantee = amplify(_inside(ledger), design, neighbors)
-    if not is_test:
-        return guarantee
-    return Guarantee(**{**guarantee.__dict__, "assumes": (*guarantee.assumes, NOT_PRIVATE)})
+    extra: tuple[str, ...] = (ADAPTIVE,) if ledger.plan is None and len(ledger.entries) > 1 else ()
+    extra += (NOT_PRIVATE,) if is_test else ()
+    return replace(guarantee, assumes=(*guarantee.assumes, *extra))
 
 
 def _inside(ledger: Ledger) -> Mechanism:
@@ -143,5 +145,3 @@ def _inside(ledger: Ledger) -> Mechanism:
         "releases chosen one after the other must be all pure or all Gaussian to be added up; "
         "declare the plan first (Sample.declare) or draw a fresh sample"
     )
-
-

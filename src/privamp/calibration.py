@@ -1,5 +1,6 @@
 """calibrate: the noise, rate or size that reaches a wanted guarantee. The answer always satisfies it."""
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import overload
@@ -10,7 +11,7 @@ from .core.design import Design
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
 from .errors import DegradingDesign, Infeasible, InvalidInput
-from .numerics.roots import NumericalFailure, largest_passing, smallest_passing
+from .numerics.roots import NumericalFailure, largest_passing, least_passing
 from .validation import in_range, positive, whole
 
 _SMALLEST, _LARGEST = 1e-9, 1e9
@@ -69,41 +70,45 @@ def calibrate(
         raise InvalidInput(f"delta must be below 1, got {delta!r} instead")
     whole(1, steps=steps)
     if isinstance(mechanism, Mechanism) == isinstance(design, Design):
-        raise InvalidInput("calibrate needs exactly one unknown: a function in the place of the mechanism or of the design")
+        raise InvalidInput(
+            "calibrate needs exactly one unknown: a function in the place of the mechanism or of the design"
+        )
 
-    def reaches(m: Mechanism, d: Design) -> bool:
+    def excess(m: Mechanism, d: Design) -> float:
+        """How far the guarantee is from the wanted one; at most 0 when it is reached."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegradingDesign)
             one = amplify(m, d, neighbors)
         guarantee = compose(one, steps) if steps > 1 else one
         if delta == 0.0:
-            return guarantee.epsilon() <= epsilon
-        return float(guarantee.delta(epsilon)) <= delta
+            return guarantee.epsilon() / epsilon - 1.0
+        return float(guarantee.upper.log_delta(epsilon)) - math.log(delta)
 
     if isinstance(design, Design):
         make = mechanism
-        noise = _solve(lambda x: reaches(make(x), design), within, steps)  # type: ignore[operator]
-        return make(noise)  # type: ignore[operator,no-any-return]
+        noise = _solve(lambda x: excess(make(x), design), within, steps)  # type: ignore[operator]
+        return make(noise)  # type: ignore[operator]
     known = mechanism
-    sample = _solve(lambda x: reaches(known, design(x)), within or (1e-12, 1.0), steps)  # type: ignore[arg-type]
+    sample = _solve(lambda x: excess(known, design(x)), within or (1e-12, 1.0), steps)  # type: ignore[arg-type]
     return design(sample)
 
 
-def _solve(passes: Callable[[float], bool], within: tuple[float, float] | None, steps: int) -> float:
+def _solve(excess: Callable[[float], float], within: tuple[float, float] | None, steps: int) -> float:
     low, high = within or (_SMALLEST, _LARGEST)
     if not low < high:
         raise InvalidInput(f"within must be (low, high) with low < high, got ({low}, {high}) instead")
     try:
         if isinstance(low, int) and isinstance(high, int):
-            return _whole(passes, low, high)
+            return _whole(lambda x: excess(x) <= 0, low, high)
         precision = 1e-10 if steps == 1 else 1e-7
-        if passes(high):
-            return smallest_passing(passes, *_narrowed(passes, low, high), relative=precision)
-        return 1.0 / smallest_passing(lambda y: passes(1.0 / y), 1.0 / high, 1.0 / low, relative=precision)
+        if excess(high) <= 0:
+            return least_passing(excess, *_narrowed(excess, low, high), relative=precision)
+        flipped = least_passing(lambda y: excess(1.0 / y), *_narrowed(lambda y: excess(1.0 / y), 1.0 / high, 1.0 / low))
+        return 1.0 / flipped
     except NumericalFailure:
         raise Infeasible(
-            f"no value from {low:g} to {high:g} reaches the wanted guarantee; allow a larger epsilon or delta, fewer steps, "
-            "or widen `within`"
+            f"no value from {low:g} to {high:g} reaches the wanted guarantee; allow a larger epsilon or delta, "
+            "fewer steps, or widen `within`"
         ) from None
 
 
@@ -114,13 +119,13 @@ def _whole(passes: Callable[[float], bool], low: int, high: int) -> int:
     return -largest_passing(lambda x: passes(-x), -high, -low)
 
 
-def _narrowed(passes: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """A bracket within a factor of four around the answer, found outward from 1."""
+def _narrowed(excess: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """A bracket within a factor of four around the answer, found outward from 1; (low, high) if it fails at both."""
     x = min(max(1.0, low), high)
-    if passes(x):
-        while x > low and passes(max(x / 4.0, low)):
+    if excess(x) <= 0:
+        while x > low and excess(max(x / 4.0, low)) <= 0:
             x = max(x / 4.0, low)
         return max(x / 4.0, low), x
-    while x < high and not passes(min(x * 4.0, high)):
+    while x < high and excess(min(x * 4.0, high)) > 0:
         x = min(x * 4.0, high)
     return x, min(x * 4.0, high)

@@ -76,7 +76,7 @@ def design(text: str) -> Design:
 
 def design_with_unknown(text: str) -> Design | tuple[str, Callable[[Any], Design]]:
     """A design, or the key of its unknown and a function of it."""
-    return _read(text, DESIGNS, "design", {}, unknown=True)
+    return _read(text, DESIGNS, "design", {}, unknown=True)  # type: ignore[no-any-return]
 
 
 def mechanism(text: str, neighbors: Neighbors) -> Mechanism:
@@ -90,7 +90,7 @@ def mechanism(text: str, neighbors: Neighbors) -> Mechanism:
 
 def mechanism_with_unknown(text: str, neighbors: Neighbors) -> Mechanism | tuple[str, Callable[[Any], Mechanism]]:
     """A mechanism, or the key of its unknown and a function of it."""
-    return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors}, unknown=True)
+    return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors}, unknown=True)  # type: ignore[no-any-return]
 
 
 def stated_for(chosen: Design, neighbors: Neighbors | None) -> Neighbors:
@@ -115,7 +115,8 @@ def _read(text: str, words: dict[str, Word], what: str, defaults: dict[str, Any]
             raise InvalidInput(f"{what} {name!r} takes {key} once, got it twice in {text!r}")
     holes = [key for key, value in pairs if value == UNKNOWN]
     if len(holes) > (1 if unknown else 0):
-        raise InvalidInput(f"{what} {text!r} has {len(holes)} unknowns marked '?', {'only one is' if unknown else 'none is'} allowed here")
+        rule = "only one is" if unknown else "none is"
+        raise InvalidInput(f"{what} {text!r} has {len(holes)} unknowns marked '?', {rule} allowed here")
     allowed = {k: v for k, v in defaults.items() if k in (*word.required, *word.optional)}
 
     def build(value: Any) -> Any:

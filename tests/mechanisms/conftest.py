@@ -1,4 +1,4 @@
-"""The oracle: log delta in 60 digits and more, straight from the definition, and the one comparison all tests use."""
+"""The oracle: log delta in 80 digits, straight from the definition, and the one comparison all tests use."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ Truth = Callable[[Any], Any]
 
 
 def misses(log_delta: Any, truth: Truth, epsilons: Any, *, argument: bool = False) -> list[tuple[float, float, float]]:
-    """Where the computed log delta leaves a tenth of the rounding margin; (epsilon, error/allowed, log delta).
+    """Where log delta leaves a tenth of the rounding margin: (epsilon, error/allowed, log delta).
 
     argument: also allow a tenth of the shift of epsilon that rounding applies, for curves that end in a point
     (there the last bit of the scale itself moves delta by more than the margin).
@@ -67,15 +67,18 @@ def _solve(f: Callable[[Any], Any], low: Any, high: Any) -> Any:
 
 
 def _mixture(law: list[Any], shift: Any, density: Any, above: Any, forward: bool) -> Truth:
-    """D(P||Q) or D(Q||P), P = sum law[u] M(u shift), Q = M(0), by the half line where the loss passes the threshold."""
+    """D(P||Q) or D(Q||P), P = sum law[u] M(u shift), Q = M(0), by the half line of large losses."""
 
     def truth(e: Any) -> Any:
         y = e if forward else -e
-        loss = lambda t: mp.log(sum(p * density(t - u * shift) for u, p in enumerate(law)) / density(t)) - y  # noqa: E731
+
+        def loss(t: Any) -> Any:
+            return mp.log(sum(p * density(t - u * shift) for u, p in enumerate(law)) / density(t)) - y
+
         t = _solve(loss, mp.mpf(-1) * shift, mp.mpf(len(law)) * shift)
-        p = lambda sign: sum(p * above(sign * (t - u * shift)) for u, p in enumerate(law))  # noqa: E731
-        delta = p(1) - mp.exp(e) * above(t) if forward else above(-t) - mp.exp(e) * p(-1)
-        return mp.log(delta)
+        sign = 1 if forward else -1
+        p = sum(p * above(sign * (t - u * shift)) for u, p in enumerate(law))
+        return mp.log(p - mp.exp(e) * above(t) if forward else above(-t) - mp.exp(e) * p)
 
     return truth
 
@@ -140,7 +143,7 @@ def mix(laws: list[tuple[Any, dict[int, Any]]]) -> dict[int, Any]:
 
 
 def weights(law: Multiplicity) -> list[Any]:
-    """p_0, p_1, ... as the law's own floating-point numbers state them (p_0 from whichever keeps its digits)."""
+    """p_0, p_1, ... as the law's own numbers state them (p_0 from whichever form keeps its digits)."""
     with mp.workdps(80):
         rest = [mp.exp(mp.mpf(float(x))) for x in law.log_p]
         stated = mp.exp(mp.mpf(law.log_none)) + mp.exp(mp.mpf(law.log_tail))

@@ -1,12 +1,14 @@
-"""Every curve against its definition in 80 digits, to a tenth of the rounding margin; wrong formulas must fail."""
+"""Every curve against its definition in 80 digits, to a tenth of the rounding margin."""
 
 import mpmath as mp
 import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
+from privamp.core.curves import group
 from privamp.core.mechanism import Change
 from privamp.core.neighbors import Neighbors
+from privamp.core.profile import Curve, Profile
 from privamp.mechanisms.black_box import ApproxDP, PureDP
 from privamp.mechanisms.discrete_gaussian import DiscreteGaussian, _smooth_curve, _tabulated_curve
 from privamp.mechanisms.discrete_laplace import DiscreteLaplace
@@ -77,7 +79,8 @@ def test_discrete_laplace(oracle, scale, shift):
     truth = oracle.table(*discrete_laplace_pair(oracle, scale, shift))
     grid = np.linspace(0, 0.999, 9) * shift / scale
     assert not oracle.misses(curve, truth, grid, argument=True)
-    assert oracle.misses(laplace_curve(shift / scale), truth, grid, argument=True)  # the continuous one is wrong
+    continuous = laplace_curve(shift / scale)
+    assert oracle.misses(continuous, truth, grid, argument=True)
     assert np.isneginf(curve(shift / scale))
 
 
@@ -93,7 +96,7 @@ def test_geometric_is_discrete_laplace():
 
 
 def discrete_gaussian_pair(oracle, sigma, shift):
-    q = oracle.pmf(lambda k: -mp.mpf(k) ** 2 / (2 * mp.mpf(sigma) ** 2), int(45 * sigma) + 6)
+    q = oracle.pmf(lambda k: -(mp.mpf(k) ** 2) / (2 * mp.mpf(sigma) ** 2), int(45 * sigma) + 6)
     return {k + shift: v for k, v in q.items()}, q
 
 
@@ -150,6 +153,8 @@ def test_black_boxes():
     assert approx.delta(50.0) == pytest.approx(1e-6, rel=1e-12)
     two = ApproxDP(1.0, 1e-6).profile(RO)
     assert two.delta(2.0) == pytest.approx(1e-6 * (1 + np.e), rel=1e-12)
+    assert two.delta(50.0) == two.delta(2.0)  # the plain group bound would grow back to 1
+    assert two.epsilon(4e-6) == pytest.approx(2.0, rel=1e-5)
     assert ApproxDP(1.0, 0.0).profile(RO).epsilon() == 2.0
     assert ApproxDP(1.0, 1.0).profile(AR).delta(3.0) == 1.0
 
@@ -159,3 +164,14 @@ def test_norm_noise_is_bounded_by_laplace():
         profile = NormNoise(2.0, 7, p=p, sensitivity=3.0).profile(AR)
         assert profile.epsilon() == 1.5
         assert profile.delta(0.5) == pytest.approx(-np.expm1(-0.5))
+
+
+def test_group_bounds_never_grow():
+    """A curve with a floor: e^(eps(1 - 1/j)) times the floor would climb back to 1."""
+    floor = Curve(lambda e: np.logaddexp(gaussian_curve(0.5)(e), np.log(1e-9)))
+    curve = group(Profile.symmetric(floor), 3).forward
+    eps = np.linspace(0, 200, 5001)
+    assert np.all(np.diff(curve(eps)) <= 1e-13)
+    assert curve(200.0) < np.log(1e-4)
+    once = np.log(np.expm1(9.0) / np.expm1(3.0)) + floor(3.0)
+    assert curve(9.0) <= once + 1e-6

@@ -1,6 +1,7 @@
 """What every profile must satisfy, whatever its formula."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,19 +37,20 @@ ALL = [
 
 
 def is_convex_in_exponent(curve, top):
-    """delta is convex in e^eps and at most 1; a tolerance of a few last bits."""
+    """delta is convex in e^eps and at most 1, up to twice the accuracy contract of 1e-13."""
     a = np.linspace(1.0, math.exp(top), 4001)
     delta = np.exp(curve(np.log(a)))
     middle = 0.5 * (delta[:-2] + delta[2:])
-    return bool(np.all(delta[1:-1] <= middle + 1e-14) and np.all(delta <= 1.0) and np.all(np.diff(delta) <= 1e-15))
+    return bool(np.all(delta[1:-1] <= middle + 2e-13) and np.all(delta <= 1.0) and np.all(np.diff(delta) <= 2e-13))
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("copies", [1, 3])
 def test_convex(mechanism, copies):
-    if isinstance(mechanism, ApproxDP) and copies > 1:
-        return  # a group bound, not a curve of one pair
-    assert is_convex_in_exponent(mechanism.profile(RO, Change(copies=copies)).forward, 4.0)
+    if isinstance(mechanism, ApproxDP):  # a group bound is not a curve of one pair
+        assert is_convex_in_exponent(mechanism.profile(AR).forward, 4.0)
+    else:
+        assert is_convex_in_exponent(mechanism.profile(RO, Change(copies=copies)).forward, 4.0)
 
 
 def test_a_bent_curve_is_caught():
@@ -62,29 +64,28 @@ def test_mixtures_are_convex_and_below_certainty(theta, chance, draws):
     for mechanism in (Gaussian(1.0, theta), Laplace(1.0, theta)):
         mixture = mechanism.mixture(AR, law)
         eps = np.linspace(0, 4, 200)
-        certain = mechanism.profile(AR, Change(copies=draws))
+        certain = np.exp(mechanism.profile(AR, Change(copies=draws)).forward(eps))
         for curve in (mixture.forward, mixture.backward):
             assert is_convex_in_exponent(curve, 2.0)
-            assert np.all(curve(eps) <= certain.forward(eps) + 1e-11 * (1 + np.abs(certain.forward(eps))))
+            assert np.all(np.exp(curve(eps)) <= certain * (1 + 1e-10) + 1e-300)
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=lambda m: type(m).__name__)
 def test_more_copies_are_less_private(mechanism):
     eps = np.linspace(0, 3, 100)
     curves = [mechanism.profile(RO, Change(copies=u)).forward(eps) for u in (1, 2, 3, 5)]
-    for fewer, more in zip(curves, curves[1:], strict=False):
+    for fewer, more in pairwise(curves):
         assert np.all(more >= fewer - 1e-12)
 
 
-@given(st.integers(1, 20), st.floats(0.1, 10), st.floats(0, 10))
+@given(st.integers(1, 20), st.floats(0.1, 10), st.floats(1e-6, 10))
 @settings(deadline=None, max_examples=40)
 def test_a_change_is_a_sensitivity(copies, weight, norm):
     eps = np.linspace(0, 5, 20)
     change = Change(copies=copies, weight=weight, norm=norm)
     for make in (Laplace, Gaussian):
         got = make(2.0, 7.0).profile(RO, change).log_delta(eps)
-        shift = copies * weight * norm * 2
-        wanted = make(2.0, shift).profile(AR).log_delta(eps) if shift > 1e-90 else np.full(20, -np.inf)
+        wanted = make(2.0, copies * weight * norm * 2).profile(AR).log_delta(eps)
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
 
 
@@ -178,3 +179,16 @@ def test_other_bad_parameters():
         Laplace(1.0, 1e99).profile(AR, Change(weight=1e300))
     with pytest.raises(InvalidInput, match="chance"):
         Gaussian(1.0).opposite_mixture(1.5)
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=lambda m: type(m).__name__)
+def test_any_shape_and_any_size_of_epsilon(mechanism):
+    law = Multiplicity.binomial(3, 0.1)
+    profiles = [mechanism.profile(RO), mechanism.mixture(RO, law), mechanism.opposite_mixture(0.1)]
+    for profile in filter(None, profiles):
+        for curve in (profile.forward, profile.backward, profile.rounded_up().forward):
+            assert curve(1.0).shape == ()
+            assert curve(np.zeros(0)).shape == (0,)
+            values = curve(np.array([[0.0, 1e3], [1e8, 1e300]]))
+            assert values.shape == (2, 2)
+            assert not np.any(np.isnan(values))

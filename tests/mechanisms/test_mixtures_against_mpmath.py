@@ -1,4 +1,4 @@
-"""Exact mixtures, both directions, against root finding and summation in 80 digits; and the identity between them."""
+"""Exact mixtures, both directions, against root finding and summation in 80 digits."""
 
 import math
 import time
@@ -9,7 +9,7 @@ import pytest
 
 from privamp.core.multiplicity import Multiplicity
 from privamp.core.neighbors import Neighbors
-from privamp.mechanisms.black_box import ApproxDP, PureDP
+from privamp.mechanisms.black_box import ApproxDP
 from privamp.mechanisms.discrete_gaussian import DiscreteGaussian
 from privamp.mechanisms.discrete_laplace import DiscreteLaplace
 from privamp.mechanisms.gaussian import Gaussian
@@ -27,8 +27,8 @@ def check_gaussian(oracle, theta, law, points):
     profile, weights = Gaussian(1.0, theta).mixture(AR, law), oracle.weights(law)
     up = np.append(0.0, np.geomspace(1e-5, 1, points) * theta * (30 + theta))
     down = np.append(0.0, np.geomspace(1e-4, 0.99, points) * profile.backward.largest_loss)
-    assert not oracle.misses(profile.forward, oracle.gaussian_mixture(theta, weights, True), up, argument=True)
-    assert not oracle.misses(profile.backward, oracle.gaussian_mixture(theta, weights, False), down, argument=True)
+    for curve, forward, grid in ((profile.forward, True, up), (profile.backward, False, down)):
+        assert not oracle.misses(curve, oracle.gaussian_mixture(theta, weights, forward), grid, argument=True)
 
 
 @pytest.mark.parametrize("theta", THETAS)
@@ -80,6 +80,7 @@ def test_opposite_gaussians(oracle, theta, chance):
 def test_opposite_gaussians_by_quadrature(epsilon):
     q, s = mp.mpf("0.3"), mp.mpf("1.5")
     with mp.workdps(30):
+
         def p(t, sign):
             return (1 - q) * mp.npdf(t) + q * mp.npdf(t, sign * s)
 
@@ -96,7 +97,7 @@ def discrete_truths(oracle, law, log_weight, reach, shift):
     return oracle.table(p, q), oracle.table(q, p)
 
 
-@pytest.mark.parametrize("scale", [0.2, 1.0, 8.0])
+@pytest.mark.parametrize("scale", [0.25, 1.0, 8.0])
 @pytest.mark.parametrize("shift", [1, 3])
 def test_discrete_laplace(oracle, scale, shift):
     law = Multiplicity.binomial(3, 0.2)
@@ -128,7 +129,7 @@ def numeric_pair(density, law, shift):
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_identity_between_directions_by_integration(kind):
-    """delta_PQ(-eps), integrated, equals 1 - e^-eps + e^-eps delta_QP(eps): the two curves are of one pair."""
+    """delta_PQ(-eps), integrated, equals 1 - e^-eps + e^-eps delta_QP(eps)."""
     law = Multiplicity.binomial(3, 0.3)
     if kind == "gaussian":
         profile = Gaussian(1.0).mixture(AR, law)
@@ -145,7 +146,7 @@ def test_identity_between_directions_by_integration(kind):
             assert abs(integrated - by_forward) > 1e-4  # extending a direction by itself is false
 
 
-@pytest.mark.parametrize("mechanism", [Gaussian(0.5), Laplace(0.7), DiscreteLaplace(1.3, 2), DiscreteGaussian(1.5, 2)])
+@pytest.mark.parametrize("mechanism", [Gaussian(0.5), Laplace(0.7), DiscreteLaplace(0.75, 2), DiscreteGaussian(1.5, 2)])
 @pytest.mark.parametrize("relation", [AR, RO])
 def test_certain_appearance_is_the_profile(mechanism, relation):
     mixture, profile = mechanism.mixture(relation, Multiplicity.certain(1)), mechanism.profile(relation)
@@ -204,7 +205,7 @@ def test_who_has_a_mixture():
     assert NormNoise(1.0, 3, p=1).mixture(AR, law) is not None
     assert NormNoise(1.0, 1, p=2).mixture(AR, law) is not None
     assert GeometricCount(1.0).mixture(AR, law) is not None
-    for black_box in (PureDP(1.0), ApproxDP(1.0, 1e-5), RandomizedResponse(1.0)):
+    for black_box in (ApproxDP(1.0, 1e-5), RandomizedResponse(1.0)):
         assert black_box.mixture(RO, law) is None
         assert black_box.opposite_mixture(0.1) is None
     assert Gaussian(1.0, neighbors=RO).opposite_mixture(0.1) is None

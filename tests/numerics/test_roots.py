@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privamp.numerics.roots import NumericalFailure, first_at_most, largest_passing, smallest_passing
+from privamp.numerics.roots import NumericalFailure, first_at_most, largest_passing, least_passing
 
 
 @given(st.floats(1e-9, 1e5), st.floats(-600, -1e-3))
@@ -42,17 +42,32 @@ def test_first_at_most_raises():
         first_at_most(lambda x: np.where((x > 0.2) & (x < 0.8), np.nan, -2.0 * (x > 0.1)), -1.0)
 
 
-@given(st.floats(1e-8, 1e8))
-@settings(deadline=None)
-def test_smallest_passing_passes(root):
-    x = smallest_passing(lambda v: v >= root, 1e-9, 1e9)
-    assert root <= x <= root * (1 + 1.1e-9)
+SHAPES = [
+    lambda x, root: math.log(root / x),
+    lambda x, root: (root / x) ** 3 - 1.0,
+    lambda x, root: -1.0 if x >= root else 1.0,
+    lambda x, root: -math.inf if x >= root else 1e-300,
+]
 
 
-def test_smallest_passing_ends():
-    assert smallest_passing(lambda v: True, 0.5, 2.0) == 0.5
+@pytest.mark.parametrize("shape", SHAPES)
+@given(root=st.floats(1e-8, 1e8))
+@settings(deadline=None, max_examples=40)
+def test_least_passing_passes(shape, root):
+    x = least_passing(lambda v: shape(v, root), 1e-9, 1e9)
+    assert shape(x, root) <= 0
+    assert root * (1 - 1e-15) <= x <= root * (1 + 1.2e-9)
+
+
+def test_least_passing_ends():
+    assert least_passing(lambda v: -1.0, 0.5, 2.0) == 0.5
+    assert least_passing(lambda v: 0.0 if v == 2.0 else 1.0, 0.5, 2.0) == 2.0
     with pytest.raises(NumericalFailure, match="fails even at 2"):
-        smallest_passing(lambda v: False, 0.5, 2.0)
+        least_passing(lambda v: 1.0, 0.5, 2.0)
+    with pytest.raises(NumericalFailure, match="fails even at 2"):
+        least_passing(lambda v: math.nan, 0.5, 2.0)
+    with pytest.raises(NumericalFailure, match="NaN"):
+        least_passing(lambda v: math.nan if 0.6 < v < 1.9 else 1.2 - v, 0.5, 2.0)
 
 
 @given(st.integers(0, 1000), st.integers(0, 1000))

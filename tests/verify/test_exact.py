@@ -30,11 +30,7 @@ def multisets(ids, draws):
 
 
 def coins(ids, q):
-    return {
-        s: q ** len(s) * (1 - q) ** (len(ids) - len(s))
-        for k in range(len(ids) + 1)
-        for s in combinations(ids, k)
-    }
+    return {s: q ** len(s) * (1 - q) ** (len(ids) - len(s)) for k in range(len(ids) + 1) for s in combinations(ids, k)}
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (3, 2), (5, 3), (7, 4), (4, 4)])
@@ -80,9 +76,7 @@ def test_wrong_formulas_are_caught(name):
     """Negative control: each of these claims less than some mechanism loses."""
     pair = subsets(range(4), 2), subsets(range(1, 5), 2)
     for epsilon in (0.1, 1.0, 3.0):
-        assert (
-            exact_epsilon_of_laws(*pair, epsilon, "add-remove") > WRONG[name](0.5, math.exp(epsilon)) + 1e-6
-        )
+        assert exact_epsilon_of_laws(*pair, epsilon, "add-remove") > WRONG[name](0.5, math.exp(epsilon)) + 1e-6
 
 
 def test_unrelated_sizes_are_unbounded_under_replace_one():
@@ -103,9 +97,7 @@ def test_many_epsilons_at_once_agree_with_one_at_a_time():
 
 def without_symmetry(first, second, epsilon, metric, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(
-            exact, "alike", lambda p, q: tuple((i,) for i in sorted({u for s in (*p, *q) for u in s}))
-        )
+        patch.setattr(exact, "alike", lambda p, q: tuple((i,) for i in sorted({u for s in (*p, *q) for u in s})))
         return exact_epsilon_of_laws(first, second, epsilon, metric)
 
 

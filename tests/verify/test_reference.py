@@ -68,9 +68,7 @@ def random_size(inputs: dict[str, Any], out: str) -> tuple[Law, Law]:
 def rounded_at_random(ids: Sequence[int], rate: Fraction) -> Law:
     low = math.floor(rate * len(ids))
     up = rate * len(ids) - low
-    return mixture(
-        [(1 - up, fixed(ids, low)), (up, fixed(ids, low + 1))] if up else [(Fraction(1), fixed(ids, low))]
-    )
+    return mixture([(1 - up, fixed(ids, low)), (up, fixed(ids, low + 1))] if up else [(Fraction(1), fixed(ids, low))])
 
 
 def randomised_rounding(inputs: dict[str, Any], out: str) -> tuple[Law, Law]:
@@ -206,17 +204,13 @@ def test_oracle_reproduces_known_values(design, inputs, into, out, value):
 
 def reference_folder() -> Path | None:
     roots = [os.environ.get("PRIVAMP_SHARED"), *(p / "shared" for p in Path(__file__).parents[2:5])]
-    return next(
-        (Path(r) / "reference" for r in roots if r and (Path(r) / "reference/designs.json").exists()), None
-    )
+    return next((Path(r) / "reference" for r in roots if r and (Path(r) / "reference/designs.json").exists()), None)
 
 
 def test_oracle_reproduces_every_reference_row():
     folder = reference_folder()
     if folder is None:
-        pytest.skip(
-            "no reference/designs.json: set PRIVAMP_SHARED or put the shared folder beside the repository"
-        )
+        pytest.skip("no reference/designs.json: set PRIVAMP_SHARED or put the shared folder beside the repository")
     rows = json.loads((folder / "designs.json").read_text())
     assert {row["design"] for row in rows} == set(LAWS)
     for row in rows:

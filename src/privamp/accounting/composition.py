@@ -20,14 +20,15 @@ from ..validation import positive, whole
 from .discretize import loss_laws, reach
 from .tilted import Composed
 
-COMPOSED = "Composition by privacy-loss distributions, connect-the-dots (Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
+COMPOSED = (
+    "Composition by privacy-loss distributions, connect-the-dots "
+    "(Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
+)
 _POINTS_UPPER, _POINTS_LOWER = 2**17, 2**19
 _FINEST = 1e-4
 
 
-def compose(
-    guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, interval: float | None = None
-) -> Guarantee:
+def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, interval: float | None = None) -> Guarantee:
     """The guarantee of `steps` fresh draws of one guarantee, or of several guarantees together.
 
     >>> from privamp import PureDP, Poisson, amplify

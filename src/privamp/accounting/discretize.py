@@ -32,7 +32,7 @@ class LossLaw:
     @property
     def losses(self) -> FloatArray:
         """The grid of losses."""
-        return (self.first + np.arange(self.mass.size)) * self.interval
+        return np.arange(self.first, self.first + self.mass.size, dtype=np.float64) * self.interval
 
 
 def reach(profile: Profile) -> float:
@@ -125,4 +125,4 @@ def _lower_hull(delta: FloatArray, interval: float) -> FloatArray:
                 break
             kept.pop()
         kept.append(i)
-    return np.interp(alpha, alpha[kept], delta[kept])
+    return np.asarray(np.interp(alpha, alpha[kept], delta[kept]))

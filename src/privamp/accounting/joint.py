@@ -68,7 +68,9 @@ class Joint(Mechanism):
     def release(self, value: Sequence[Any], stream: Stream) -> list[Any]:
         """One answer per mechanism, for one value each."""
         if len(value) != len(self.mechanisms):
-            raise InvalidInput(f"a Joint of {len(self.mechanisms)} mechanisms needs as many values, got {len(value)} instead")
+            raise InvalidInput(
+                f"a Joint of {len(self.mechanisms)} mechanisms needs as many values, got {len(value)} instead"
+            )
         return [m.release(v, stream) for m, v in zip(self.mechanisms, value, strict=True)]
 
     def _one_gaussian(self) -> Gaussian:

@@ -1,9 +1,9 @@
 """Composing loss laws by FFT with an explicit error bound, relative to the tail that is asked about.
 
-An FFT is right to about 1e-16 of the largest mass, so plain convolution certifies nothing below 1e-13. Weighting every
-mass by e^(tilt loss) before, and undoing it after, moves the largest mass to the losses in question: the error at
-epsilon shrinks to a Chernoff factor e^(K(tilt) - tilt epsilon) of it. Written here, and not dp-accounting's `self_compose`,
-because that has no error bound and certifies nothing below 1e-13; tests compare the two.
+An FFT is right to about 1e-16 of the largest mass, so plain convolution certifies nothing below 1e-13. Weighting
+every mass by e^(tilt loss) before, and undoing it after, moves the largest mass to the losses in question: the
+error at epsilon shrinks to a Chernoff factor e^(K(tilt) - tilt epsilon) of it. Written here, and not
+dp-accounting's `self_compose`, because that has no error bound; tests compare the two.
 """
 
 import math
@@ -199,8 +199,9 @@ def _from_far_end(values: FloatArray) -> FloatArray:
 def _fft_error(weights: FloatArray, size: int, steps: int) -> float:
     """Bound on the summed error of a power of a transform.
 
-    In the 2-norm a transform errs by at most 2 u log2(N) times its size (u = 1.1e-16), a k-th power by k times the error
-    of its base, because the transform of a probability is at most 1; N errors sum to at most sqrt(N) their 2-norm.
+    In the 2-norm a transform errs by at most 2 u log2(N) times its size (u = 1.1e-16), a k-th power by k times
+    the error of its base, because the transform of a probability is at most 1; N errors sum to at most sqrt(N)
+    times their 2-norm.
     """
     norm = float(np.sqrt(np.sum(weights * weights)))
     return _UNIT * math.sqrt(size) * norm * (steps + 1) * (2.0 * math.log2(size) + 4.0)

@@ -1,6 +1,7 @@
 """Curves every room needs: the worst pure and approximate pairs, discrete losses, and groups of records."""
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -86,11 +87,29 @@ def group(profile: Profile, records: int) -> Profile:
     return Profile(forward, forward if profile.is_symmetric else _group_curve(profile.backward, records))
 
 
+_CANDIDATES = np.geomspace(1e-3, 1e3, 241)
+
+
 def _group_curve(curve: Curve, j: int) -> Curve:
-    def log_delta(at: FloatArray) -> FloatArray:
+    """The group bound up to where it is least and that value from there on: delta_j never grows with eps."""
+
+    def bound(at: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
             factor = np.where(at > 0, log_expm1(at) - log_expm1(at / j), math.log(j))
-        values = np.minimum(factor + curve(at / j), 0.0)
+        return np.minimum(factor + curve(at / j), 0.0)
+
+    @cache
+    def turning_point() -> float:
+        grid = _CANDIDATES
+        for _ in range(3):  # any point is sound; a near-minimal one is tight
+            least = int(np.argmin(bound(grid)))
+            if grid[least] == _CANDIDATES[-1]:
+                return math.inf
+            grid = np.linspace(grid[max(least - 1, 0)], grid[min(least + 1, grid.size - 1)], 65)
+        return float(grid[int(np.argmin(bound(grid)))])
+
+    def log_delta(at: FloatArray) -> FloatArray:
+        values = bound(np.minimum(at, turning_point()))
         return np.minimum(values, pure(at)) if pure else values
 
     pure = pure_curve(j * curve.largest_loss) if math.isfinite(curve.largest_loss) else None

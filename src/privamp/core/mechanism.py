@@ -37,6 +37,7 @@ class Mechanism(ABC):
 
     neighbors: Neighbors
     assumes: ClassVar[tuple[str, ...]] = ()
+    hides_vectors: ClassVar[bool] = False  # the profile holds for several numbers released together
     aligned_shifts_are_worst: ClassVar[bool] = False  # proved for Gaussian noise (Kahane's comparison)
 
     @abstractmethod

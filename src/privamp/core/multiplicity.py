@@ -37,7 +37,7 @@ class Multiplicity:
     @classmethod
     def hypergeometric(cls, population: int, specials: int, draws: int) -> "Multiplicity":
         """How many of `specials` units are among `draws` units drawn without replacement."""
-        return _cut(_log_hypergeometric(population, np.asarray([specials]), draws)[0])
+        return _cut(_log_hypergeometric(population, np.asarray([specials], dtype=np.float64), draws)[0])
 
     @property
     def counts(self) -> FloatArray:
@@ -62,13 +62,11 @@ class Multiplicity:
 
     def then_with_replacement(self, slots: int, draws: int) -> "Multiplicity":
         """Draw `draws` times with replacement from the `slots` entries the record now has u of."""
-        copies = np.arange(1, self.log_p.size + 1)
-        return self._through(_log_binomial(draws, copies / slots))
+        return self._through(_log_binomial(draws, self.counts / slots))
 
     def then_without_replacement(self, slots: int, draws: int) -> "Multiplicity":
         """Draw `draws` of the `slots` entries without replacement."""
-        copies = np.arange(1, self.log_p.size + 1)
-        return self._through(_log_hypergeometric(slots, copies, draws))
+        return self._through(_log_hypergeometric(slots, self.counts, draws))
 
     def _through(self, kernel: FloatArray) -> "Multiplicity":
         """Follow the record through a stage whose row j-1 is log Pr[u | j copies], u = 0.."""
@@ -102,7 +100,9 @@ def _log_binomial(draws: int, chances: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         start = draws * np.log1p(-chances)
         ratio = np.log((draws - u) / (u + 1.0)) + (np.log(chances) - np.log1p(-chances))[:, None]
-        rows = start[:, None] + np.concatenate([np.zeros((chances.size, 1)), np.cumsum(ratio, axis=1)], axis=1)
+        rows: FloatArray = start[:, None] + np.concatenate(
+            [np.zeros((chances.size, 1)), np.cumsum(ratio, axis=1)], axis=1
+        )
     for i in np.flatnonzero(chances >= 1.0):  # certain appearance: all draws hit
         rows[i] = -np.inf
         if top < draws:

@@ -21,6 +21,7 @@ from ..numerics.log_domain import FloatArray, as_floats, log1mexp
 from ..numerics.roots import first_at_most
 from ..validation import in_range
 
+_FARTHEST = 1e300  # stands for infinity, so that no curve meets inf - inf
 LogDelta = Callable[[FloatArray], FloatArray]
 
 
@@ -33,7 +34,7 @@ class Curve:
 
     def __call__(self, epsilon: ArrayLike) -> FloatArray:
         """log delta at epsilon >= 0, never above log 1."""
-        epsilon = as_floats(epsilon)
+        epsilon = np.minimum(as_floats(epsilon), _FARTHEST)
         values = np.minimum(self.log_delta(epsilon), 0.0)
         return np.where(epsilon >= self.largest_loss, -np.inf, values)
 
@@ -118,9 +119,7 @@ class Profile:
 
 
 def _lowest(curves: list[Curve]) -> Curve:
-    return Curve(
-        lambda epsilon: np.minimum.reduce([c(epsilon) for c in curves]), min(c.largest_loss for c in curves)
-    )
+    return Curve(lambda epsilon: np.minimum.reduce([c(epsilon) for c in curves]), min(c.largest_loss for c in curves))
 
 
 def _extended(curve: Curve, other: Curve, epsilon: FloatArray) -> FloatArray:

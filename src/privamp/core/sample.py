@@ -44,9 +44,7 @@ class Ledger:
 
     def register(self, mechanism: Mechanism) -> None:
         """Write the mechanism down, before its noise is drawn."""
-        if self.plan is not None and (
-            len(self.entries) >= len(self.plan) or self.plan[len(self.entries)] != mechanism
-        ):
+        if self.plan is not None and (len(self.entries) >= len(self.plan) or self.plan[len(self.entries)] != mechanism):
             raise InvalidInput(
                 f"release {len(self.entries) + 1} is {mechanism}, which the declared plan does not have there; "
                 "follow the plan or draw a fresh sample"
@@ -54,24 +52,33 @@ class Ledger:
         self.entries.append(mechanism)
 
 
-_LEDGERS: dict[bytes, Ledger] = {}  # one ledger per subkey: the same draw is the same sample
+# One ledger per subkey, kept from the first release on: the same draw is the same sample, drawn again or not.
+_LEDGERS: dict[bytes, Ledger] = {}
 
 
 class Sample:
     """Records drawn by a design. Indices, counts, weights and the realised size are secret."""
 
-    __slots__ = ("_drawn", "_ids", "_key", "design", "ledger")
+    __slots__ = ("_drawn", "_ids", "_key", "_unused", "design")
 
     def __init__(self, design: "Design", ids: NDArray[Any], drawn: Drawn, key: Key) -> None:
         self.design = design
         self._ids = ids
         self._drawn = drawn
         self._key = key
-        self.ledger = _LEDGERS.setdefault(key.fingerprint, Ledger())
+        self._unused = Ledger()
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was asked of this sample so far, through this object or another one of the same draw."""
+        return _LEDGERS.get(self._key.fingerprint, self._unused)
+
+    def _opened_ledger(self) -> Ledger:
+        return _LEDGERS.setdefault(self._key.fingerprint, self._unused)
 
     def declare(self, mechanisms: Iterable[Mechanism]) -> "Sample":
         """Declare every mechanism that will be run on this sample; returns the sample."""
-        self.ledger.declare(mechanisms)
+        self._opened_ledger().declare(mechanisms)
         return self
 
     def release(self, mechanism: Mechanism, statistic: Callable[[Drawn], Any] | ArrayLike) -> Any:
@@ -81,12 +88,10 @@ class Sample:
         released; the mechanism's sensitivity must bound one record's row), or a function of the secret
         `Drawn` for anything else.
         """
-        self.ledger.register(mechanism)
+        value = statistic(self._drawn) if callable(statistic) else self._sum(np.asarray(statistic), mechanism)
+        self._opened_ledger().register(mechanism)
         logger.info("release %d from a sample by %s: %s", len(self.ledger.entries), self.design, mechanism)
-        value = statistic(self._drawn) if callable(statistic) else self._sum(np.asarray(statistic))
-        stream = (
-            Stream(self._key.subkey("noise", len(self.ledger.entries))) if self._key.is_test else Stream.from_os()
-        )
+        stream = Stream(self._key.subkey("noise", len(self.ledger.entries))) if self._key.is_test else Stream.from_os()
         return mechanism.release(value, stream)
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
@@ -100,9 +105,14 @@ class Sample:
         logger.warning("a sample by %s was opened outside its ledger", self.design)
         return self._drawn
 
-    def _sum(self, values: NDArray[Any]) -> Any:
+    def _sum(self, values: NDArray[Any], mechanism: Mechanism) -> Any:
         if values.shape[:1] != self._ids.shape:
             raise InvalidInput("the statistic needs one row per record of the population, in the order of its ids")
+        if values.ndim > 1 and not mechanism.hides_vectors:
+            raise InvalidInput(
+                f"{type(mechanism).__name__} is proved for one number, got a sum of rows instead; "
+                "release the columns one by one, or use Laplace, Gaussian or NormNoise"
+            )
         drawn = self._drawn
         scale = drawn.counts * drawn.weights if np.any(drawn.weights != 1.0) else drawn.counts
         return np.tensordot(scale, values[drawn.positions], axes=(0, 0))

@@ -24,7 +24,7 @@ class Theorem:
     cite: str
     needs: Kind  # relation in which the mechanism's profile is used
     gives: Kind  # relation of the result
-    tight: bool  # equals the exact value over all pure mechanisms of the needed relation
+    tight: bool  # exact: reached by some mechanism it applies to (for pure ones, what the linear program finds)
     bound: Callable[[Any, Mechanism, Neighbors], Profile]
     applies: Callable[[Mechanism], bool] = _always
     groups: bool = False  # `bound` itself handles a person with several records

@@ -54,10 +54,14 @@ def _terms(law: Multiplicity, at_distance: AtDistance) -> list[tuple[float, Prof
 
 
 def _weighted(terms: list[tuple[float, Curve]], epsilon: FloatArray, log_tail: float) -> FloatArray:
-    total: FloatArray = np.full_like(epsilon, log_tail)
-    for log_p, curve in terms:
+    """log of sum_u p_u delta_u; once the mass still to come cannot show in the digits it is counted as lost."""
+    to_come = np.logaddexp.accumulate([log_tail, *(log_p for log_p, _ in reversed(terms))])[::-1]
+    total: FloatArray = np.full_like(epsilon, -np.inf)
+    for (log_p, curve), rest in zip(terms, to_come, strict=False):
+        if total.size and rest < np.min(total) - 40.0:
+            return np.asarray(np.logaddexp(total, rest))
         total = np.logaddexp(total, log_p + curve(epsilon))
-    return total
+    return np.logaddexp(total, log_tail)
 
 
 def _largest(law: Multiplicity, terms: list[tuple[float, Curve]]) -> float:

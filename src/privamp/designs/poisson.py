@@ -41,9 +41,7 @@ AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
 def _kept_or_not(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(
-        design.appearances(neighbors.records), lambda copies: mechanism.profile(AR, Change(copies=copies))
-    )
+    return one_sided(design.appearances(neighbors.records), lambda copies: mechanism.profile(AR, Change(copies=copies)))
 
 
 def _swapped(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -91,7 +89,13 @@ class Poisson(Design):
     natural: ClassVar[Neighbors] = AR
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem(
-            "Poisson amplification", "Balle, Barthe & Gaboardi 2018, Thm 8", AR.kind, AR.kind, True, _kept_or_not, groups=True
+            "Poisson amplification",
+            "Balle, Barthe & Gaboardi 2018, Thm 8",
+            AR.kind,
+            AR.kind,
+            True,
+            _kept_or_not,
+            groups=True,
         ),
         Theorem("Poisson, one record swapped", "docs/designs/poisson.md, Thm 2", AR.kind, RO.kind, False, _swapped),
         Theorem(
@@ -110,7 +114,7 @@ class Poisson(Design):
             RO.kind,
             True,
             _swapped_gaussian,
-            applies=lambda m: m.opposite_mixture(0.5) is not None,
+            applies=lambda m: m.aligned_shifts_are_worst,
         ),
     )
 

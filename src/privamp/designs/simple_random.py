@@ -58,9 +58,22 @@ class WithoutReplacement(FixedSize):
     natural: ClassVar[Neighbors] = RO
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem(
-            "Simple random sampling", "Balle, Barthe & Gaboardi 2018, Thm 9", RO.kind, RO.kind, True, _replaced, groups=True
+            "Simple random sampling",
+            "Balle, Barthe & Gaboardi 2018, Thm 9",
+            RO.kind,
+            RO.kind,
+            True,
+            _replaced,
+            groups=True,
         ),
-        Theorem("Simple random sampling, one record more", "docs/designs/simple_random.md, Thm 2", RO.kind, AR.kind, True, _added),
+        Theorem(
+            "Simple random sampling, one record more",
+            "docs/designs/simple_random.md, Thm 2",
+            RO.kind,
+            AR.kind,
+            True,
+            _added,
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -97,7 +97,14 @@ class WithReplacement(FixedSize):
             applies=_pure,
             groups=True,
         ),
-        Theorem("With replacement, one record more", "docs/designs/with_replacement.md, Thm 3", RO.kind, AR.kind, False, _added),
+        Theorem(
+            "With replacement, one record more",
+            "docs/designs/with_replacement.md, Thm 3",
+            RO.kind,
+            AR.kind,
+            False,
+            _added,
+        ),
         Theorem(
             "With replacement, one record more, draw by draw",
             "docs/designs/with_replacement.md, Thm 4",

@@ -6,15 +6,20 @@ privacy, delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) delta(eps/j). A black box h
 noise to add.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..chance.stream import Stream
-from ..core.curves import approx_curve, group, pure_curve
+from ..core.curves import approx_curve, group, pair_profile, pure_curve
 from ..core.mechanism import ONE, Change, Mechanism
+from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
-from ..core.profile import Profile
+from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
+from ..numerics.log_domain import log1mexp, log_mix, log_sum
 from ..validation import in_range, nonnegative
 from .noise import check_relation
 
@@ -60,6 +65,30 @@ class PureDP(_BlackBox):
         """The largest curve of any such mechanism, symmetric."""
         return Profile.symmetric(pure_curve(float(self.epsilon) * self._records(neighbors, change)))
 
+    def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
+        """A yes/no mechanism that says yes with chance proportional to e^(epsilon u): the worst one when u <= 1."""
+        step = self.epsilon * self.records_apart(neighbors)
+        most = law.log_p.size
+        log_yes = -float(np.logaddexp(0.0, -step))  # yes at u = most; less would leave privacy unused
+        log_none = float(np.logaddexp(law.log_none, law.log_tail))
+        log_p = np.logaddexp(log_none - step * most, log_sum(law.log_p + step * (law.counts - most))) + log_yes
+        return _yes_or_no(float(log_p), log_yes - step * most)
+
+    def opposite_mixture(self, chance: float) -> Profile | None:
+        """Yes with chance proportional to e^epsilon, 1, e^-epsilon for one record, none, the other."""
+        if self.neighbors.kind != "add-remove":
+            return None
+        log_yes = -float(np.logaddexp(0.0, self.epsilon))
+        log_p = log_yes + float(log_mix(chance, self.epsilon))
+        log_q = log_yes + math.log1p(chance * math.expm1(-self.epsilon))
+        return _yes_or_no(log_p, log_q)
+
+
+def _yes_or_no(log_p: float, log_q: float) -> Profile:
+    """The profile of two coins."""
+    first, second = (np.array([x, float(log1mexp(min(x, 0.0)))]) for x in (log_p, log_q))
+    return pair_profile(first, second)
+
 
 @dataclass(frozen=True, slots=True)
 class ApproxDP(_BlackBox):
@@ -81,6 +110,9 @@ class ApproxDP(_BlackBox):
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """The largest curve of any such mechanism, symmetric; groups by the black-box bound."""
         records = self._records(neighbors, change)
-        if self.delta == 0.0:
-            return Profile.symmetric(pure_curve(float(self.epsilon) * records))
-        return group(Profile.symmetric(approx_curve(float(self.epsilon), float(self.delta))), records)
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if delta == 0.0:
+            return Profile.symmetric(pure_curve(epsilon * records))
+        curve = group(Profile.symmetric(approx_curve(epsilon, delta)), records).forward
+        # the bound is least at epsilon * records, and delta never grows with epsilon
+        return Profile.symmetric(Curve(lambda at: curve(np.minimum(at, epsilon * records))))

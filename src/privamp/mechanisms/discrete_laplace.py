@@ -77,9 +77,9 @@ class DiscreteLaplace(Mechanism):
         return Profile.symmetric(discrete_laplace_curve(1.0 / self.scale, shift))
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
-        """The exact profile of (sum_u p_u M(u s), M(0))."""
+        """The exact profile of (sum_u p_u M(u s), M(0)) for the noise that is drawn: an attack meets no other."""
         shift = whole_shift_of(self, self.sensitivity, neighbors, ONE)
-        return discrete_laplace_mixture(1.0 / self.scale, shift, law)
+        return discrete_laplace_mixture(1.0 / float(rational_scale(self.scale)), shift, law)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """The whole numbers with independent discrete Laplace noise on every entry."""

@@ -46,6 +46,7 @@ class Gaussian(Mechanism):
     neighbors: Neighbors = Neighbors.ADD_REMOVE
 
     assumes: ClassVar[tuple[str, ...]] = (IDEALISED,)
+    hides_vectors: ClassVar[bool] = True
     aligned_shifts_are_worst: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -44,8 +44,9 @@ class GeometricCount(Mechanism):
         return Profile.symmetric(discrete_laplace_curve(self.epsilon, shift))
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
-        """The exact profile of (sum_u p_u M(u), M(0))."""
-        return discrete_laplace_mixture(self.epsilon, whole_shift_of(self, 1, neighbors, ONE), law)
+        """The exact profile of (sum_u p_u M(u), M(0)) for the noise that is drawn: an attack meets no other."""
+        rate = 1.0 / float(rational_scale(self._scale))
+        return discrete_laplace_mixture(rate, whole_shift_of(self, 1, neighbors, ONE), law)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """The count (or counts, each hidden on its own) with geometric noise."""

@@ -42,6 +42,7 @@ class Laplace(Mechanism):
     neighbors: Neighbors = Neighbors.ADD_REMOVE
 
     assumes: ClassVar[tuple[str, ...]] = (IDEALISED,)
+    hides_vectors: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_sizes(self.sensitivity, scale=self.scale)

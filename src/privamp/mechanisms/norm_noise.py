@@ -60,6 +60,7 @@ class NormNoise(Mechanism):
     neighbors: Neighbors = Neighbors.ADD_REMOVE
 
     assumes: ClassVar[tuple[str, ...]] = (IDEALISED,)
+    hides_vectors: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_sizes(self.sensitivity, scale=self.scale)

@@ -62,28 +62,47 @@ def _value(f: Callable[[FloatArray], FloatArray], x: float) -> float:
     return value
 
 
-def smallest_passing(
-    passes: Callable[[float], bool], low: float, high: float, *, relative: float = 1e-9, rounds: int = 200
+def least_passing(
+    excess: Callable[[float], float], low: float, high: float, *, relative: float = 1e-9, rounds: int = 200
 ) -> float:
-    """The smallest positive x in [low, high] with passes(x), to a relative width, always a passing one.
+    """The smallest x in [low, high] with excess(x) <= 0, to a relative width, always one where it holds.
 
-    `passes` is False then True as x grows. Raises when it fails at `high`.
+    `excess` is positive, then not, as x > 0 grows. False position in log x (few evaluations of an expensive
+    function), each round guarded by bisection. Raises when the condition fails at `high`.
     """
-    if not passes(high):
+    above = excess(high)
+    if not above <= 0:
         raise NumericalFailure(f"the condition fails even at {high:g}")
-    if passes(low):
+    below = excess(low)
+    if below <= 0:
         return low
-    for _ in range(rounds):
-        if high <= low * (1.0 + relative):
+    a, b, guess = math.log(low), math.log(high), math.nan
+    for turn in range(rounds):
+        if b - a <= relative:
             break
-        middle = math.sqrt(low * high)
-        if not low < middle < high:
-            break
-        if passes(middle):
-            high = middle
+        previous, guess = guess, _false_position(a, b, below, above, turn)
+        if abs(guess - previous) < 0.1 * relative:  # converged from one side: step over to the other
+            guess += 0.4 * relative if guess - a < b - guess else -0.4 * relative
+        if not a < guess < b:
+            guess = 0.5 * (a + b)
+        value = excess(math.exp(guess))
+        if math.isnan(value):
+            raise NumericalFailure("the function returned NaN while a root was sought")
+        if value <= 0:
+            b, above = guess, value
         else:
-            low = middle
-    return high
+            a, below = guess, value
+    root = math.exp(b) if b < math.log(high) else high
+    if not excess(root) <= 0:
+        raise NumericalFailure("the bracketed root does not satisfy its own condition")
+    return root
+
+
+def _false_position(a: float, b: float, below: float, above: float, turn: int) -> float:
+    """Where the chord crosses zero; the midpoint every third turn and where the chord says nothing."""
+    if turn % 3 == 2 or not (math.isfinite(below) and math.isfinite(above)) or below == above:
+        return 0.5 * (a + b)
+    return a + (b - a) * below / (below - above)
 
 
 def largest_passing(passes: Callable[[int], bool], low: int, high: int) -> int:

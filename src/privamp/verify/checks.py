@@ -5,20 +5,18 @@ enumerated sums with real noise), lower bounds too, tight theorems must be equal
 law, and every instrument must catch a deliberate mistake before its silence counts.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ..core.design import Design
-from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.population import Population
-from ..errors import NoTheorem
 from ..validation import whole
+from .claims import NOISES, amplified, amplified_or_none, each_theorem, is_called_tight, pure
 from .enumerate import exact_delta
 from .exact import programs
 from .report import Report, Tally
@@ -52,7 +50,7 @@ def check_design(
     plan = _Plan(cases, checks, np.random.default_rng(seed), seed, progress)
     tallies = [check_structure(design_class, cases)]
     if cases:
-        tallies += [*check_pure(plan), check_delta(plan), *check_sampler(plan)]
+        tallies += [*check_pure(plan), check_delta(plan), *plan.theorem_tallies(), *check_sampler(plan)]
     return Report(design_class.__name__, tuple(tallies))
 
 
@@ -66,6 +64,15 @@ class _Plan:
     seed: int
     progress: Progress | None
     done: int = 0
+    theorems: dict[str, "_Count"] = field(default_factory=dict)
+
+    def theorem(self, label: str) -> "_Count":
+        """Comparisons of one theorem under one pair of relations."""
+        return self.theorems.setdefault(label, _Count(f"alone: {label}", fresh=False))
+
+    def theorem_tallies(self) -> list[Tally]:
+        """One line per theorem and pair of relations."""
+        return [count.tally() for _, count in sorted(self.theorems.items())]
 
     def relations(self) -> list[tuple[Neighbors, Neighbors]]:
         """(mechanism, result) pairs to ask for: every result some theorem gives."""
@@ -100,20 +107,22 @@ def check_pure(plan: _Plan) -> Iterator[Tally]:
         epsilons = plan.random.uniform(0.05, 3.0, each).tolist()
         truths = np.max([p.epsilons(epsilons) for p in programs(design, population, out, into.kind)], axis=0)
         for epsilon, truth in zip(epsilons, truths.tolist(), strict=True):
-            mechanism = _pure(epsilon, into)
+            mechanism = pure(epsilon, into)
             case = f"{design} on {population} records, epsilon {epsilon:.6g} under {into} → {out}"
-            guarantee = _amplified(mechanism, design, out)
+            guarantee = amplified(mechanism, design, out)
             bound = guarantee.epsilon()
             upper.compare(bound >= truth - SLACK, f"{case}: claims {bound:.9g}, the truth is {truth:.9g}")
+            for label, claim in each_theorem(mechanism, design, out):
+                plan.theorem(label).compare(
+                    claim.epsilon() >= truth - SLACK, f"{case}: {label} claims {claim.epsilon():.9g}, not {truth:.9g}"
+                )
             if guarantee.lower is not None:
                 attack = guarantee.lower.epsilon()
                 lower.compare(attack <= truth + SLACK, f"{case}: attack {attack:.9g}, truth {truth:.9g}")
-            if _is_tight(design, mechanism, into, out):
+            if is_called_tight(design, mechanism, into, out):
                 tight.compare(bound <= truth + EQUAL, f"{case}: {bound:.9g} is called tight, not {truth:.9g}")
                 if bound > 100 * EQUAL:  # 1% of less could be the slack of a tight theorem
-                    teeth.compare(
-                        0.99 * bound < truth - SLACK, f"{case}: a bound 1% too small was not caught"
-                    )
+                    teeth.compare(0.99 * bound < truth - SLACK, f"{case}: a bound 1% too small was not caught")
         plan.step(plan.checks)
     yield from (count.tally() for count in (upper, tight, lower, teeth))
 
@@ -124,25 +133,29 @@ def check_delta(plan: _Plan) -> Tally:
     probe = plan.cases[-1][0]
     asked = [
         (into, out, make)
-        for (into, out), make in product(plan.relations(), _NOISES)
-        if _amplified_or_none(make(plan.random, into), probe, out) is not None
+        for (into, out), make in product(plan.relations(), NOISES)
+        if amplified_or_none(make(plan.random, into), probe, out) is not None
     ]
     combinations = [(case, *ask) for case, ask in product(plan.cases, asked) if _has_neighbors(case, ask[1])]
     rounds = -(-plan.checks // (POINTS * max(len(combinations), 1)))
     for (design, population), into, out, make in plan.some(combinations * rounds, -(-plan.checks // POINTS)):
         mechanism = make(plan.random, into)
-        guarantee = _amplified_or_none(mechanism, design, out)
+        guarantee = amplified_or_none(mechanism, design, out)
         if guarantee is not None:
             epsilons = np.append(plan.random.uniform(0.0, 3.0, POINTS - 1), plan.random.uniform(-1.0, 0.0))
             truths = exact_delta(design, mechanism, population, out, epsilons)
             bounds = np.asarray(guarantee.delta(epsilons))
             attacks = np.asarray(guarantee.lower.delta(epsilons)) if guarantee.lower else np.zeros(POINTS)
+            for label, claim in each_theorem(mechanism, design, out):
+                for e, truth, bound in zip(epsilons, truths, np.asarray(claim.delta(epsilons)), strict=True):
+                    case = f"{mechanism} by {design} on {population} records, {out}, delta({e:.6g})"
+                    plan.theorem(label).compare(
+                        bool(truth - DELTA_SLACK <= bound), f"{case}: {label} claims {bound:.9g}, not {truth:.9g}"
+                    )
             for e, truth, bound, attack in zip(epsilons, truths, bounds, attacks, strict=True):
                 case = f"{mechanism} by {design} on {population} records, {out}, delta({e:.6g})"
                 fine = truth - DELTA_SLACK <= bound and attack <= min(truth + ATTACK_SLACK, bound)
-                count.compare(
-                    bool(fine), f"{case}: attack {attack:.9g}, truth {truth:.9g}, bound {bound:.9g}"
-                )
+                count.compare(bool(fine), f"{case}: attack {attack:.9g}, truth {truth:.9g}, bound {bound:.9g}")
         plan.step(plan.checks)
     return count.tally()
 
@@ -187,54 +200,5 @@ def _has_neighbors(case: Case, out: Neighbors) -> bool:
     return case[1] > 0 or out.kind == "add-remove"
 
 
-def _pure(epsilon: float, neighbors: Neighbors) -> Mechanism:
-    from ..mechanisms.black_box import PureDP
-
-    return PureDP(epsilon, neighbors=neighbors)
-
-
-def _amplified(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> Any:
-    from ..amplification import amplify
-
-    with warnings.catch_warnings():  # a design that degrades is still to be checked
-        warnings.simplefilter("ignore")
-        return amplify(mechanism, design, neighbors)
-
-
-def _amplified_or_none(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> Any:
-    try:
-        return _amplified(mechanism, design, neighbors)
-    except NoTheorem:
-        return None
-
-
 def _answers(into: Neighbors, out: Neighbors, case: Case) -> bool:
-    return _amplified_or_none(_pure(1.0, into), case[0], out) is not None
-
-
-def _is_tight(design: Design, mechanism: Mechanism, into: Neighbors, out: Neighbors) -> bool:
-    return any(
-        t.tight and t.needs == into.kind and t.gives == out.kind and t.applies(mechanism)
-        for t in design.theorems
-    )
-
-
-def _gaussian(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:
-    from ..mechanisms.gaussian import Gaussian
-
-    return Gaussian(float(random.uniform(0.4, 3.0)), neighbors=neighbors)
-
-
-def _laplace(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:
-    from ..mechanisms.laplace import Laplace
-
-    return Laplace(float(random.uniform(0.3, 3.0)), neighbors=neighbors)
-
-
-def _discrete_laplace(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:
-    from ..mechanisms.discrete_laplace import DiscreteLaplace
-
-    return DiscreteLaplace(float(random.uniform(0.3, 3.0)), neighbors=neighbors)
-
-
-_NOISES = (_gaussian, _laplace, _discrete_laplace)
+    return amplified_or_none(pure(1.0, into), case[0], out) is not None

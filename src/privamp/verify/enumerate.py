@@ -53,9 +53,7 @@ def exact_delta(
     noise = noise_of(mechanism)
     pairs = design.neighboring(population, neighbors)
     found = [
-        _worst(
-            noise, *_sums(collect(design.law(one)), collect(design.law(other)), values), as_floats(epsilon)
-        )
+        _worst(noise, *_sums(collect(design.law(one)), collect(design.law(other)), values), as_floats(epsilon))
         for one, other in pairs
     ]
     best = np.max(found, axis=0)
@@ -77,9 +75,7 @@ def _sums(first: Law, second: Law, values: Sequence[float]) -> tuple[FloatArray,
     groups = alike(first, second)
     ids = [i for group in groups for i in group]
     assigned = np.array([sum(choice, ()) for choice in _assignments(groups, values)])
-    drawn = [
-        np.array([[units.count(i) for i in ids] for units in law], dtype=float) for law in (first, second)
-    ]
+    drawn = [np.array([[units.count(i) for i in ids] for units in law], dtype=float) for law in (first, second)]
     sums = [np.round(assigned @ times.reshape(-1, len(ids)).T, 9) for times in drawn]
     centres = np.unique(np.concatenate([s.ravel() for s in sums]))
     laws = []
@@ -96,9 +92,7 @@ def _assignments(groups: tuple[tuple[int, ...], ...], values: Sequence[float]) -
     return product(*(combinations_with_replacement(values, len(group)) for group in groups))
 
 
-def _worst(
-    noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, epsilon: FloatArray
-) -> FloatArray:
+def _worst(noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, epsilon: FloatArray) -> FloatArray:
     """The largest divergence over rows and both directions, at each epsilon."""
     rows = np.unique(np.concatenate([np.stack([p, q], 1), np.stack([q, p], 1)]), axis=0)
     p, q = rows[:, 0], rows[:, 1]

@@ -65,9 +65,7 @@ def exact_epsilon_of_laws(
 def programs(design: "Design", population: int, neighbors: Neighbors, metric: Kind) -> "tuple[Program, ...]":
     """One program per pair of neighbouring populations, to be solved at several epsilons."""
     pairs = design.neighboring(population, neighbors)
-    return tuple(
-        Program(collect(design.law(one)), collect(design.law(other)), metric) for one, other in pairs
-    )
+    return tuple(Program(collect(design.law(one)), collect(design.law(other)), metric) for one, other in pairs)
 
 
 class Program:
@@ -83,9 +81,7 @@ class Program:
         graphs = _graphs(frozenset(p) | frozenset(q), metric)
         self.nodes = sum(len(graph.nodes) for graph in graphs)  # variables of one linear program
         self._tasks = [
-            (graph, _masses(one, graph), _masses(other, graph))
-            for graph in graphs
-            for one, other in ((p, q), (q, p))
+            (graph, _masses(one, graph), _masses(other, graph)) for graph in graphs for one, other in ((p, q), (q, p))
         ]
 
     def epsilon(self, epsilon: float) -> float:

@@ -43,9 +43,7 @@ class Block:
     p: FloatArray
     q: FloatArray
     epsilon: float
-    levels: (
-        FloatArray  # the best f known; the program is solved in y = g / e^(epsilon f), which is well scaled
-    )
+    levels: FloatArray  # the best f known; the program is solved in y = g / e^(epsilon f), which is well scaled
     value: float = -math.inf  # the log ratio of that f
     agreed: bool = False  # whether the solver's own optimum was that value
 
@@ -113,9 +111,7 @@ def _solve(blocks: list[Block]) -> list[FloatArray] | None:
     rows = tails.size
     entries = np.column_stack([np.ones(rows), -np.concatenate([_slopes(b) for b in blocks])])
     ends = np.column_stack([tails, heads])
-    adjacent = csr_array(
-        (entries.ravel(), ends.ravel(), np.arange(0, 2 * rows + 1, 2)), shape=(rows, int(starts[-1]))
-    )
+    adjacent = csr_array((entries.ravel(), ends.ravel(), np.arange(0, 2 * rows + 1, 2)), shape=(rows, int(starts[-1])))
     total = csr_array((np.concatenate([x / x.sum() for x in q]), np.arange(starts[-1]), starts))
     result = linprog(
         -np.concatenate([x / x.sum() for x in p]),

@@ -86,9 +86,7 @@ def same_in_pieces(design: Design, population: Population, key: Key, rounds: int
             design.partial(ids[middle:], subkey, middle),
             design.partial(ids[:middle], subkey),
         ]
-        if drawn_units(whole, population) != drawn_units(
-            design.finish(design.merge(parts), subkey), population
-        ):
+        if drawn_units(whole, population) != drawn_units(design.finish(design.merge(parts), subkey), population):
             return f"round {r} draws another sample in two batches than in one"
     return None
 

@@ -16,9 +16,7 @@ def check_structure(design_class: type[Design], cases: list[tuple[Design, int]])
     """Theorems are complete, cases are enough and different, laws are exact, and nothing drawn is shown."""
     violations = [*_theorems(design_class), *_cases(design_class, cases)]
     for design, population in cases:
-        violations += [
-            f"{design} on {population} records: {problem}" for problem in _case(design, population)
-        ]
+        violations += [f"{design} on {population} records: {problem}" for problem in _case(design, population)]
     return Tally("structure", len(cases) + len(design_class.theorems), len(cases), tuple(violations))
 
 

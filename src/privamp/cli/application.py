@@ -1,0 +1,43 @@
+"""The application: every command under one name. Each command imports what it needs when it is called."""
+
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import amplify, audit, calibrate, compare, demo, reproduce
+from .errors import OneSentenceGroup
+from .options import ExampleCommand
+
+app = typer.Typer(
+    cls=OneSentenceGroup,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with [bold]privamp demo[/bold]; every command shows an example under --help.",
+)
+audits = typer.Typer(no_args_is_help=True, help="Hold what the library claims against the exact truth.")
+audits.command("designs", cls=ExampleCommand, epilog=audit.EXAMPLES)(audit.designs)
+
+app.command(cls=ExampleCommand, epilog=demo.EXAMPLES)(demo.demo)
+app.command(cls=ExampleCommand, epilog=amplify.EXAMPLES)(amplify.amplify)
+app.command(cls=ExampleCommand, epilog=compare.EXAMPLES)(compare.compare)
+app.command(cls=ExampleCommand, epilog=calibrate.EXAMPLES)(calibrate.calibrate)
+app.add_typer(audits, name="audit")
+app.command(cls=ExampleCommand, epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"privamp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def privamp(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Privacy amplification by sampling: what a release from a sample really guarantees, and why."""

@@ -1,0 +1,188 @@
+"""`privamp compare`: several designs, one mechanism, one relation."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import emit, grid, number, say, waiting, warn
+from .options import Json, MechanismSpec, Steps, check_counts
+
+if TYPE_CHECKING:
+    from ..core.design import Design
+    from ..core.mechanism import Mechanism
+    from ..core.neighbors import Neighbors
+    from ..report.comparison import Comparison, Row
+
+EXAMPLES = """\
+Examples:
+  privamp compare --size 400 --population 1000 --mechanism gaussian:sigma=2 --plot compare.png
+
+  privamp compare --design wor:size=200,population=10000 \\
+      --design multistage:wor=118,wr=200,population=10000 \\
+      --mechanism gaussian:sigma=4,sensitivity=2 --delta 1e-5 --json"""
+
+
+def compare(
+    mechanism: MechanismSpec,
+    design: Annotated[
+        list[str] | None,
+        typer.Option("--design", metavar="SPEC", help="A design; give several, at equal expected size."),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option("--size", metavar="M", help="Instead of --design: five designs of this size.")
+    ] = None,
+    population: Annotated[
+        int | None, typer.Option("--population", metavar="N", help="Records to draw from, where a design does not say.")
+    ] = None,
+    neighbors: Annotated[
+        str, typer.Option("--neighbors", metavar="RELATION", help="One relation for all: replace-one or add-remove.")
+    ] = "replace-one",
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="Rank by epsilon at this delta.")] = 1e-6,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="E", help="Show delta at this epsilon; also MUST's base epsilon.")
+    ] = 1.0,
+    steps: Steps = 1,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Rank designs by what they really cost: epsilon at a fixed delta, all under one relation.
+
+    Every design gets the same mechanism. When a Poisson design is in the list, the mechanism's sensitivity is read
+    for add-remove, because Poisson's theorems need that; designs of fixed size then use its replace-one profile (one
+    record out, another in: twice the sensitivity), so nobody is favoured. Otherwise it is read for the relation
+    compared. Write neighbors=... into the spec to say otherwise.
+    """
+    from ..report.comparison import Question, compare_designs
+    from ..report.pictures import check_picture, draw_comparison
+
+    _check(delta, epsilon, steps, population)
+    if plot is not None:
+        check_picture(plot)
+    plans = _designs(design, size, population)
+    wanted, noise = _mechanism(mechanism, plans, neighbors)
+    with waiting("comparing", quiet=json):
+        found = compare_designs(plans, Question(noise, wanted, delta, epsilon, steps), population)
+        if plot is not None:
+            draw_comparison(found, plot)
+    _show(found, mechanism, plot, json)
+    if any(row.failed for row in found.rows):
+        raise typer.Exit(1)
+
+
+def _check(delta: float, epsilon: float, steps: int, population: int | None) -> None:
+    from ..validation import in_range, positive, whole
+
+    in_range(0, 1, open_ends=True, delta=delta)
+    positive(epsilon=epsilon)
+    check_counts(steps=steps)
+    if population is not None:
+        whole(1, population=population)
+
+
+def _designs(specs: list[str] | None, size: int | None, population: int | None) -> "list[Design]":
+    from .. import spec
+    from ..errors import InvalidInput
+
+    if bool(specs) == (size is not None):
+        raise InvalidInput("give --design (several times), or --size M with --population N for a ready-made list")
+    if size is not None and population is None:
+        raise InvalidInput("--size needs --population, the number of records to draw from")
+    return [spec.design(text) for text in specs or _ready_made(size or 0, population or 0)]
+
+
+def _ready_made(size: int, population: int) -> list[str]:
+    """One-stage designs and the two-stage ones of MUST, whose first stage keeps half the population."""
+    from ..validation import whole
+
+    whole(1, population, size=size)
+    half = max(population // 2, 1)
+    return [
+        f"poisson:rate={size / population!r}",
+        f"wor:size={size},population={population}",
+        f"wr:size={size},population={population}",
+        f"multistage:wor={half},wr={size},population={population}",
+        f"multistage:wr={half},wr={size},population={population}",
+    ]
+
+
+def _mechanism(text: str, plans: "list[Design]", relation: str) -> "tuple[Neighbors, Mechanism]":
+    """The relation compared, and one mechanism for all designs."""
+    from .. import spec
+    from ..core.neighbors import Neighbors
+
+    wanted = Neighbors.parse(relation)
+    needs = {spec.stated_for(plan, wanted) for plan in plans}
+    return wanted, spec.mechanism(text, Neighbors.ADD_REMOVE if Neighbors.ADD_REMOVE in needs else wanted)
+
+
+def _show(found: "Comparison", mechanism: str, plot: Path | None, json: bool) -> None:
+    from ..report.comparison import ADVICE, WHY_NOT_EPS_PRIME
+
+    notes = [WHY_NOT_EPS_PRIME, *([ADVICE] if found.has_repeats else [])]
+    uneven = found.uneven()
+    if uneven:
+        warn(uneven)
+    for row in found.rows:
+        if row.guarantee and row.guarantee.degrades:
+            warn(f"{row.label} makes the release LESS private than the mechanism on all the data")
+    if json:
+        emit(_answer(found, mechanism) | {"notes": notes} | ({"plot": str(plot)} if plot else {}))
+        return
+    _tables(found, mechanism)
+    for note in notes:
+        say(note)
+    if plot:
+        say(f"Picture: {plot}")
+
+
+def _answer(found: "Comparison", mechanism: str) -> dict[str, object]:
+    asked, ranked = found.question, enumerate(found.rows, 1)
+    return {
+        "neighbors": asked.neighbors.kind,
+        "mechanism": mechanism,
+        "mechanism_neighbors": asked.mechanism.neighbors.kind,
+        "population": found.population,
+        "steps": asked.steps,
+        "delta": asked.delta,
+        "epsilon": asked.epsilon,
+        "designs": [{"rank": rank if row.guarantee else None} | row.to_json() for rank, row in ranked],
+    }
+
+
+def _tables(found: "Comparison", mechanism: str) -> None:
+    asked = found.question
+    fresh = f", {asked.steps} fresh draws" if asked.steps > 1 else ""
+    records = f"{found.population:,} records, " if found.population else ""
+    say(f"{records}{mechanism} (sensitivity read for {asked.mechanism.neighbors.kind}), {asked.neighbors}{fresh}")
+    grid(
+        f"Ranked by ε at δ = {asked.delta:g}",
+        ["", "<design", "ε certified", "ε attack", f"δ({asked.epsilon:g}) cert.", "attack", "draws", "distinct"],
+        ([*_guarantee(rank, row)] for rank, row in enumerate(found.rows, 1)),
+        best=0 if len(found.rows) > 1 and found.rows[0].guarantee else None,
+    )
+    for row in found.rows:
+        if row.reason:
+            say(f"{row.label}: {row.reason}")
+    once = " of one draw" if asked.steps > 1 else ""
+    grid(
+        f"MUST's view{once}, base ε = {asked.epsilon:g}",
+        ["<design", "η", "ε'", "<type", "ε'/ε", "δ'-δ"],
+        (_view(row) for row in found.rows if row.aligned),
+    )
+
+
+def _guarantee(rank: int, row: "Row") -> list[str]:
+    sizes = [number(row.expected_size, 6), number(row.expected_distinct, 4)]
+    if row.guarantee is None:
+        return ["", row.label, "no number" if row.failed else "no theorem", "", "", "", *sizes]
+    numbers = (row.epsilon_upper, row.epsilon_lower, row.delta_upper, row.delta_lower)
+    return [str(rank), row.label, *map(number, numbers), *sizes]
+
+
+def _view(row: "Row") -> list[str]:
+    assert row.aligned is not None
+    view = row.aligned
+    return [row.label, number(row.eta), number(view.epsilon), view.kind, number(view.ratio), f"{view.difference:+.3g}"]

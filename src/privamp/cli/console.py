@@ -1,0 +1,127 @@
+"""Printing: tables and lines for people, JSON for machines, progress for whoever waits at a terminal."""
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any
+
+from .errors import SCHEMA
+
+_WIDE = 120  # for files and pipes, which have no width of their own
+_PATIENCE = 1.0  # seconds before a progress bar appears
+
+Advance = Callable[[int, int], None]  # done, in all
+
+
+def console(*, err: bool = False) -> Any:
+    """A rich console on what is now stdout or stderr."""
+    from rich.console import Console
+
+    stream = sys.stderr if err else sys.stdout
+    width = None if stream.isatty() else _WIDE
+    return Console(file=stream, width=width, highlight=False)
+
+
+def say(text: str = "", style: str | None = None) -> None:
+    """One paragraph on stdout; brackets are text."""
+    console().print(text, style=style, markup=False, soft_wrap=not sys.stdout.isatty())
+
+
+def warn(text: str) -> None:
+    """One loud line on stderr."""
+    console(err=True).print(f"Warning: {text}", style="bold yellow", markup=False, soft_wrap=True)
+
+
+def emit(answer: dict[str, Any]) -> None:
+    """One JSON object on stdout, schema version first, infinities as null."""
+    print(json.dumps(_finite({"schema": SCHEMA} | answer), ensure_ascii=False, allow_nan=False))
+
+
+def facts(rows: Iterable[tuple[str, str]], title: str | None = None) -> None:
+    """Two columns: what, and how much."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=False, box=SIMPLE, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for what, value in rows:
+        table.add_row(_plain(what), _plain(value))
+    console().print(table)
+
+
+def grid(title: str, heads: list[str], rows: Iterable[list[str]], best: int | None = None) -> None:
+    """A table with a heading; words left, numbers right; row `best` stands out."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for head in heads:
+        left = head.startswith("<")
+        table.add_column(head.lstrip("<"), justify="left" if left else "right", overflow="fold")
+    for index, row in enumerate(rows):
+        table.add_row(*map(_plain, row), style="bold green" if index == best else None)
+    console().print(table)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for people: '0.0538', '1.2e-07', '∞', '—' when unknown."""
+    if value is None:
+        return "—"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.{digits}g}"
+
+
+@contextmanager
+def waiting(what: str, *, quiet: bool = False) -> Iterator[Advance]:
+    """A progress bar on stderr for work of more than a second, on a terminal only. Yields its `advance`."""
+    screen = console(err=True)
+    if quiet or not screen.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    progress = Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=screen, transient=True
+    )
+    task = progress.add_task(what, total=None)
+    timer = Timer(_PATIENCE, progress.start)
+    timer.start()
+    try:
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+    finally:
+        timer.cancel()
+        progress.stop()
+
+
+@contextmanager
+def degrading() -> Iterator[None]:
+    """Turn the library's warning about a design that loses privacy into one loud line."""
+    from ..errors import DegradingDesign
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DegradingDesign)
+        yield
+    for sentence in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, DegradingDesign)):
+        warn(sentence)
+
+
+def _plain(text: str) -> Any:
+    from rich.text import Text
+
+    return Text(text)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,72 @@
+"""Failing well: one sentence, an exit code, never a traceback.
+
+0 done; 1 failed (a violation was found, the numerics gave up, something unexpected); 2 the question was wrong
+(usage, invalid input, nothing proved, not reachable); 130 interrupted.
+"""
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..errors import Infeasible, InvalidInput, NoTheorem, PrivampError
+
+SCHEMA = 1
+_QUESTION_WAS_WRONG = (InvalidInput, NoTheorem, Infeasible)
+# typer carries its own copy of click in some versions and not in others: the family of BadParameter is right in both
+_CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
+
+
+class OneSentenceGroup(TyperGroup):
+    """A group of commands whose every failure is one sentence on stderr, or JSON on stdout."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
+        """Run a command and exit with its code."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args=arguments, prog_name=prog_name, **extra)
+        except (KeyboardInterrupt, typer.Abort):
+            code = _say("interrupted; nothing more was written", "Interrupted", 130, arguments)
+        except Exception as error:
+            code = _explain(error, arguments)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception, arguments: list[str]) -> int:
+    """The sentence and the exit code of an error."""
+    kind = type(error).__name__
+    if isinstance(error, _CLICK_ERROR):
+        return _usage(error, arguments)
+    if isinstance(error, (PrivampError, ArithmeticError)) and str(error):
+        code = 2 if isinstance(error, _QUESTION_WAS_WRONG) else 1
+        return _say(str(error), kind, code, arguments)
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nobody to tell
+        return 1
+    sentence = f"privamp stopped on something it did not expect ({kind}); please report this command"
+    return _say(sentence, kind, 1, arguments)
+
+
+def _usage(error: Any, arguments: list[str]) -> int:
+    sentence = error.format_message()
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help was asked for by saying nothing
+        typer.echo(context.get_help() if context else sentence)
+        return 2
+    where = context.command_path if context else "privamp"
+    return _say(f"{sentence.rstrip('.')}; see '{where} --help'", "Usage", 2, arguments)
+
+
+def _say(sentence: str, kind: str, code: int, arguments: list[str]) -> int:
+    sentence = " ".join(sentence.split())
+    if "--json" in arguments:
+        typer.echo(json.dumps({"schema": SCHEMA, "error": sentence, "kind": kind}, ensure_ascii=False))
+    else:
+        typer.echo(f"Error: {sentence}", err=True)
+    return code

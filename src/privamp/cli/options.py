@@ -1,0 +1,58 @@
+"""Options that several commands share, so that a word means the same everywhere, and help with examples."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from ..core.design import Design
+    from ..core.neighbors import Neighbors
+
+DesignSpec = Annotated[
+    str, typer.Option("--design", metavar="SPEC", help="How the sample is drawn, e.g. poisson:rate=0.01")
+]
+MechanismSpec = Annotated[
+    str,
+    typer.Option("--mechanism", metavar="SPEC", help="What is computed on it, e.g. gaussian:sigma=4,sensitivity=2"),
+]
+Relation = Annotated[
+    str | None,
+    typer.Option("--neighbors", metavar="RELATION", help="add-remove or replace-one; the design's own when not given."),
+]
+Steps = Annotated[int, typer.Option("--steps", metavar="K", help="Fresh draws, each with its own release.")]
+Records = Annotated[
+    int, typer.Option("--records-per-person", metavar="J", help="Protect a person with up to J records.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer as one JSON object.")]
+
+_MOST_STEPS, _MOST_QUERIES = 10**9, 10**6
+
+
+class ExampleCommand(TyperCommand):
+    """A command whose epilog is printed as it stands, so that an example can be pasted."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The usual help, then the examples."""
+        examples, self.epilog = self.epilog, None
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.epilog = examples
+        formatter.write(f"{examples}\n" if examples else "")
+
+
+def check_counts(*, steps: int = 1, queries: int = 1) -> None:
+    """Counts that make sense and fit into memory."""
+    from ..validation import whole
+
+    whole(1, _MOST_STEPS, steps=steps)
+    whole(1, _MOST_QUERIES, queries=queries)
+
+
+def relation(text: str | None, design: "Design", records: int = 1) -> "Neighbors":
+    """The relation asked about: the design's own when none is named, for a person with `records` records."""
+    from ..core.neighbors import Neighbors
+
+    chosen = Neighbors.parse(text) if text is not None else design.natural
+    return chosen.for_person(records)

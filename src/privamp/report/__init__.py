@@ -1,0 +1,1 @@
+"""Reports: self-contained pages, comparisons of designs, and their pictures."""

@@ -1,0 +1,216 @@
+"""Designs side by side: one mechanism, one relation, and for each design what it guarantees and what it touches.
+
+Ranked by epsilon at a fixed delta. Beside it stands the view of MUST (Definition 5 and Remark 1, for one draw): with
+eta = Pr[a record is in the sample] and eps' = log(1 + eta (e^eps - 1)), a design has *strong* amplification when
+eps' < eps and delta'(eps') < delta(eps), *weak I* when only eps' is smaller, *weak II* when only delta' is, and
+*dilution* when neither is; the aligned profile is (eps'/eps, delta' - delta). That view ranks nothing, because
+n eta = E[distinct records]: eps' only says how few different records are used.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..accounting.composition import compose
+from ..amplification import amplify
+from ..core.design import Design
+from ..core.guarantee import Guarantee, Lower
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..errors import DegradingDesign, NoTheorem
+from ..numerics.log_domain import log_mix
+from ..numerics.roots import NumericalFailure
+
+WHY_NOT_EPS_PRIME = (
+    "ε' alone misleads: it only says how few different records are used (n·η of them), not what a record that is "
+    "drawn several times gives away."
+)
+ADVICE = (
+    "Take Poisson or WOR, and if compute is the limit a smaller sample; designs that repeat records (WR, multistage) "
+    "only where the procedure needs the repeats."
+)
+_SAME = 1e-9  # relative; guarantees are rounded up by less
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """One draw in MUST's view: base (eps, delta) and amplified (eps', delta')."""
+
+    base_epsilon: float
+    base_delta: float
+    epsilon: float
+    delta: float
+
+    @property
+    def ratio(self) -> float:
+        """eps'/eps."""
+        return self.epsilon / self.base_epsilon
+
+    @property
+    def difference(self) -> float:
+        """delta' - delta."""
+        return self.delta - self.base_delta
+
+    @property
+    def kind(self) -> str:
+        """The PA type of Definition 5; a number that stays equal is not worse."""
+        worse_epsilon = self.epsilon > self.base_epsilon * (1.0 + _SAME)
+        worse_delta = self.delta > self.base_delta * (1.0 + _SAME)
+        if worse_epsilon or worse_delta:
+            return "dilution" if worse_epsilon and worse_delta else "weak II" if worse_epsilon else "weak I"
+        better = self.ratio < 1.0 - _SAME or self.delta < self.base_delta * (1.0 - _SAME)
+        return "strong" if better else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of every design."""
+
+    mechanism: Mechanism
+    neighbors: Neighbors = Neighbors.REPLACE_ONE
+    delta: float = 1e-6
+    epsilon: float = 1.0  # of delta(epsilon), and the base epsilon of MUST's view
+    steps: int = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One design: its numbers, or the reason why there are none."""
+
+    design: Design
+    label: str
+    eta: float
+    repeats: bool  # whether a record can appear more than once
+    expected_size: float | None
+    expected_distinct: float | None
+    reason: str | None = None  # why nothing is certified
+    failed: bool = False  # the reason is numerical
+    one: Guarantee | None = field(default=None, repr=False)  # of one draw
+    guarantee: Guarantee | None = field(default=None, repr=False)  # of all steps
+    aligned: Aligned | None = None
+    epsilon_upper: float | None = None
+    epsilon_lower: float | None = None
+    delta_upper: float | None = None
+    delta_lower: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines; numbers that are not there are null."""
+        names = ("label", "epsilon_upper", "epsilon_lower", "delta_upper", "delta_lower", "expected_size")
+        answer = {name: getattr(self, name) for name in (*names, "expected_distinct", "repeats", "eta")}
+        if self.aligned:
+            answer |= {"amplified_epsilon": self.aligned.epsilon, "amplified_delta": self.aligned.delta}
+            answer |= {"type": self.aligned.kind, "aligned": [self.aligned.ratio, self.aligned.difference]}
+        answer["because"] = list(self.guarantee.because) if self.guarantee else []
+        answer["degrades"] = self.guarantee.degrades if self.guarantee else None
+        return answer | ({"reason": self.reason} if self.reason else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Rows in order of epsilon at the question's delta, smallest first; designs without a number last."""
+
+    question: Question
+    rows: tuple[Row, ...]
+    population: int | None
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a design in the list may draw a record several times."""
+        return any(row.repeats for row in self.rows)
+
+    def uneven(self) -> str | None:
+        """A sentence when the expected sizes differ by more than 1%, so that the comparison is not like with like."""
+        sizes = [row.expected_size for row in self.rows if row.expected_size is not None]
+        if not sizes or max(sizes) <= 1.01 * min(sizes):
+            return None
+        return f"expected sizes run from {min(sizes):g} to {max(sizes):g}; compare designs at equal expected size"
+
+
+def compare_designs(designs: Sequence[Design], question: Question, population: int | None = None) -> Comparison:
+    """The same question to several designs, ranked by epsilon at its delta.
+
+    >>> from privamp import Gaussian, Poisson, WithoutReplacement
+    >>> found = compare_designs([WithoutReplacement(400, 1000), Poisson(0.4)], Question(Gaussian(2.0)))
+    >>> [(row.label, round(row.epsilon_upper, 3)) for row in found.rows]
+    [('Poisson 0.4', 1.856), ('WOR 400', 3.788)]
+    """
+    n = population if population is not None else common_population(designs)
+    rows = [_row(design, question, n) for design in designs]
+    rows.sort(key=lambda row: math.inf if row.epsilon_upper is None else row.epsilon_upper)
+    rows.sort(key=lambda row: row.guarantee is None)
+    return Comparison(question, tuple(rows), n)
+
+
+def common_population(designs: Sequence[Design]) -> int | None:
+    """The population the designs declare, when they declare one and the same."""
+    declared = {int(design.population) for design in designs if hasattr(design, "population")}
+    return declared.pop() if len(declared) == 1 else None
+
+
+def label(design: Design) -> str:
+    """A short name for tables and pictures, such as 'WOR 500 → WR 400'."""
+    if hasattr(design, "stages"):
+        return " → ".join(f"{kind.upper()} {size}" for kind, size in design.stages)
+    name = {"WithoutReplacement": "WOR", "WithReplacement": "WR"}.get(type(design).__name__, type(design).__name__)
+    first = next(iter(getattr(design, "__dataclass_fields__", {})), None)
+    return f"{name} {getattr(design, first):g}" if first else name
+
+
+def align(one: Guarantee, mechanism: Mechanism, eta: float, epsilon: float) -> Aligned | None:
+    """MUST's view of one draw at base `epsilon`; None where the mechanism alone has no guarantee to compare with."""
+    try:
+        base = mechanism.profile(one.neighbors.per_record)
+    except NoTheorem:
+        return None
+    amplified = float(log_mix(eta, epsilon)) if eta > 0 else 0.0
+    return Aligned(epsilon, float(base.delta(epsilon)), amplified, float(one.delta(amplified)))
+
+
+def _row(design: Design, question: Question, population: int | None) -> Row:
+    law = design.appearances()
+    n = getattr(design, "population", population)
+    row = Row(
+        design,
+        label(design),
+        law.eta,
+        repeats=bool(np.any(np.isfinite(law.log_p[1:]))),
+        expected_size=None if n is None else design.expected_size(n),
+        expected_distinct=None if n is None else design.expected_distinct(n),
+    )
+    try:
+        return replace(row, **_numbers(design, question, law.eta))
+    except NoTheorem as error:
+        return replace(row, reason=str(error))
+    except NumericalFailure as error:
+        return replace(row, reason=f"no number, because {error}", failed=True)
+
+
+def _numbers(design: Design, question: Question, eta: float) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegradingDesign)  # each row carries its own mark
+        one = amplify(question.mechanism, design, question.neighbors)
+    guarantee = compose(one, question.steps) if question.steps > 1 else one
+    lower = guarantee.lower
+    return {
+        "one": one,
+        "guarantee": guarantee,
+        "aligned": align(one, question.mechanism, eta, question.epsilon),
+        "epsilon_upper": _epsilon(guarantee, question.delta),
+        "epsilon_lower": _epsilon(lower, question.delta) if lower else None,
+        "delta_upper": float(guarantee.delta(question.epsilon)),
+        "delta_lower": float(lower.delta(question.epsilon)) if lower else None,
+    }
+
+
+def _epsilon(bound: Guarantee | Lower, delta: float) -> float:
+    """epsilon at delta; infinite where delta never becomes that small."""
+    try:
+        return bound.epsilon(delta)
+    except NumericalFailure:
+        if float(bound.delta(1e6)) > delta:
+            return math.inf
+        raise

@@ -1,0 +1,276 @@
+"""One report builder: text, tables, pictures and guarantees on one self-contained page.
+
+The page loads nothing from outside (its content policy forbids it), runs no script, and escapes everything it
+is given. Numbers of a guarantee are rounded outward: what is printed is still a bound.
+"""
+
+import math
+import os
+import secrets
+from base64 import b64encode
+from collections.abc import Collection, Iterable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import __version__
+from ..core.guarantee import Guarantee
+from ..core.profile import Profile
+from ..errors import InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DIGITS = 6
+_TINY = 1e-300
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2126; --soft: #57616b; --paper: #ffffff; --line: #d5dbe1;
+  --band: #f3f6f9; --accent: #0b5cad; --alarm: #a4161a; --alarm-band: #fdecec; --note: #fff5d6; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaee; --soft: #a3adb7; --paper: #14181c;
+  --line: #353d45; --band: #1d2329; --accent: #7db8f5; --alarm: #ff8f8f; --alarm-band: #3a1a1c; --note: #3a321a; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.55;
+  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 60rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: clamp(1.4rem, 5vw, 2rem); line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; }
+p { max-width: 46rem; overflow-wrap: anywhere; }
+.summary { font-size: 1.1rem; color: var(--soft); }
+.scroll { overflow-x: auto; margin: 1rem 0; }
+.scroll:focus-visible { outline: 2px solid var(--accent); }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
+caption, figcaption { text-align: left; color: var(--soft); padding: .25rem 0 .5rem;
+  font-size: .92rem; max-width: 46rem; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+thead th { border-bottom: 2px solid var(--ink); }
+tbody th { font-weight: 600; }
+.number { text-align: right; white-space: nowrap; }
+td:last-child:not(.number) { min-width: 11rem; }
+.marked { background: var(--note); }
+figure { margin: 1.5rem 0; }
+figure img { display: block; width: 100%; min-width: 34rem; height: auto; background: #ffffff; padding: .5rem;
+  border-radius: .4rem; border: 1px solid var(--line); }
+.guarantee { border: 1px solid var(--line); border-left: .4rem solid var(--accent); border-radius: .4rem;
+  background: var(--band); padding: .25rem 1rem .75rem; margin: 1.5rem 0; }
+.guarantee.alarmed { border-color: var(--alarm); }
+.guarantee h2 { margin-top: .75rem; }
+.alarm { color: var(--alarm); background: var(--alarm-band); border: 2px solid var(--alarm);
+  border-radius: .4rem; padding: .5rem .8rem; font-weight: 700; font-size: 1.1rem; }
+dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: .3rem 1rem; margin: .5rem 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+dd ul { margin: 0; padding-left: 1.1rem; }
+footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
+@media (max-width: 30rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } }
+@media print { .scroll { overflow: visible; } }
+"""
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+class Report:
+    """A page that is filled from top to bottom and then written in one piece.
+
+    >>> report = Report("Two designs", "Which one is more private?")
+    >>> report.add_table(["design", "epsilon"], [["wor", 3.79], ["wr", 14.97]], "At delta 1e-6.")
+    >>> "<td class=\\"number\\">14.97</td>" in report.html()
+    True
+    """
+
+    def __init__(self, title: str, summary: str) -> None:
+        self._title = title
+        self._summary = summary
+        self._parts: list[str] = []
+
+    def add_text(self, text: str, heading: str = "") -> None:
+        """Paragraphs, split at blank lines, under an optional heading."""
+        if heading:
+            self._parts.append(f"<h2>{escape(heading)}</h2>")
+        self._parts.append(_paragraphs(text))
+
+    def add_table(
+        self,
+        header: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        caption: str,
+        marked: Collection[int] = (),
+    ) -> None:
+        """A table whose first column names its rows; `marked` rows (by position) stand out."""
+        rows = [tuple(row) for row in rows]
+        for row in rows:
+            if len(row) != len(header):
+                raise InvalidInput(f"a row must have the header's {len(header)} cells, got {len(row)} instead")
+        numeric = [i > 0 and all(_reads_as_number(row[i]) for row in rows) for i in range(len(header))]
+        head = "".join(_cell("th", name, right, ' scope="col"') for name, right in zip(header, numeric, strict=True))
+        body = "".join(_row(row, numeric, marked=i in marked) for i, row in enumerate(rows))
+        self._parts.append(
+            f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table>'
+            f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
+
+    def add_figure(self, figure: "Figure", caption: str, description: str = "") -> None:
+        """A matplotlib figure, embedded now; `description` says to a screen reader what the picture shows."""
+        data = b64encode(png_of(figure)).decode("ascii")
+        self._parts.append(
+            f'<figure><div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
+            f'<img alt="{escape(description or caption)}" src="data:image/png;base64,{data}"></div>'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+
+    def add_guarantee(
+        self,
+        guarantee: Guarantee,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        heading: str = "Guarantee",
+    ) -> None:
+        """The numbers at `epsilon` and/or `delta` (neither: pure epsilon), relation, reasons, assumptions."""
+        alarms = _alarms(guarantee)
+        facts = [
+            ("Neighbours", escape(str(guarantee.neighbors))),
+            ("Fresh draws", str(guarantee.steps)),
+            *_numbers(guarantee, epsilon, delta),
+            ("Because", _list(guarantee.because)),
+            ("Assumes", _list(guarantee.assumes)),
+        ]
+        shouts = "".join(f'<p class="alarm" role="alert">{escape(alarm)}</p>' for alarm in alarms)
+        listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
+        self._parts.append(
+            f'<section class="guarantee{" alarmed" if alarms else ""}"><h2>{escape(heading)}</h2>{shouts}'
+            f"<dl>{listed}</dl></section>"
+        )
+
+    def html(self) -> str:
+        """The whole page."""
+        return (
+            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta name="generator" content="privamp {escape(__version__)}">\n'
+            f"<title>{escape(self._title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+            f'<header><h1>{escape(self._title)}</h1><p class="summary">{escape(self._summary)}</p></header>\n'
+            + "\n".join(self._parts)
+            + f"\n<footer>Made by privamp {escape(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
+        )
+
+    def write(self, path: Path | str) -> Path:
+        """Write the page to `path`, whole or not at all."""
+        return write_atomically(Path(path), self.html().encode("utf-8"))
+
+
+def write_atomically(path: Path, data: bytes) -> Path:
+    """Write beside `path`, then rename over it: no reader ever sees half a file."""
+    if not path.parent.is_dir():
+        raise InvalidInput(f"the folder of {path.name!r} must exist, got {str(path.parent)!r} instead; create it first")
+    if path.is_dir():
+        raise InvalidInput(f"the output must be a file, got the folder {str(path)!r} instead; add a file name")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        draft.write_bytes(data)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def png_of(figure: "Figure") -> bytes:
+    """A matplotlib figure as PNG, the same bytes every time."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def shown_up(value: float) -> str:
+    """Six digits, rounded up: an upper bound stays one.
+
+    >>> shown_up(0.12345612), shown_down(0.12345678), shown_up(float("inf"))
+    ('0.123457', '0.123456', '∞')
+    """
+    return _shown(value, ROUND_CEILING)
+
+
+def shown_down(value: float) -> str:
+    """Six digits, rounded down: a lower bound stays one."""
+    return _shown(value, ROUND_FLOOR)
+
+
+def _shown(value: float, rounding: str) -> str:
+    if not math.isfinite(value):
+        return "∞" if value > 0 else str(value)
+    if 0.0 < value < _TINY:  # too near the end of the doubles to round by digits
+        return f"{_TINY:g}" if rounding == ROUND_CEILING else "0"
+    exact = Context(prec=_DIGITS, rounding=rounding).create_decimal(Decimal(value))
+    return f"{float(exact):.{_DIGITS}g}"
+
+
+def _paragraphs(text: str) -> str:
+    return "".join(f"<p>{escape(p.strip())}</p>" for p in text.split("\n\n") if p.strip())
+
+
+def _row(row: Sequence[object], numeric: Sequence[bool], *, marked: bool) -> str:
+    first = _cell("th", row[0], False, ' scope="row"')
+    rest = "".join(_cell("td", value, right) for value, right in zip(row[1:], numeric[1:], strict=True))
+    return f'<tr class="marked">{first}{rest}</tr>' if marked else f"<tr>{first}{rest}</tr>"
+
+
+def _cell(tag: str, value: object, right: bool, attributes: str = "") -> str:
+    text = f"{value:.{_DIGITS}g}" if isinstance(value, float) and math.isfinite(value) else str(value)
+    number = ' class="number"' if right else ""
+    return f"<{tag}{attributes}{number}>{'∞' if value == math.inf else escape(text)}</{tag}>"
+
+
+def _reads_as_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return value in ("∞", "-", "")
+    return True
+
+
+def _alarms(guarantee: Guarantee) -> list[str]:
+    alarms = []
+    if not guarantee.is_private:
+        alarms.append("NOT PRIVATE: made in test mode with a known seed. Do not release.")
+    if guarantee.degrades:
+        alarms.append("LOSES PRIVACY: the certified epsilon is larger than that of the mechanism on all the data.")
+    return alarms
+
+
+def _numbers(guarantee: Guarantee, epsilon: float | None, delta: float | None) -> list[tuple[str, str]]:
+    """(name, text) of every number asked for; without a question, pure epsilon or else delta at 1."""
+    lower = guarantee.lower
+    if epsilon is None and delta is None:
+        if math.isfinite(guarantee.epsilon()):
+            return [("Epsilon (pure)", _range(guarantee.epsilon(), lower.epsilon() if lower else None))]
+        epsilon = 1.0
+    numbers = []
+    if epsilon is not None:
+        below = _shown_delta(lower.profile, epsilon, ROUND_FLOOR) if lower else None
+        shown = _between(_shown_delta(guarantee.upper, epsilon, ROUND_CEILING), below)
+        numbers.append((f"Delta at epsilon {epsilon:g}", shown))
+    if delta is not None:
+        found = _range(guarantee.epsilon(delta), lower.epsilon(delta) if lower else None)
+        numbers.append((f"Epsilon at delta {delta:g}", found))
+    return numbers
+
+
+def _shown_delta(profile: Profile, epsilon: float, rounding: str) -> str:
+    """A delta too small for a double is not printed as zero when it is an upper bound."""
+    value = float(profile.delta(epsilon))
+    vanished = value == 0.0 and float(profile.log_delta(epsilon)) > -math.inf
+    return _shown(math.ulp(0.0) if vanished and rounding == ROUND_CEILING else value, rounding)
+
+
+def _range(upper: float, lower: float | None) -> str:
+    return _between(shown_up(upper), shown_down(lower) if lower is not None else None)
+
+
+def _between(upper: str, lower: str | None) -> str:
+    known = f"the strongest known attack reaches {lower}" if lower is not None else "no attack is known to compare with"
+    return f"<strong>at most {escape(upper)}</strong>; {escape(known)}"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else "nothing further"

@@ -1,0 +1,156 @@
+"""Pictures for `compare` and `demo`. matplotlib is loaded when one is drawn; a file appears whole or not at all."""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
+from .comparison import Comparison, Question, Row, align
+
+# Okabe & Ito's palette: told apart with any colour vision
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+GREY = "#666666"
+DOT = {"marker": "o", "markeredgecolor": "white", "markersize": 8, "zorder": 5}
+FORMATS = (".png", ".svg")
+
+
+def check_picture(path: Path) -> None:
+    """A name that can be written, before anything is computed."""
+    if path.suffix.lower() not in FORMATS:
+        raise InvalidInput(f"a picture must be named .png or .svg, got {path.name!r} instead")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A figure with no window behind it."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its cache is no news to the reader
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)
+    return figure
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write beside the target, then rename."""
+    check_picture(path)
+    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        figure.savefig(part, dpi=150)
+        os.replace(part, path)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {str(path)!r} ({error.strerror}); choose another file") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def tidy(axes: Any, title: str, subtitle: str) -> None:
+    """A heading, and less ink around the data."""
+    axes.set_title(title, fontsize=12, pad=24)
+    axes.text(0.5, 1.02, subtitle, transform=axes.transAxes, ha="center", va="bottom", fontsize=10, color=GREY)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(True, color="#e6e6e6", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def draw_comparison(found: Comparison, path: Path) -> None:
+    """delta(epsilon) of every design, and the aligned profiles."""
+    rows = [row for row in found.rows if row.guarantee is not None]
+    figure = new_figure(11.0, 5.2)
+    left, right = figure.subplots(1, 2)
+    _curves(left, found.question, rows)
+    _aligned(right, found.question, rows)
+    handles, labels = left.get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), frameon=False)
+    save(figure, path)
+
+
+def _curves(axes: Any, asked: Question, rows: list[Row]) -> None:
+    ends = [e for e in (row.epsilon_upper for row in rows) if e is not None and 0 < e < np.inf] or [1.0]
+    is_wide = max(ends) > 8 * min(ends)
+    top = 1.25 * max(ends)
+    epsilons = np.geomspace(min(ends) / 5, top, 160) if is_wide else np.linspace(0.0, top, 160)
+    for row, color in zip(rows, COLORS * len(rows), strict=False):
+        _curve(axes, row, epsilons, color, asked.delta)
+    axes.axhline(asked.delta, color=GREY, linewidth=0.8, linestyle=":")
+    where = {"transform": axes.get_yaxis_transform(), "va": "bottom", "color": GREY}
+    axes.text(0.02, asked.delta, f"δ = {asked.delta:g}", **where)
+    axes.set(yscale="log", xscale="log" if is_wide else "linear", xlabel="ε", ylabel="δ(ε)")
+    axes.set(ylim=(asked.delta / 300, 1.5), xlim=(epsilons[0], top))
+    if is_wide:
+        _plain_ticks(axes.xaxis)
+    fresh = f", {asked.steps} fresh draws" if asked.steps > 1 else ""
+    tidy(axes, f"What is guaranteed ({asked.neighbors.kind}{fresh})", "solid: certified, dashed: a known attack")
+
+
+def _curve(axes: Any, row: Row, epsilons: FloatArray, color: str, delta: float) -> None:
+    guarantee, end = row.guarantee, row.epsilon_upper
+    if guarantee is None or end is None:
+        return
+    axes.plot(epsilons, guarantee.delta(epsilons), color=color, linewidth=2, label=f"{row.label}: ε ≤ {end:.3g}")
+    if guarantee.lower:
+        axes.plot(epsilons, guarantee.lower.delta(epsilons), color=color, linewidth=1.3, linestyle=(0, (4, 2)))
+    if np.isfinite(end):
+        axes.plot(end, delta, color=color, **DOT)
+
+
+def _aligned(axes: Any, asked: Question, rows: list[Row]) -> None:
+    for row, color in zip(rows, COLORS * len(rows), strict=False):
+        if row.one is not None and row.aligned is not None:
+            bases = np.geomspace(asked.epsilon / 20, asked.epsilon * 4, 60)
+            views = [v for v in (align(row.one, asked.mechanism, row.eta, float(e)) for e in bases) if v]
+            axes.plot([v.ratio for v in views], [v.difference for v in views], color=color, linewidth=2)
+            axes.plot(row.aligned.ratio, row.aligned.difference, color=color, **DOT)
+    axes.axvline(1.0, color=GREY, linewidth=1)
+    axes.axhline(0.0, color=GREY, linewidth=1)
+    axes.set_xlim(0.0, max(1.4, 1.1 * axes.get_xlim()[1]))
+    reach = 1.25 * float(np.max(np.abs(axes.get_ylim())))
+    axes.set_ylim(-reach, reach)
+    for across, along, name in ((0, 0, "strong"), (0, 1, "weak I"), (1, 0, "weak II"), (1, 1, "dilution")):
+        sides = {"ha": ("left", "right")[across], "va": ("bottom", "top")[along]}
+        at = (0.02 + 0.96 * across, 0.02 + 0.96 * along)
+        axes.text(*at, name, transform=axes.transAxes, color=GREY, style="italic", **sides)
+    axes.set(xlabel="ε'/ε", ylabel="δ' − δ")
+    ends = f"ε from {asked.epsilon / 20:g} to {asked.epsilon * 4:g}"
+    tidy(axes, "Aligned profile of one draw (it ranks nothing)", f"base {ends}, marked at {asked.epsilon:g}")
+
+
+def draw_demo(results: Sequence[Any], true_mean: float, everyone: float, path: Path) -> None:
+    """Left: epsilon between attack and proof. Right: the released mean ages with their typical error."""
+    figure = new_figure(11.0, 3.9)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for at, (result, color) in enumerate(zip(results, COLORS, strict=False)):
+        low = result.epsilon_upper if result.epsilon_lower is None else result.epsilon_lower
+        left.plot([low, result.epsilon_upper], [at, at], color=color, linewidth=5, solid_capstyle="butt", alpha=0.5)
+        left.plot(result.epsilon_upper, at, color=color, **DOT)
+        above = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center", "color": color}
+        left.annotate(result.interval, (result.epsilon_upper, at), **above)
+        right.errorbar(result.mean_age, at, xerr=result.mean_age_error, color=color, capsize=4, linewidth=2, fmt="o")
+    left.axvline(everyone, color=GREY, linewidth=1, linestyle=":")
+    beside = {"xytext": (-5, 0), "textcoords": "offset points", "ha": "right", "color": GREY}
+    left.annotate(f"everybody, same noise: {everyone:.2f}", (everyone, len(results) - 0.45), **beside)
+    right.axvline(true_mean, color=GREY, linewidth=1, linestyle=":", label="truth (made-up data)")
+    left.set(xscale="log", xlabel="ε at δ = 1e-6", yticks=range(len(results)), yticklabels=[r.label for r in results])
+    left.set(ylim=(len(results) - 0.2, -0.6), xlim=(left.get_xlim()[0] / 1.5, left.get_xlim()[1] * 1.8))
+    _plain_ticks(left.xaxis)
+    right.set(xlabel="mean age released, ± one standard deviation")
+    right.legend(loc="lower right", frameon=False)
+    tidy(left, "What the same 400 draws cost", "from a known attack to the certified bound")
+    tidy(right, "What they buy", "one noisy answer each")
+    save(figure, path)
+
+
+def _plain_ticks(axis: Any) -> None:
+    """0.1, 0.2, 0.5, 1 … instead of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

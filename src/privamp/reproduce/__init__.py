@@ -1,0 +1,1 @@
+"""Papers' figures and tables, recomputed beside what is printed; one file per figure or table."""

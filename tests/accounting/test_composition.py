@@ -1,0 +1,183 @@
+import math
+
+import numpy as np
+import pytest
+
+from privamp import (
+    Gaussian,
+    InvalidInput,
+    Joint,
+    Laplace,
+    MultiStage,
+    Neighbors,
+    Poisson,
+    PureDP,
+    WithoutReplacement,
+    WithReplacement,
+    amplify,
+    compose,
+)
+from privamp.accounting.discretize import loss_laws
+from privamp.core.curves import pair_profile
+from privamp.core.guarantee import Part
+from privamp.core.multiplicity import Multiplicity
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+def test_sampled_gaussian_thousand_steps():
+    guarantee = compose(amplify(Gaussian(1.0), Poisson(0.01)), 1000)
+    epsilon = guarantee.epsilon(1e-5)
+    assert 1.8282 <= epsilon <= 1.8282 + 1e-3
+    assert epsilon * 0.98 <= guarantee.lower.epsilon(1e-5) <= epsilon
+
+
+def test_gaussians_compose_to_one_gaussian_far_into_the_tail():
+    # the truth is closed form, so upper and lower can both be held to it far below 1e-13, where a plain FFT has nothing
+    guarantee = compose(amplify(Gaussian(10.0), Poisson(1.0)), 100)
+    truth = Gaussian(1.0).profile(AR)
+    for epsilon in (0.0, 0.5, 2.0, 5.0, 10.0):
+        exact = truth.delta(epsilon)
+        assert exact <= guarantee.delta(epsilon) <= exact * 1.01
+        assert exact >= guarantee.lower.delta(epsilon) >= exact * 0.9
+    assert truth.delta(10.0) < 1e-21
+
+
+def test_randomised_response_composes_exactly():
+    # k-fold randomised response is a binomial pair
+    k, epsilon0 = 7, 0.4
+    guarantee = compose(amplify(PureDP(epsilon0), Poisson(1.0)), k)
+    p = math.exp(epsilon0) / (1 + math.exp(epsilon0))
+    j = np.arange(k + 1)
+    log_ways = np.array([math.lgamma(k + 1) - math.lgamma(i + 1) - math.lgamma(k - i + 1) for i in j])
+    truth = pair_profile(
+        log_ways + j * math.log(p) + (k - j) * math.log1p(-p), log_ways + (k - j) * math.log(p) + j * math.log1p(-p)
+    )
+    for epsilon in (0.0, 0.3, 1.1, 2.0, 2.7):
+        assert truth.delta(epsilon) * (1 - 1e-12) <= guarantee.delta(epsilon) <= truth.delta(epsilon) + 2e-4
+    assert guarantee.epsilon() == pytest.approx(k * epsilon0)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "design", "relation"),
+    [
+        (Gaussian(1.0), Poisson(0.05), AR),
+        (Gaussian(1.0), Poisson(0.05), RO),
+        (Laplace(1.0), Poisson(0.2), AR),
+        (Gaussian(2.0, neighbors=RO), WithoutReplacement(5, 100), RO),
+        (Gaussian(2.0), WithoutReplacement(5, 100), AR),
+        (Gaussian(2.0), WithReplacement(5, 100), AR),
+        (Gaussian(2.0, neighbors=RO), MultiStage([("wor", 20), ("wr", 5)], 100), RO),
+    ],
+)
+def test_the_law_on_the_grid_dominates_its_curve_and_is_dominated_by_it(mechanism, design, relation):
+    guarantee = amplify(mechanism, design, relation)
+    at = np.concatenate([np.linspace(0, 6, 301), [0.00005, 0.12345]])
+    for profile, upper in ((guarantee.upper, True), (guarantee.parts[0].lower, False)):
+        for law, curve, other in zip(
+            loss_laws(profile, 1e-3, upper=upper),
+            (profile.forward, profile.backward),
+            (profile.backward, profile.forward),
+            strict=True,
+        ):
+            gains = -np.expm1(np.minimum(at[:, None] - law.losses[None, :], 0.0))
+            rebuilt = gains @ law.mass + law.infinite
+            truth = np.exp(curve(at))
+            mirrored = -np.expm1(-at) + np.exp(-at) * np.exp(other(at))
+            gains_below = -np.expm1(np.minimum(-at[:, None] - law.losses[None, :], 0.0))
+            rebuilt_below = gains_below @ law.mass + law.infinite
+            if upper:
+                assert np.all(rebuilt >= truth * (1 - 1e-12))
+                assert np.all(rebuilt_below >= mirrored * (1 - 1e-12))
+                assert np.max(rebuilt - truth) < 2e-5
+            else:
+                assert np.all(rebuilt <= truth * (1 + 1e-12))
+                assert np.all(rebuilt_below <= mirrored * (1 + 1e-12))
+
+
+def test_a_grid_law_that_drops_mass_is_caught():
+    # negative control for the test above
+    profile = amplify(Gaussian(1.0), Poisson(0.05)).upper
+    law, _ = loss_laws(profile, 1e-3)
+    thinned = law.mass.copy()
+    thinned[law.losses > 1.0] *= 0.999
+    at = np.linspace(0, 3, 61)
+    gains = -np.expm1(np.minimum(at[:, None] - law.losses[None, :], 0.0))
+    assert not np.all(gains @ thinned + law.infinite >= np.exp(profile.forward(at)) * (1 - 1e-12))
+
+
+def test_mixtures_agree_with_dp_accounting():
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism, from_laplace_mechanism
+
+    ours = compose(
+        [compose(amplify(Gaussian(2.0), Poisson(0.01)), 100), compose(amplify(Laplace(3.0), Poisson(0.05)), 50)]
+    )
+    theirs = (
+        from_gaussian_mechanism(2.0, sampling_prob=0.01, use_connect_dots=True)
+        .self_compose(100)
+        .compose(from_laplace_mechanism(3.0, sampling_prob=0.05, use_connect_dots=True).self_compose(50))
+    )
+    for delta in (1e-3, 1e-6):
+        assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-4)
+        assert ours.lower.epsilon(delta) <= ours.epsilon(delta)
+    assert ours.pld().get_epsilon_for_delta(1e-6) == pytest.approx(ours.epsilon(1e-6), rel=1e-6)
+    assert ours.steps == 150
+
+
+def test_six_component_mixture_agrees_with_dp_accounting_from_above():
+    from dp_accounting.pld.privacy_loss_distribution import from_mixture_gaussian_mechanism
+
+    law = Multiplicity.binomial(5, 0.02)
+    profile = Gaussian(1.0).mixture(AR, law).rounded_up()
+    weights = [math.exp(law.log_none), *np.exp(law.log_p)]
+    theirs = from_mixture_gaussian_mechanism(
+        1.0, sensitivities=list(range(6)), sampling_probs=weights, value_discretization_interval=1e-2
+    )
+    for epsilon in (0.0, 0.25, 1.0, 3.0):
+        exact = theirs.get_delta_for_epsilon(epsilon)
+        forward, _ = loss_laws(profile, 1e-2)
+        gains = -np.expm1(np.minimum(epsilon - forward.losses, 0.0))
+        assert float(gains @ forward.mass + forward.infinite) == pytest.approx(exact, abs=1e-6)
+
+
+def test_composing_costs_more_than_one_step_and_less_than_the_sum():
+    one = amplify(PureDP(0.5), Poisson(0.1))
+    ten = compose(one, 10)
+    assert one.epsilon(1e-6) < ten.epsilon(1e-6) <= 10 * one.epsilon()
+    assert ten.epsilon() == pytest.approx(10 * one.epsilon())
+    assert compose(one, 1) is one
+
+
+def test_amplifying_each_query_of_one_sample_is_false():
+    # ten queries on one sample: the joint attack beats the sum of amplified losses
+    each = amplify(PureDP(0.5), Poisson(0.1))
+    assert compose(each, 10).epsilon() == pytest.approx(0.6285, abs=1e-4)  # right for fresh draws only
+    assert amplify(Joint([PureDP(0.5)] * 10), Poisson(0.1)).epsilon() > 4 * compose(each, 10).epsilon()
+
+
+def test_joint_gaussians_are_one_gaussian_and_other_plans_compose():
+    joint = Joint([Gaussian(2.0)] * 4)
+    assert joint.profile(AR).delta(1.0) == pytest.approx(Gaussian(1.0).profile(AR).delta(1.0), rel=1e-12)
+    mixed = Joint([Laplace(2.0), Gaussian(2.0)])
+    one = mixed.profile(AR).delta(1.0)
+    assert max(Laplace(2.0).profile(AR).delta(1.0), Gaussian(2.0).profile(AR).delta(1.0)) <= one <= 1
+    guarantee = amplify(Joint([Laplace(2.0, neighbors=RO), Gaussian(2.0, neighbors=RO)]), MultiStage([("wr", 3)], 10))
+    assert 0 < guarantee.delta(0.5) < 1
+
+
+def test_bad_compositions_are_refused():
+    one = amplify(PureDP(0.5), Poisson(0.1))
+    with pytest.raises(InvalidInput, match="steps must be"):
+        compose(one, 0)
+    with pytest.raises(InvalidInput, match="at least one"):
+        compose([])
+    with pytest.raises(InvalidInput, match="one relation"):
+        compose([one, amplify(PureDP(0.5), Poisson(0.1), RO)])
+    with pytest.raises(InvalidInput, match="at least one"):
+        Joint([])
+
+
+def test_parts_without_an_attack_give_no_lower_bound():
+    one = amplify(PureDP(0.5), Poisson(0.1))
+    bare = type(one)(one.neighbors, one.upper, one.because, one.assumes, (Part(one.upper, None),))
+    assert compose(bare, 2).lower is None

@@ -1,0 +1,76 @@
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+
+from privamp import MultiStage
+from privamp.core.multiplicity import Multiplicity
+
+
+@pytest.mark.parametrize(("draws", "chance"), [(1, 0.3), (5, 0.2), (400, 1e-3), (200, 1 / 118), (7, 1.0), (3, 0.0)])
+def test_binomial_matches_exact_fractions(draws, chance):
+    law, p = Multiplicity.binomial(draws, chance), Fraction(chance)
+    for u, log_p in zip(law.counts.astype(int), law.log_p, strict=True):
+        exact = comb(draws, int(u)) * p ** int(u) * (1 - p) ** (draws - int(u))
+        if exact == 0:
+            assert log_p == -np.inf
+        elif float(exact) > 1e-290:
+            assert np.exp(log_p) == pytest.approx(float(exact), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k", "m"), [(10, 3, 4), (10, 8, 9), (1000, 2, 400), (5, 5, 5), (6, 1, 6), (50, 20, 45)])
+def test_hypergeometric_matches_exact_fractions(n, k, m):
+    law = Multiplicity.hypergeometric(n, k, m)
+    exact = [Fraction(comb(k, u) * comb(n - k, m - u), comb(n, m)) if m >= u else 0 for u in range(k + 1)]
+    assert np.exp(law.log_none) == pytest.approx(float(exact[0]), rel=1e-13, abs=1e-300)
+    for u, log_p in zip(law.counts.astype(int), law.log_p, strict=True):
+        assert np.exp(log_p) == pytest.approx(float(exact[int(u)]), rel=1e-12, abs=1e-300)
+
+
+def test_large_draws_keep_their_digits():
+    # log-gamma would lose about five digits here; the exact p_0 and p_1 are elementary
+    n = 10**9
+    law = Multiplicity.binomial(n, 1 / n)
+    assert law.log_none == pytest.approx(n * np.log1p(-1 / n), rel=1e-15)
+    assert law.log_p[0] - law.log_none == pytest.approx(np.log(n * (1 / n) / (1 - 1 / n)), abs=1e-14)
+    assert np.logaddexp(law.log_none, np.logaddexp.reduce(law.log_p)) == pytest.approx(0.0, abs=1e-12)
+
+
+THEORY_4 = [
+    ((("wr", 400),), 1000, 0.329814),
+    ((("wor", 500), ("wr", 400)), 1000, 0.275515),
+    ((("wr", 500), ("wr", 400)), 1000, 0.240908),
+    ((("wor", 118), ("wr", 200)), 10000, 0.00964894),
+    ((("wr", 118), ("wr", 200)), 10000, 0.00960296),
+    ((("wr", 600), ("wr", 400), ("wr", 200)), 1000, 0.129509),
+    ((("wor", 500), ("wr", 300), ("wor", 100)), 1000, 0.0907166),
+]
+
+
+@pytest.mark.parametrize(("stages", "population", "eta"), THEORY_4)
+def test_reference_chances_of_appearing(stages, population, eta):
+    found = MultiStage(stages, population).appearances().eta
+    digits = len(f"{eta:.10g}".lstrip("0.").replace(".", ""))
+    assert float(f"{found:.{digits}g}") == eta
+
+
+def test_the_law_of_a_chain_is_the_enumerated_one():
+    design = MultiStage([("wr", 3), ("wor", 2), ("wr", 3)], 3)
+    from privamp import Population
+
+    exact: dict[int, Fraction] = {}
+    for units, chance in design.law(Population(3)):
+        exact[units.count(0)] = exact.get(units.count(0), Fraction(0)) + chance
+    law = design.appearances()
+    assert np.exp(law.log_none) == pytest.approx(float(exact[0]), rel=1e-14)
+    for u, log_p in zip(law.counts.astype(int), law.log_p, strict=True):
+        assert np.exp(log_p) == pytest.approx(float(exact.get(int(u), 0)), rel=1e-13, abs=1e-300)
+
+
+def test_equivalent_chains_have_equal_laws():
+    wr_wor = MultiStage([("wr", 30), ("wor", 10)], 50).appearances()
+    wr = MultiStage([("wr", 10)], 50).appearances()
+    assert np.allclose(wr_wor.log_p[:8], wr.log_p[:8], rtol=1e-12)
+    two = MultiStage([("wor", 30), ("wor", 10)], 50).appearances()
+    assert two.eta == pytest.approx(0.2, rel=1e-14)

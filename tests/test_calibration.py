@@ -1,0 +1,86 @@
+import math
+
+import pytest
+
+from privamp import (
+    Gaussian,
+    Infeasible,
+    InvalidInput,
+    Laplace,
+    Neighbors,
+    Poisson,
+    PureDP,
+    WithoutReplacement,
+    amplify,
+    calibrate,
+    compose,
+)
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+def test_the_least_noise_is_private_and_a_little_less_is_not():
+    noise = calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=1e-6)
+    assert amplify(noise, Poisson(0.01)).delta(1.0) <= 1e-6
+    assert amplify(Gaussian(noise.sigma * (1 - 1e-7)), Poisson(0.01)).delta(1.0) > 1e-6
+
+
+def test_noise_over_many_steps():
+    noise = calibrate(Gaussian, Poisson(0.01), epsilon=1.8284, delta=1e-5, steps=1000)
+    assert noise.sigma == pytest.approx(1.0, abs=1e-3)
+    assert compose(amplify(noise, Poisson(0.01)), 1000).epsilon(1e-5) <= 1.8284
+
+
+def test_pure_noise_and_black_box_budgets_in_closed_form():
+    q, target = 0.1, 0.5
+    base = math.log1p(math.expm1(target) / q)
+    assert calibrate(Laplace, Poisson(q), epsilon=target).scale == pytest.approx(1 / base, rel=1e-8)
+    box = calibrate(PureDP, Poisson(q), epsilon=target)
+    assert box.epsilon == pytest.approx(base, rel=1e-8)
+    assert amplify(box, Poisson(q)).epsilon() <= target
+
+
+def test_the_largest_rate_and_size_are_private_and_one_more_is_not():
+    rate = calibrate(Gaussian(1.0), Poisson, epsilon=1.0, delta=1e-6)
+    assert (
+        amplify(Gaussian(1.0), rate).delta(1.0) <= 1e-6 < amplify(Gaussian(1.0), Poisson(rate.rate * 1.0001)).delta(1.0)
+    )
+    noise = Gaussian(2.0, neighbors=RO)
+    size = calibrate(noise, lambda m: WithoutReplacement(m, 1000), epsilon=1.0, delta=1e-6, within=(1, 1000)).size
+    assert amplify(noise, WithoutReplacement(size, 1000)).delta(1.0) <= 1e-6
+    assert amplify(noise, WithoutReplacement(size + 1, 1000)).delta(1.0) > 1e-6
+
+
+def test_a_person_with_many_records_needs_more_noise():
+    one = calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=1e-6)
+    five = calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=1e-6, neighbors=AR.for_person(5))
+    assert five.sigma > one.sigma
+
+
+def test_what_cannot_be_reached_is_said():
+    with pytest.raises(Infeasible, match="no value"):
+        calibrate(Gaussian, Poisson(0.5), epsilon=1.0)  # Gaussian noise is never pure
+    with pytest.raises(Infeasible):
+        calibrate(Gaussian(1.0), lambda m: WithoutReplacement(m, 10), epsilon=0.01, delta=1e-9, within=(1, 10))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": 0},
+        {"epsilon": math.nan},
+        {"epsilon": -1},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "delta": -0.1},
+        {"epsilon": 1, "steps": 0},
+        {"epsilon": 1, "within": (2.0, 1.0)},
+    ],
+)
+def test_bad_targets_are_refused(arguments):
+    with pytest.raises(InvalidInput):
+        calibrate(Laplace, Poisson(0.1), **arguments)
+
+
+def test_exactly_one_unknown():
+    with pytest.raises(InvalidInput, match="exactly one unknown"):
+        calibrate(Laplace(1.0), Poisson(0.1), epsilon=1.0)
