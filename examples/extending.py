@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privamp import Change, Design, Neighbors, PureDP, Theorem, amplify
+from privamp import Design, Neighbors, PureDP, Theorem, amplify
 from privamp.chance.keyed import keep, keyed_numbers
 from privamp.core.multiplicity import Multiplicity
 from privamp.core.sample import Drawn
@@ -18,7 +18,7 @@ AR = Neighbors.ADD_REMOVE
 
 
 def _kept_twice(design, mechanism, neighbors):
-    return one_sided(design.appearances(neighbors.records), lambda u: mechanism.profile(AR, Change(copies=u)))
+    return one_sided(design.appearances(neighbors.records), mechanism, AR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
     >>> from privamp import Gaussian, Poisson
     >>> guarantee = amplify(Gaussian(sigma=1.0), Poisson(rate=0.01))
     >>> print(f"{guarantee.delta(1.0):.4e} {guarantee.neighbors}")
-    9.2467e-07 add-remove
+    2.7320e-09 add-remove
     """
     if not isinstance(mechanism, Mechanism) or not isinstance(design, Design):
         raise InvalidInput(

@@ -62,7 +62,7 @@ def calibrate(
     >>> from privamp import Gaussian, Poisson
     >>> noise = calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=1e-6)
     >>> f"{noise.sigma:.3f}"
-    '0.993'
+    '0.776'
     """
     positive(epsilon=epsilon)
     in_range(0, 1, delta=delta)

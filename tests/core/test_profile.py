@@ -118,3 +118,12 @@ def test_rounding_moves_both_bounds_outward():
 
 def test_a_curve_never_exceeds_one():
     assert float(Curve(lambda e: e + 5.0)(1.0)) == 0.0
+
+
+def test_an_upper_bound_does_not_vanish_by_underflow():
+    from privamp import WithoutReplacement, amplify
+
+    guarantee = amplify(Gaussian(1.0, neighbors=Neighbors.REPLACE_ONE), WithoutReplacement(400, 1000))
+    assert guarantee.upper.log_delta(45.0) < -1000
+    assert 0 < guarantee.delta(45.0) < 1e-300
+    assert amplify(Laplace(1.0), Poisson(0.5)).delta(45.0) == 0.0

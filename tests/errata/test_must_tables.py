@@ -81,7 +81,7 @@ def test_table_s1_last_row_is_the_laplace_row() -> None:
     guarantee = amplify(gaussian, WW)
     library = [guarantee.delta(aligned(WW, base)) for base in BASE_EPSILON]
     np.testing.assert_allclose(library, RIGHT_WW, rtol=5e-6)
-    curve = shared_absence(law, lambda u: laplace.profile(RO, Change(copies=u)))
+    curve = shared_absence(law, laplace, RO)
     for base, (_, delta) in zip(BASE_EPSILON, PRINTED_LAPLACE_WW, strict=True):
         assert agrees(curve.delta(aligned(WW, base)), delta)
 

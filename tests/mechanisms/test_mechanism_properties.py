@@ -192,3 +192,17 @@ def test_any_shape_and_any_size_of_epsilon(mechanism):
             values = curve(np.array([[0.0, 1e3], [1e8, 1e300]]))
             assert values.shape == (2, 2)
             assert not np.any(np.isnan(values))
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("relation", [AR, RO])
+def test_a_family_is_its_profiles(mechanism, relation):
+    if mechanism.neighbors.kind != relation.kind and relation == AR:
+        return
+    family = mechanism.family(relation) if not isinstance(mechanism, RandomizedResponse) else None
+    if family is None:
+        return
+    eps, copies = np.linspace(0, 6, 50), np.array([1.0, 2.0, 7.0])
+    rows = family(copies[:, None], eps[None, :])
+    for u, row in zip(copies, rows, strict=True):
+        np.testing.assert_allclose(row, mechanism.profile(relation, Change(copies=int(u))).forward(eps), rtol=1e-13)

@@ -24,8 +24,7 @@ COMPOSED = (
     "Composition by privacy-loss distributions, connect-the-dots "
     "(Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
 )
-_POINTS_UPPER, _POINTS_LOWER = 2**17, 2**19
-_FINEST = 1e-4
+_POINTS, _FINEST = 2**17, 1e-4
 
 
 def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, interval: float | None = None) -> Guarantee:
@@ -33,7 +32,7 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
 
     >>> from privamp import PureDP, Poisson, amplify
     >>> round(compose(amplify(PureDP(0.1), Poisson(0.5)), 2).epsilon(), 6)
-    0.102564
+    0.102499
     """
     whole(1, steps=steps)
     if interval is not None:
@@ -113,22 +112,22 @@ class Composition:
 
         return Curve(log_delta, total)
 
-    def interval(self, profiles: list[Profile], points: int, finest: float) -> float:
+    def interval(self, profiles: list[Profile]) -> float:
         """A grid wide enough for the largest loss, as fine as the points allow."""
-        return self.wanted_interval or max(finest, max(reach(p) for p in profiles) / points)
+        return self.wanted_interval or max(_FINEST, max(reach(p) for p in profiles) / _POINTS)
 
     @cached_property
     def _pessimistic(self) -> tuple[Composed, Composed]:
         profiles = [part.upper for part in self.parts]
-        return self._both(profiles, self.interval(profiles, _POINTS_UPPER, _FINEST), upper=True)
+        return self._both(profiles, upper=True)
 
     @cached_property
     def _optimistic(self) -> tuple[Composed, Composed]:
         profiles = [part.lower for part in self.parts if part.lower]
-        steps = sum(part.steps for part in self.parts)  # each step loses one interval
-        return self._both(profiles, self.interval(profiles, _POINTS_LOWER, 1e-3 / steps), upper=False)
+        return self._both(profiles, upper=False)
 
-    def _both(self, profiles: list[Profile], interval: float, *, upper: bool) -> tuple[Composed, Composed]:
+    def _both(self, profiles: list[Profile], *, upper: bool) -> tuple[Composed, Composed]:
+        interval = self.interval(profiles)
         laws = [loss_laws(profile, interval, upper=upper) for profile in profiles]
         counts = [part.steps for part in self.parts]
         one, two = (tuple((law[side], n) for law, n in zip(laws, counts, strict=True)) for side in (0, 1))

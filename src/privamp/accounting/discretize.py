@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.profile import Curve, Profile
 from ..numerics.log_domain import FloatArray
-from ..numerics.roots import first_at_most
+from ..numerics.roots import NumericalFailure, first_at_most
 
 LOG_TAIL = -85.0  # the grid ends where log delta falls below this; the rest is an infinite loss
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
@@ -63,20 +63,40 @@ class _Dots:
     """One direction's curve at 0, interval, 2 interval, ... and the masses that reproduce it."""
 
     def __init__(self, curve: Curve, interval: float, upper: bool) -> None:
-        top = _top(curve)
-        count = max(1, math.ceil(top / interval))
-        delta = np.exp(curve(np.arange(count + 1) * interval))
-        delta = np.minimum.accumulate(delta)
-        self.mass, self.rebuilt = _masses(delta, interval)
-        live = delta > 0
-        self.excess = float(np.max(delta[live] / self.rebuilt[live], initial=0.0)) if np.any(live) else 1.0
-        if upper and self.excess > 1.0 + _TOLERATED:
+        count = max(1, math.ceil(_top(curve) / interval))
+        delta = np.minimum.accumulate(np.exp(curve(np.arange(count + 1) * interval)))
+        if not upper:
+            delta = _below(delta, interval)
+        self.mass, rebuilt = _masses(delta, interval)
+        if np.max(_ratio(delta, rebuilt)) > 1.0 + _TOLERATED:
             delta = _lower_hull(delta, interval)
-            self.mass, self.rebuilt = _masses(delta, interval)
-            self.excess = float(np.max(delta[live] / self.rebuilt[live], initial=0.0))
-        self.shortfall = float(np.min(delta[live] / self.rebuilt[live], initial=1.0)) if np.any(live) else 1.0
+            self.mass, rebuilt = _masses(delta, interval)
+        self.excess = float(np.max(_ratio(delta, rebuilt)))
+        self.shortfall = float(np.min(_ratio(delta, rebuilt)))
         self.infinite = float(delta[-1])
-        self.at_zero = float(self.rebuilt[0])
+        self.at_zero = float(rebuilt[0])
+
+
+def _ratio(wanted: FloatArray, found: FloatArray) -> FloatArray:
+    return np.divide(wanted, found, out=np.ones_like(wanted), where=found > 0)
+
+
+def _below(delta: FloatArray, interval: float) -> FloatArray:
+    """Values whose chords lie below the convex curve through `delta`.
+
+    A chord exceeds the curve by at most h a b/(a + b), with h the width in alpha and a, b the changes of slope to the
+    chords beside it (both extended are below the curve). Lowering every point by that of its two chords is enough,
+    and loses only the square of the interval.
+    """
+    width = np.exp(np.arange(delta.size - 1) * interval) * math.expm1(interval)
+    slope = np.append((delta[:-1] - delta[1:]) / width, 0.0)
+    bend = np.maximum(slope[:-1] - slope[1:], 0.0)
+    before = np.append(bend[0], bend[:-1])
+    with np.errstate(invalid="ignore"):
+        gap = np.where(bend + before > 0, before * bend / (bend + before), 0.0) * width
+    gap[0], gap[-1] = bend[0] * width[0], before[-1] * width[-1]
+    lowered = delta - np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap))
+    return np.minimum.accumulate(np.maximum(lowered - max(float(lowered[-1]), 0.0), 0.0))
 
 
 def _masses(delta: FloatArray, interval: float) -> tuple[FloatArray, FloatArray]:
@@ -86,43 +106,51 @@ def _masses(delta: FloatArray, interval: float) -> tuple[FloatArray, FloatArray]
     mass[:-1] -= drop[1:] / math.expm1(interval)
     mass = np.maximum(mass, 0.0)
     # delta_i = infinite + sum_{j>i} mass_j (1 - e^(eps_i - eps_j)), by adding positive pieces from the far end
-    grid = np.arange(1, delta.size) * interval
-    beyond = np.cumsum((mass * np.exp(-grid))[::-1])[::-1]  # Q-mass of losses from grid[i] on
-    pieces = beyond * np.exp(grid) * -math.expm1(-interval)
+    pieces = _discounted(mass, interval) * -math.expm1(-interval)
     rebuilt = np.concatenate([np.cumsum(pieces[::-1])[::-1], [0.0]]) + delta[-1]
     return mass, rebuilt
+
+
+def _discounted(mass: FloatArray, interval: float) -> FloatArray:
+    """sum_{j >= i} mass_j e^-(j-i)interval, in blocks so that no exponential overflows."""
+    block = max(1, int(300.0 / interval))
+    out, carried = np.empty_like(mass), 0.0
+    for start in range((mass.size - 1) // block * block, -1, -block):
+        part = mass[start : start + block]
+        decay = np.exp(-np.arange(part.size) * interval)
+        sums = np.cumsum((part * decay)[::-1])[::-1] / decay + carried * math.exp(-interval) * decay[::-1]
+        out[start : start + block], carried = sums, float(sums[0])
+    return out
 
 
 def _join(own: _Dots, other: _Dots, interval: float, upper: bool) -> LossLaw:
     """Losses above zero from the curve itself, below zero from the other direction's."""
     if own.at_zero == 0.0 or other.at_zero == 0.0:
         return LossLaw(interval, 0, np.ones(1), 0.0)
+    steps = np.arange(1, other.mass.size + 1)
+    above, below = own.mass / own.at_zero, other.mass * np.exp(-steps * interval) / other.at_zero
     if upper:  # both sides must give one total variation distance, at least the true one
         level = max(own.at_zero * max(own.excess, 1.0), other.at_zero * max(other.excess, 1.0)) * (1.0 + 1e-14)
-    else:
-        level = min(own.at_zero * min(own.shortfall, 1.0), other.at_zero * min(other.shortfall, 1.0)) * (1.0 - 1e-14)
-    above = own.mass * (level / own.at_zero)
-    steps = np.arange(1, other.mass.size + 1)
-    below = other.mass * np.exp(-steps * interval) * (level / other.at_zero)
-    infinite = own.infinite * (level / own.at_zero)
-    zero = max(1.0 - float(np.sum(above)) - float(np.sum(below)) - infinite, 0.0)
-    mass = np.concatenate([below[::-1], [zero], above])
-    first = -other.mass.size
-    if upper:
-        return LossLaw(interval, first, mass, infinite)
-    # Every piece of mass sits on an end of the interval its loss lies in: one step down is below the truth.
-    return LossLaw(interval, first - 1, mass, 0.0)
+    else:  # at most the true one, and no more mass than there is
+        level = min(own.at_zero * min(own.shortfall, 1.0), other.at_zero * min(other.shortfall, 1.0))
+        level = min(level, 1.0 / float(np.sum(above) + np.sum(below))) * (1.0 - 1e-14)
+    infinite = own.infinite / own.at_zero * level
+    zero = max(1.0 - level * float(np.sum(above) + np.sum(below)) - infinite, 0.0)
+    mass = np.concatenate([level * below[::-1], [zero], level * above])
+    return LossLaw(interval, -other.mass.size, mass, infinite)
 
 
 def _lower_hull(delta: FloatArray, interval: float) -> FloatArray:
-    """The largest convex function of alpha below the points; still above the (convex) truth."""
-    alpha = np.exp(np.arange(delta.size) * interval)
-    kept: list[int] = []
-    for i in range(delta.size):
+    """The largest convex function of alpha below the points: still above the (convex) truth if they are."""
+    alpha = np.exp(np.arange(delta.size) * np.longdouble(interval))
+    if not np.isfinite(alpha[-1]):
+        raise NumericalFailure("the losses span more than the exponentials of this machine; use less extreme noise")
+    points, kept = list(zip(alpha.tolist(), delta.tolist(), strict=True)), [0]
+    for i in range(1, delta.size):
         while len(kept) >= 2:
-            a, b = kept[-2], kept[-1]
-            if (delta[b] - delta[a]) * (alpha[i] - alpha[b]) < (delta[i] - delta[b]) * (alpha[b] - alpha[a]):
+            (xa, ya), (xb, yb), (xi, yi) = points[kept[-2]], points[kept[-1]], points[i]
+            if (yb - ya) * (xi - xb) < (yi - yb) * (xb - xa):
                 break
             kept.pop()
         kept.append(i)
-    return np.asarray(np.interp(alpha, alpha[kept], delta[kept]))
+    return np.asarray(np.interp(alpha.astype(np.float64), alpha[kept].astype(np.float64), delta[kept]))

@@ -14,6 +14,7 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
 from ..errors import InvalidInput
+from ..mechanisms.black_box import PureDP, all_say_yes, opposite_all_say_yes
 from ..mechanisms.gaussian import Gaussian
 from .composition import composed_profile
 
@@ -58,12 +59,18 @@ class Joint(Mechanism):
         return _composed(self.mechanisms, neighbors.per_record, change)
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
-        """Known when all parts are Gaussian."""
-        return self._one_gaussian().mixture(neighbors, law) if self.aligned_shifts_are_worst else None
+        """Known when all parts are Gaussian, or all are pure black boxes."""
+        if self.aligned_shifts_are_worst:
+            return self._one_gaussian().mixture(neighbors, law)
+        boxes = self._pure_boxes()
+        return all_say_yes([m.epsilon * m.records_apart(neighbors) for m in boxes], law) if boxes else None
 
     def opposite_mixture(self, chance: float) -> Profile | None:
-        """Known when all parts are Gaussian."""
-        return self._one_gaussian().opposite_mixture(chance) if self.aligned_shifts_are_worst else None
+        """Known when all parts are Gaussian, or all are pure black boxes."""
+        if self.aligned_shifts_are_worst:
+            return self._one_gaussian().opposite_mixture(chance)
+        boxes = self._pure_boxes() if self.neighbors.kind == "add-remove" else []
+        return opposite_all_say_yes([m.epsilon for m in boxes], chance) if boxes else None
 
     def release(self, value: Sequence[Any], stream: Stream) -> list[Any]:
         """One answer per mechanism, for one value each."""
@@ -72,6 +79,10 @@ class Joint(Mechanism):
                 f"a Joint of {len(self.mechanisms)} mechanisms needs as many values, got {len(value)} instead"
             )
         return [m.release(v, stream) for m, v in zip(self.mechanisms, value, strict=True)]
+
+    def _pure_boxes(self) -> list[PureDP]:
+        boxes = [m for m in self.mechanisms if isinstance(m, PureDP)]
+        return boxes if len(boxes) == len(self.mechanisms) else []
 
     def _one_gaussian(self) -> Gaussian:
         """k Gaussian releases look like one with the root sum of squares of their shifts."""

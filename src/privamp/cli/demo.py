@@ -47,7 +47,8 @@ def demo(
         _tell(results, truth)
         _remember(results, limits)
         say(f"Picture: {picture}")
-        say(f"Next: privamp compare --size {job.DRAWS} --population {job.PEOPLE} --mechanism gaussian:sigma={job.SIGMA:g}")
+        size = f"--size {job.DRAWS} --population {job.PEOPLE}"
+        say(f"Next: privamp compare {size} --mechanism gaussian:sigma={job.SIGMA:g}")
 
 
 def _folder(out: Path) -> Path:
@@ -69,16 +70,19 @@ def _tell(results: "list[Result]", truth: dict[str, float]) -> None:
         f"The noise is the same everywhere, only the way of drawing differs. Guarantees: replace-one, δ = {DELTA:g}.\n"
     )
     rows = [
-        [r.label, r.interval, f"{r.touched:.0f}", f"{r.mean_age:.1f}", f"± {r.mean_age_error:.1f}"]
-        + [f"{r.seniors:,.0f}", f"± {r.seniors_error:,.0f}"]
+        [
+            *(r.label, r.interval, f"{r.touched:.0f}"),
+            *_noisy(r.mean_age, r.mean_age_error, ".1f"),
+            *_noisy(r.seniors, r.seniors_error, ",.0f"),
+        ]
         for r in results
     ]
     rows.append(["the truth *", "", "", f"{truth['mean_age']:.1f}", "", f"{truth['seniors']:,}", ""])
     heads = ["<design", "ε", "people read", "mean age", "typically", "over 65", "typically"]
     grid("What is released, and what it costs", heads, rows)
     say(
-        "ε: the smaller the more private; 'a to b': an attack reaches a, the proof certifies b. ±: one standard deviation.\n"
-        "* not private: shown only because the people are made up.\n"
+        "ε: the smaller the more private; 'a to b': an attack reaches a, the proof certifies b.\n"
+        "±: one standard deviation, sampling and noise. *: not private, shown only because the people are made up.\n"
     )
 
 
@@ -86,12 +90,16 @@ def _remember(results: "list[Result]", limits: dict[str, float]) -> None:
     from .demo_job import DRAWS, QUESTIONS
 
     first, last, everyone = results[0], results[-1], limits["everyone"]
-    is_worse = last.epsilon_lower is not None and last.epsilon_lower > everyone
+    than = "more than" if (last.epsilon_lower or 0.0) > everyone else "where"
     say("The one thing to remember", "bold green")
     say(
         f"  Ask for ε at your δ, of the very design you draw with. The same {DRAWS} draws cost {first.interval} under\n"
-        f"  {first.label} and {last.interval} under {last.label}, {'more than' if is_worse else 'where'} asking everybody "
-        f"with the same noise costs ({everyone:.2f}).\n"
-        f"  And amplify once per draw: {QUESTIONS} questions to one WOR sample cost {limits['one_sample']:.2f}; to amplify "
-        f"each and add up\n  would claim {limits['false_claim']:.2f}, which is false.\n"
+        f"  {first.label} and {last.interval} under {last.label}, {than} asking everybody\n"
+        f"  with the same noise costs ({everyone:.2f}).\n"
+        f"  And amplify once per draw: {QUESTIONS} questions to one WOR sample cost {limits['one_sample']:.2f};\n"
+        f"  to amplify each and add up would claim {limits['false_claim']:.2f}, which is false.\n"
     )
+
+
+def _noisy(value: float, error: float, style: str) -> list[str]:
+    return [f"{value:{style}}", f"± {error:{style}}"]

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from ..errors import Infeasible, InvalidInput, NoTheorem, PrivampError
 
 SCHEMA = 1
+_INTERRUPTED = 130
 _QUESTION_WAS_WRONG = (InvalidInput, NoTheorem, Infeasible)
 # typer carries its own copy of click in some versions and not in others: the family of BadParameter is right in both
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
@@ -32,9 +33,11 @@ class OneSentenceGroup(TyperGroup):
         try:
             code = super().main(args=arguments, prog_name=prog_name, **extra)
         except (KeyboardInterrupt, typer.Abort):
-            code = _say("interrupted; nothing more was written", "Interrupted", 130, arguments)
+            code = _INTERRUPTED
         except Exception as error:
             code = _explain(error, arguments)
+        if code == _INTERRUPTED:
+            _say("interrupted, nothing half-written was left behind", "Interrupted", code, arguments)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -56,8 +59,9 @@ def _explain(error: Exception, arguments: list[str]) -> int:
 def _usage(error: Any, arguments: list[str]) -> int:
     sentence = error.format_message()
     context = getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError":  # the help was asked for by saying nothing
-        typer.echo(context.get_help() if context else sentence)
+    if type(error).__name__ == "NoArgsIsHelpError":  # help was asked for by saying nothing
+        if sentence.strip():  # not yet printed
+            typer.echo(sentence)
         return 2
     where = context.command_path if context else "privamp"
     return _say(f"{sentence.rstrip('.')}; see '{where} --help'", "Usage", 2, arguments)

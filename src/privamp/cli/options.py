@@ -34,11 +34,13 @@ class ExampleCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The usual help, then the examples."""
-        examples, self.epilog = self.epilog, None
+        examples, text = self.epilog, self.help or ""
+        self.epilog = None
+        self.help = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))  # reflowed
         try:
             super().format_help(ctx, formatter)
         finally:
-            self.epilog = examples
+            self.epilog, self.help = examples, text
         formatter.write(f"{examples}\n" if examples else "")
 
 

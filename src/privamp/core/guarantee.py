@@ -15,6 +15,7 @@ from .neighbors import Neighbors
 from .profile import Profile
 
 SCHEMA = 1
+_SMALLEST = 5e-324  # the smallest positive double: an upper bound does not vanish by underflow
 NOT_PRIVATE = "NOT PRIVATE: drawn or noised in privamp.testing with a known seed"
 
 
@@ -69,8 +70,10 @@ class Guarantee:
         return NOT_PRIVATE not in self.assumes
 
     def delta(self, epsilon: ArrayLike) -> FloatArray | float:
-        """The certified delta at epsilon (any real number)."""
-        return self.upper.delta(epsilon)
+        """The certified delta at epsilon (any real number); zero only where it truly is."""
+        log_delta = self.upper.log_delta(epsilon)
+        value = np.where(log_delta > -np.inf, np.maximum(np.exp(log_delta), _SMALLEST), 0.0)
+        return float(value) if np.ndim(epsilon) == 0 else value
 
     def epsilon(self, delta: float = 0.0) -> float:
         """The certified epsilon at delta; `inf` at delta 0 when the release is not pure DP."""

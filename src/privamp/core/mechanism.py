@@ -1,11 +1,13 @@
 """A mechanism: what is computed on the sample, and how far apart it lets two samples look."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..chance.stream import Stream
 from ..errors import NoTheorem
+from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, positive, whole
 from .multiplicity import Multiplicity
 from .neighbors import Neighbors
@@ -47,6 +49,13 @@ class Mechanism(ABC):
     @abstractmethod
     def release(self, value: Any, stream: Stream) -> Any:
         """The value with fresh noise from a cryptographic stream."""
+
+    def family(self, neighbors: Neighbors) -> Callable[[FloatArray, FloatArray], FloatArray] | None:
+        """log delta(epsilon) at several distances at once, f(copies, epsilon) by broadcasting, or None.
+
+        Only for symmetric profiles; the same numbers as `profile`, many times faster for multiset samples.
+        """
+        return None
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """Exact profile of a real worst pair when the record appears u times with law p_u, or None.

@@ -21,6 +21,7 @@ from ..numerics.log_domain import FloatArray, as_floats, log1mexp
 from ..numerics.roots import first_at_most
 from ..validation import in_range
 
+_UNREACHED = 1e6  # no release with a larger epsilon is worth a number
 _FARTHEST = 1e300  # stands for infinity, so that no curve meets inf - inf
 LogDelta = Callable[[FloatArray], FloatArray]
 
@@ -99,13 +100,15 @@ class Profile:
         return float(value) if np.ndim(epsilon) == 0 else value
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """The smallest epsilon >= 0 with delta(epsilon) <= delta, from the side where it holds."""
+        """The smallest epsilon >= 0 with delta(epsilon) <= delta, from the side where it holds; inf for none."""
         in_range(0, 1, delta=delta)
         if delta == 0.0:
             return self.largest_loss
         if delta == 1.0:
             return 0.0
-        return first_at_most(self.log_delta, math.log(delta) if delta > 0 else -math.inf)
+        if float(self.log_delta(_UNREACHED)) > math.log(delta):
+            return math.inf
+        return first_at_most(self.log_delta, math.log(delta), limit=_UNREACHED)
 
     def rounded_up(self) -> "Profile":
         """Both directions rounded to the private side."""

@@ -13,83 +13,92 @@ docs/theory.md). For eps' < 0 the formula is false; Profile extends by the ident
 """
 
 import math
-from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
+from ..core.mechanism import Change, Mechanism
 from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
-from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_unmix
+from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum, log_unmix
 
-AtDistance = Callable[[int], Profile]
+Side = Literal["forward", "backward"]
 
 _NOTHING = Curve(lambda epsilon: np.full_like(epsilon, -np.inf), 0.0)
+_AT_ONCE = 300_000  # numbers worth computing in one array
 
 
-def shared_absence(law: Multiplicity, at_distance: AtDistance) -> Profile:
-    """Replace-one: P and Q agree when neither record is drawn."""
+def shared_absence(law: Multiplicity, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """Replace-one: P and Q agree when neither record is drawn. `neighbors`: how delta_u counts distance."""
     if law.log_eta == -math.inf:
         return Profile.symmetric(_NOTHING)
-    terms = _terms(law, at_distance)
-    curve = _present_first(law, [(p, profile.forward) for p, profile in terms])
-    if all(profile.is_symmetric for _, profile in terms):
-        return Profile.symmetric(curve)
-    return Profile(curve, _present_first(law, [(p, profile.backward) for p, profile in terms]))
+    distances = _Distances(law, mechanism, neighbors)
+    forward = _present_first(law, distances, "forward")
+    return Profile(forward, forward if distances.symmetric else _present_first(law, distances, "backward"))
 
 
-def one_sided(law: Multiplicity, at_distance: AtDistance) -> Profile:
-    """Add/remove: Q never holds the record."""
+def one_sided(law: Multiplicity, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """Add/remove: Q never holds the record. `neighbors`: how delta_u counts distance."""
     if law.log_eta == -math.inf:
         return Profile.symmetric(_NOTHING)
-    terms = _terms(law, at_distance)
-    return Profile(
-        _present_first(law, [(p, profile.forward) for p, profile in terms]),
-        _absent_first(law, [(p, profile.backward) for p, profile in terms]),
+    distances = _Distances(law, mechanism, neighbors)
+    return Profile(_present_first(law, distances, "forward"), _absent_first(law, distances, "backward"))
+
+
+class _Distances:
+    """sum_u p_u delta_u of one mechanism, all distances at once where the mechanism can."""
+
+    def __init__(self, law: Multiplicity, mechanism: Mechanism, neighbors: Neighbors) -> None:
+        live = np.isfinite(law.log_p)
+        self.copies, self.log_p = law.counts[live], law.log_p[live]
+        self.family = mechanism.family(neighbors)
+        some = self.copies if self.family is None else self.copies[-1:]
+        self.profiles = [mechanism.profile(neighbors, Change(copies=int(u))) for u in some]
+        self.symmetric = all(profile.is_symmetric for profile in self.profiles)
+        self.to_come = np.logaddexp.accumulate([law.log_tail, *self.log_p[::-1]])[::-1]  # log mass from u on
+        self.is_cut = law.log_tail > -math.inf
+
+    def weighted(self, side: Side, epsilon: FloatArray) -> FloatArray:
+        """log of the sum; once the mass still to come cannot show in the digits it is counted as lost."""
+        flat = np.ravel(epsilon)
+        total: FloatArray = np.full_like(flat, -np.inf)
+        block = max(1, _AT_ONCE // max(flat.size, 1)) if self.family else 1
+        for first in range(0, self.copies.size, block):
+            if total.size and self.to_come[first] < np.min(total) - 40.0:
+                return np.asarray(np.logaddexp(total, self.to_come[first])).reshape(np.shape(epsilon))
+            rows = self._rows(side, slice(first, first + block), flat)
+            total = np.logaddexp(total, log_sum(self.log_p[first : first + block, None] + rows))
+        return np.asarray(np.logaddexp(total, self.to_come[-1])).reshape(np.shape(epsilon))
+
+    def _rows(self, side: Side, part: slice, epsilon: FloatArray) -> FloatArray:
+        if self.family is not None:
+            return np.minimum(self.family(self.copies[part, None], epsilon[None, :]), 0.0)
+        return np.stack([getattr(profile, side)(epsilon) for profile in self.profiles[part]])
+
+    def largest_loss(self, side: Side) -> float:
+        """Where all the curves have ended."""
+        return math.inf if self.is_cut else max(getattr(p, side).largest_loss for p in self.profiles)
+
+
+def _present_first(law: Multiplicity, distances: _Distances, side: Side) -> Curve:
+    """D(P||Q): sum_u p_u delta_u(log(1 + (alpha-1)/eta))."""
+    eta, largest = law.eta, distances.largest_loss(side)
+    return Curve(
+        lambda epsilon: distances.weighted(side, log_unmix(eta, epsilon)),
+        float(log_mix(eta, largest)) if math.isfinite(largest) else math.inf,
     )
 
 
-def _terms(law: Multiplicity, at_distance: AtDistance) -> list[tuple[float, Profile]]:
-    live = np.flatnonzero(np.isfinite(law.log_p))
-    return [(float(law.log_p[i]), at_distance(int(i) + 1)) for i in live]
-
-
-def _weighted(terms: list[tuple[float, Curve]], epsilon: FloatArray, log_tail: float) -> FloatArray:
-    """log of sum_u p_u delta_u; once the mass still to come cannot show in the digits it is counted as lost."""
-    to_come = np.logaddexp.accumulate([log_tail, *(log_p for log_p, _ in reversed(terms))])[::-1]
-    total: FloatArray = np.full_like(epsilon, -np.inf)
-    for (log_p, curve), rest in zip(terms, to_come, strict=False):
-        if total.size and rest < np.min(total) - 40.0:
-            return np.asarray(np.logaddexp(total, rest))
-        total = np.logaddexp(total, log_p + curve(epsilon))
-    return np.logaddexp(total, log_tail)
-
-
-def _largest(law: Multiplicity, terms: list[tuple[float, Curve]]) -> float:
-    return math.inf if law.log_tail > -math.inf else max(curve.largest_loss for _, curve in terms)
-
-
-def _present_first(law: Multiplicity, terms: list[tuple[float, Curve]]) -> Curve:
-    """D(P||Q): sum_u p_u delta_u(log(1 + (alpha-1)/eta))."""
-    eta = law.eta
-
-    def log_delta(epsilon: FloatArray) -> FloatArray:
-        return _weighted(terms, log_unmix(eta, epsilon), law.log_tail)
-
-    largest = _largest(law, terms)
-    return Curve(log_delta, float(log_mix(eta, largest)) if math.isfinite(largest) else math.inf)
-
-
-def _absent_first(law: Multiplicity, terms: list[tuple[float, Curve]]) -> Curve:
+def _absent_first(law: Multiplicity, distances: _Distances, side: Side) -> Curve:
     """D(Q||P): zero from -log p_0 on, because Q's output is at most 1/p_0 times as likely as P's."""
-    log_eta = law.log_eta
+    log_eta, largest = law.log_eta, distances.largest_loss(side)
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
         log_a = log1mexp(np.minimum(epsilon + law.log_none, 0.0))  # log A
         alive = np.isfinite(log_a)
         safe = np.where(alive, log_a, 0.0)
         inner = np.maximum(epsilon + log_eta - safe, 0.0)
-        value = safe - log_eta + _weighted(terms, inner, law.log_tail)
-        return np.where(alive, value, -np.inf)
+        return np.where(alive, safe - log_eta + distances.weighted(side, inner), -np.inf)
 
-    largest = _largest(law, terms)
     return Curve(log_delta, -math.log1p(-law.eta * -math.expm1(-largest)) if law.eta < 1.0 else largest)

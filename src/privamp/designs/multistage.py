@@ -24,7 +24,7 @@ import numpy as np
 from ..chance.stream import Stream
 from ..core.curves import pure_curve
 from ..core.design import Units
-from ..core.mechanism import Change, Mechanism
+from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
@@ -42,8 +42,7 @@ Stages = tuple[tuple[str, int], ...]
 
 
 def _theorem_a(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    law = design.appearances(neighbors.records)
-    return shared_absence(law, lambda copies: mechanism.profile(RO, Change(copies=copies)))
+    return shared_absence(design.appearances(neighbors.records), mechanism, RO)
 
 
 def _stage_by_stage(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

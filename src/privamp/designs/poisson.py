@@ -25,7 +25,7 @@ from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
-from ..core.mechanism import Change, Mechanism
+from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
@@ -41,7 +41,7 @@ AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
 def _kept_or_not(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(design.appearances(neighbors.records), lambda copies: mechanism.profile(AR, Change(copies=copies)))
+    return one_sided(design.appearances(neighbors.records), mechanism, AR)
 
 
 def _swapped(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

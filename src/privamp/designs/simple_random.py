@@ -20,7 +20,7 @@ import numpy as np
 
 from ..chance.stream import Stream
 from ..core.design import Units
-from ..core.mechanism import Change, Mechanism
+from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
@@ -34,12 +34,11 @@ AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
 def _replaced(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    law = design.appearances(neighbors.records)
-    return shared_absence(law, lambda copies: mechanism.profile(RO, Change(copies=copies)))
+    return shared_absence(design.appearances(neighbors.records), mechanism, RO)
 
 
 def _added(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(design.appearances_of_extra(), lambda copies: mechanism.profile(RO, Change(copies=copies)))
+    return one_sided(design.appearances_of_extra(), mechanism, RO)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import ClassVar
 from ..chance.stream import Stream
 from ..core.curves import pure_curve
 from ..core.design import Units
-from ..core.mechanism import Change, Mechanism
+from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
@@ -40,8 +40,7 @@ def _pure(mechanism: Mechanism) -> bool:
 
 
 def _replaced(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    law = design.appearances(neighbors.records)
-    return shared_absence(law, lambda copies: mechanism.profile(RO, Change(copies=copies)))
+    return shared_absence(design.appearances(neighbors.records), mechanism, RO)
 
 
 def _replaced_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -50,7 +49,7 @@ def _replaced_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: N
 
 
 def _added(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(design.appearances_of_extra(), lambda copies: mechanism.profile(RO, Change(copies=copies)))
+    return one_sided(design.appearances_of_extra(), mechanism, RO)
 
 
 def _added_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

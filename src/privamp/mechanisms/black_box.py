@@ -7,6 +7,7 @@ noise to add.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -19,7 +20,7 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
-from ..numerics.log_domain import log1mexp, log_mix, log_sum
+from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum
 from ..validation import in_range, nonnegative
 from .noise import check_relation
 
@@ -65,27 +66,45 @@ class PureDP(_BlackBox):
         """The largest curve of any such mechanism, symmetric."""
         return Profile.symmetric(pure_curve(float(self.epsilon) * self._records(neighbors, change)))
 
+    def family(self, neighbors: Neighbors) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """All distances at once."""
+        step = self.epsilon * self.records_apart(neighbors)
+
+        def log_delta(copies: FloatArray, epsilon: FloatArray) -> FloatArray:
+            return log1mexp(np.minimum(epsilon - copies * step, 0.0)) - np.logaddexp(0.0, -copies * step)
+
+        return log_delta
+
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """A yes/no mechanism that says yes with chance proportional to e^(epsilon u): the worst one when u <= 1."""
-        step = self.epsilon * self.records_apart(neighbors)
-        most = law.log_p.size
-        log_yes = -float(np.logaddexp(0.0, -step))  # yes at u = most; less would leave privacy unused
-        log_none = float(np.logaddexp(law.log_none, law.log_tail))
-        log_p = np.logaddexp(log_none - step * most, log_sum(law.log_p + step * (law.counts - most))) + log_yes
-        return _yes_or_no(float(log_p), log_yes - step * most)
+        return all_say_yes([self.epsilon * self.records_apart(neighbors)], law)
 
     def opposite_mixture(self, chance: float) -> Profile | None:
         """Yes with chance proportional to e^epsilon, 1, e^-epsilon for one record, none, the other."""
         if self.neighbors.kind != "add-remove":
             return None
-        log_yes = -float(np.logaddexp(0.0, self.epsilon))
-        log_p = log_yes + float(log_mix(chance, self.epsilon))
-        log_q = log_yes + math.log1p(chance * math.expm1(-self.epsilon))
-        return _yes_or_no(log_p, log_q)
+        return opposite_all_say_yes([self.epsilon], chance)
 
 
-def _yes_or_no(log_p: float, log_q: float) -> Profile:
-    """The profile of two coins."""
+def all_say_yes(steps: Sequence[float], law: Multiplicity) -> Profile:
+    """Mechanism i says yes with chance proportional to e^(steps[i] u); the event is that all of them do."""
+    most, total = law.log_p.size, sum(steps)
+    log_yes = -sum(float(np.logaddexp(0.0, -step)) for step in steps)  # at u = most; less leaves privacy unused
+    log_none = float(np.logaddexp(law.log_none, law.log_tail))
+    log_p = np.logaddexp(log_none - total * most, log_sum(law.log_p + total * (law.counts - most))) + log_yes
+    return _two_coins(float(log_p), log_yes - total * most)
+
+
+def opposite_all_say_yes(steps: Sequence[float], chance: float) -> Profile:
+    """The same for two opposite records, each kept with `chance`, symmetric."""
+    total = sum(steps)
+    log_yes = -sum(float(np.logaddexp(0.0, step)) for step in steps)
+    log_p = log_yes + float(log_mix(chance, total))
+    return _two_coins(log_p, log_yes + math.log1p(chance * math.expm1(-total)))
+
+
+def _two_coins(log_p: float, log_q: float) -> Profile:
+    """The profile of two coins that show heads with these log chances."""
     first, second = (np.array([x, float(log1mexp(min(x, 0.0)))]) for x in (log_p, log_q))
     return pair_profile(first, second)
 

@@ -5,6 +5,7 @@ computed as phi(x) [M(x) - M(x + theta)], x = eps/theta - theta/2, M the Mills r
 Exact in every dimension, because the noise is rotation invariant. Balle & Wang 2018, Theorem 8.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -57,6 +58,11 @@ class Gaussian(Mechanism):
         """The exact curve, symmetric."""
         shift = shift_of(self, self.sensitivity, neighbors, change)
         return Profile.symmetric(gaussian_curve(shift / self.sigma))
+
+    def family(self, neighbors: Neighbors) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """All distances at once."""
+        theta = shift_of(self, self.sensitivity, neighbors, ONE) / self.sigma
+        return lambda copies, epsilon: log_mills_gap(epsilon / (copies * theta) - 0.5 * copies * theta, copies * theta)
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """The exact profile of (sum_u p_u N(u s), N(0))."""

@@ -5,6 +5,7 @@ theta-DP. For a vector with independent noise per entry and l1 norm theta the sa
 attained when the record moves one entry. Dwork, McSherry, Nissim & Smith 2006.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,6 +53,11 @@ class Laplace(Mechanism):
         """The exact curve of one entry, symmetric."""
         shift = shift_of(self, self.sensitivity, neighbors, change)
         return Profile.symmetric(laplace_curve(shift / self.scale))
+
+    def family(self, neighbors: Neighbors) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """All distances at once."""
+        theta = shift_of(self, self.sensitivity, neighbors, ONE) / self.scale
+        return lambda copies, epsilon: log1mexp(0.5 * np.minimum(epsilon - copies * theta, 0.0))
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """The exact profile of (sum_u p_u Lap(u s), Lap(0))."""

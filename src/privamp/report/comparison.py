@@ -1,10 +1,6 @@
 """Designs side by side: one mechanism, one relation, and for each design what it guarantees and what it touches.
 
-Ranked by epsilon at a fixed delta. Beside it stands the view of MUST (Definition 5 and Remark 1, for one draw): with
-eta = Pr[a record is in the sample] and eps' = log(1 + eta (e^eps - 1)), a design has *strong* amplification when
-eps' < eps and delta'(eps') < delta(eps), *weak I* when only eps' is smaller, *weak II* when only delta' is, and
-*dilution* when neither is; the aligned profile is (eps'/eps, delta' - delta). That view ranks nothing, because
-n eta = E[distinct records]: eps' only says how few different records are used.
+Ranked by epsilon at a fixed delta. The view of MUST (`aligned.py`) stands beside it and ranks nothing.
 """
 
 import math
@@ -18,12 +14,12 @@ import numpy as np
 from ..accounting.composition import compose
 from ..amplification import amplify
 from ..core.design import Design
-from ..core.guarantee import Guarantee, Lower
+from ..core.guarantee import Guarantee
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..errors import DegradingDesign, NoTheorem
-from ..numerics.log_domain import log_mix
 from ..numerics.roots import NumericalFailure
+from .aligned import Aligned, align
 
 WHY_NOT_EPS_PRIME = (
     "ε' alone misleads: it only says how few different records are used (n·η of them), not what a record that is "
@@ -33,37 +29,6 @@ ADVICE = (
     "Take Poisson or WOR, and if compute is the limit a smaller sample; designs that repeat records (WR, multistage) "
     "only where the procedure needs the repeats."
 )
-_SAME = 1e-9  # relative; guarantees are rounded up by less
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """One draw in MUST's view: base (eps, delta) and amplified (eps', delta')."""
-
-    base_epsilon: float
-    base_delta: float
-    epsilon: float
-    delta: float
-
-    @property
-    def ratio(self) -> float:
-        """eps'/eps."""
-        return self.epsilon / self.base_epsilon
-
-    @property
-    def difference(self) -> float:
-        """delta' - delta."""
-        return self.delta - self.base_delta
-
-    @property
-    def kind(self) -> str:
-        """The PA type of Definition 5; a number that stays equal is not worse."""
-        worse_epsilon = self.epsilon > self.base_epsilon * (1.0 + _SAME)
-        worse_delta = self.delta > self.base_delta * (1.0 + _SAME)
-        if worse_epsilon or worse_delta:
-            return "dilution" if worse_epsilon and worse_delta else "weak II" if worse_epsilon else "weak I"
-        better = self.ratio < 1.0 - _SAME or self.delta < self.base_delta * (1.0 - _SAME)
-        return "strong" if better else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +125,6 @@ def label(design: Design) -> str:
     return f"{name} {getattr(design, first):g}" if first else name
 
 
-def align(one: Guarantee, mechanism: Mechanism, eta: float, epsilon: float) -> Aligned | None:
-    """MUST's view of one draw at base `epsilon`; None where the mechanism alone has no guarantee to compare with."""
-    try:
-        base = mechanism.profile(one.neighbors.per_record)
-    except NoTheorem:
-        return None
-    amplified = float(log_mix(eta, epsilon)) if eta > 0 else 0.0
-    return Aligned(epsilon, float(base.delta(epsilon)), amplified, float(one.delta(amplified)))
-
-
 def _row(design: Design, question: Question, population: int | None) -> Row:
     law = design.appearances()
     n = getattr(design, "population", population)
@@ -199,18 +154,8 @@ def _numbers(design: Design, question: Question, eta: float) -> dict[str, Any]:
         "one": one,
         "guarantee": guarantee,
         "aligned": align(one, question.mechanism, eta, question.epsilon),
-        "epsilon_upper": _epsilon(guarantee, question.delta),
-        "epsilon_lower": _epsilon(lower, question.delta) if lower else None,
+        "epsilon_upper": guarantee.epsilon(question.delta),
+        "epsilon_lower": lower.epsilon(question.delta) if lower else None,
         "delta_upper": float(guarantee.delta(question.epsilon)),
         "delta_lower": float(lower.delta(question.epsilon)) if lower else None,
     }
-
-
-def _epsilon(bound: Guarantee | Lower, delta: float) -> float:
-    """epsilon at delta; infinite where delta never becomes that small."""
-    try:
-        return bound.epsilon(delta)
-    except NumericalFailure:
-        if float(bound.delta(1e6)) > delta:
-            return math.inf
-        raise

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
-from .comparison import Comparison, Question, Row, align
+from .aligned import align
+from .comparison import Comparison, Question, Row
 
 # Okabe & Ito's palette: told apart with any colour vision
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -31,10 +32,9 @@ def new_figure(width: float, height: float) -> Any:
     """A figure with no window behind it."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its cache is no news to the reader
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.08)
-    return figure
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
 
 
 def save(figure: Any, path: Path) -> None:

@@ -1,0 +1,108 @@
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privamp.cli import audit, demo_job
+from privamp.reproduce.registry import Entry, Outcome
+from privamp.verify.report import Report, Tally
+
+
+def test_the_demo_tells_one_thing(privamp, tmp_path) -> None:
+    result = privamp("demo", "--out", "new/folder")
+    assert result.exit_code == 0, result.output
+    assert "The one thing to remember" in result.stdout
+    assert (tmp_path / "new" / "folder" / "privamp-demo.png").stat().st_size > 10_000
+
+
+def test_the_demo_says_what_is_true(privamp) -> None:
+    found = json.loads(privamp("demo", "--json").stdout)
+    costs = [row["epsilon_upper"] for row in found["designs"]]
+    assert costs == sorted(costs)
+    limits = found["epsilon"]
+    assert limits["everyone"] < found["designs"][-1]["epsilon_lower"], "the text says 'more than'"
+    assert limits["false_claim"] < limits["one_sample"]
+    for row in found["designs"]:
+        assert abs(row["mean_age"] - found["truth_not_private"]["mean_age"]) < 7 * row["mean_age_error"]
+        assert abs(row["seniors"] - found["truth_not_private"]["seniors"]) < 7 * row["seniors_error"]
+
+
+@pytest.mark.parametrize("design", demo_job.designs(), ids=str)
+def test_the_typical_error_is_right(design) -> None:
+    """400 draws: their spread is within 20% of the formula, but for one time in 10^7."""
+    values = demo_job.synthetic_ages() / 50.0 - 1.0
+    sums = []
+    for _ in range(400):
+        drawn = design.draw(demo_job.PEOPLE).reveal_secret()
+        sums.append(float(drawn.counts @ values[drawn.positions]))
+    expected = math.sqrt(demo_job.typical_error(design, values) ** 2 - demo_job.SIGMA**2)
+    assert np.std(sums) == pytest.approx(expected, rel=0.2)
+
+
+def test_the_audit_counts(privamp) -> None:
+    result = privamp("audit", "designs", "--checks", "8", "--jobs", "1", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert {row["design"] for row in found["designs"]} >= {"Poisson", "MultiStage"}
+    assert found["ok"] is True
+    assert found["checks"] >= 8
+
+
+def test_a_violation_is_exit_1(privamp, monkeypatch) -> None:
+    def check_design(design, *, checks, seed):
+        return Report(design.__name__, (Tally("structure", 3, 3, (f"{design.__name__} is [wrong]",)),))
+
+    monkeypatch.setattr("privamp.verify.checks.check_design", check_design)
+    result = privamp("audit", "designs", "--jobs", "1")
+    assert result.exit_code == 1
+    assert "violated: Poisson is [wrong]" in result.stdout
+    found = json.loads(privamp("audit", "designs", "--jobs", "1", "--json").stdout)
+    assert found["ok"] is False
+
+
+def test_audit_pieces_add_up() -> None:
+    pieces = audit._pieces(4, 100_000)
+    assert sum(share for _, share, _ in pieces) * 2 >= 100_000
+    assert len({(which, seed) for which, _, seed in pieces}) == len(pieces)
+    drawn, fixed = Tally("pure upper bounds", 5, 5), Tally("structure", 3, 3, ("bad",))
+    merged = audit._merged([Report("X", (fixed, drawn)), Report("X", (fixed, drawn))])
+    assert (merged.comparisons, merged.cases, merged.violations) == (16, 13, ("bad",))
+
+
+def test_reproductions_are_listed(privamp) -> None:
+    names = [entry["name"] for entry in json.loads(privamp("reproduce", "list", "--json").stdout)["entries"]]
+    assert "must-table-s1" in names
+    assert "must-table-s1" in privamp("reproduce", "list").stdout
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_a_reproduction(privamp, tmp_path, monkeypatch, ok) -> None:
+    def run(folder: Path) -> Outcome:
+        (folder / "a.csv").write_text("1")
+        return Outcome("ours [1], printed 2", (folder / "a.csv",), ok)
+
+    entry = Entry("a", "paper", "title", "summary", run)
+    monkeypatch.setattr("privamp.reproduce.registry.entries", lambda: {"a": entry})
+    result = privamp("reproduce", "a", "--out", "there")
+    assert result.exit_code == (0 if ok else 1)
+    assert "ours [1], printed 2" in result.stdout
+    assert (tmp_path / "there" / "a.csv").exists()
+    assert json.loads(privamp("reproduce", "a", "--json").stdout)["ok"] is ok
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+def test_ctrl_c_is_exit_130(tmp_path) -> None:
+    command = [sys.executable, "-m", "privamp", "audit", "designs", "--checks", "100000", "--jobs", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    time.sleep(3.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, ""), err
+    assert err == "Error: interrupted, nothing half-written was left behind\n"
