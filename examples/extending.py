@@ -35,10 +35,10 @@ class Thinned(Design):
     def appearances(self, records=1):
         return Multiplicity.binomial(records, self.first * self.second)
 
-    def partial(self, ids, subkey, offset=0):
-        one = keep(keyed_numbers(subkey.subkey("first"), ids), self.first)
-        two = keep(keyed_numbers(subkey.subkey("second"), ids), self.second)
-        return np.flatnonzero(one & two) + offset
+    def partial(self, batch, subkey):
+        one = keep(keyed_numbers(subkey.subkey("first"), batch.ids), self.first)
+        two = keep(keyed_numbers(subkey.subkey("second"), batch.ids), self.second)
+        return batch.positions[one & two]
 
     def merge(self, parts):
         return np.sort(np.concatenate(list(parts)))

@@ -62,7 +62,7 @@ def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[
     bounds: list[tuple[str, Profile]] = []
     reasons: list[str] = []
     for theorem in design.theorems:
-        if theorem.gives != neighbors.kind:
+        if not theorem.speaks_of(neighbors):
             continue
         try:
             if theorem.applies(mechanism):

@@ -98,9 +98,9 @@ def test_a_reproduction(privamp, tmp_path, monkeypatch, ok) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
-def test_ctrl_c_is_exit_130(tmp_path) -> None:
+def test_ctrl_c_is_exit_130() -> None:
     command = [sys.executable, "-m", "privamp", "audit", "designs", "--checks", "100000", "--jobs", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(3.0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

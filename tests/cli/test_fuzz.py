@@ -12,6 +12,17 @@ KEYS = ["rate", "size", "population", "wor", "wr", "sigma", "scale", "epsilon", 
 KEYS += ["categories", "dimension", "p", "speed", ""]
 NUMBERS = ["0", "1", "2", "3", "7", "10", "50", "0.1", "0.5", "1e-3", "1e-300", "1e300", "-1", "nan", "inf", "-inf"]
 VALUES = [*NUMBERS, "?", "", "add-remove", "replace-one", "[bold]", "１", "1_0", "0x10", "=", "\0"]
+FITTING = {
+    "rate": ["0", "1e-9", "0.1", "0.5", "1"],
+    "size": ["1", "2", "5"],
+    "population": ["5", "10", "1000"],
+    "wor": ["1", "2", "5"],
+    "wr": ["1", "2", "50"],
+    "dimension": ["1", "3"],
+    "categories": ["2", "10"],
+    "delta": ["0", "1e-9", "0.1"],
+}
+FITTING |= {key: ["1e-3", "0.5", "1", "4", "1e3"] for key in ("sigma", "scale", "epsilon", "sensitivity")}
 SENSIBLE = {
     "poisson": ["rate"],
     "wor": ["size", "population"],
@@ -34,8 +45,12 @@ SENSIBLE = {
 def spec(draw, words: list[str]) -> str:
     word = draw(st.sampled_from(words))
     keys = SENSIBLE[word] if draw(st.integers(0, 4)) else draw(st.lists(st.sampled_from(KEYS), max_size=4))
-    values = NUMBERS if draw(st.integers(0, 2)) else VALUES
-    return f"{word}:" * bool(word) + ",".join(f"{key}={draw(st.sampled_from(values))}" for key in keys)
+    return f"{word}:" * bool(word) + ",".join(f"{key}={draw(value(key))}" for key in keys)
+
+
+def value(key: str) -> st.SearchStrategy[str]:
+    """Half the time something that fits the key."""
+    return st.sampled_from(FITTING.get(key, NUMBERS)) | st.sampled_from(VALUES)
 
 
 DESIGNS = spec(["poisson", "wor", "wr", "multistage", "poison", ""])

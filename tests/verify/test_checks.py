@@ -102,10 +102,10 @@ class CallsItselfTight(WithReplacement):
 class Biased(Poisson):
     """Keeps the first record of a batch 20% more often than its law says."""
 
-    def partial(self, ids, subkey, offset=0):
-        kept = super(Biased, self).partial(ids, subkey, offset)
+    def partial(self, batch, subkey):
+        kept = super(Biased, self).partial(batch, subkey)
         coin = np.random.default_rng(int.from_bytes(subkey.fingerprint[:8], "little")).random()
-        return np.union1d(kept, [0]).astype(np.int64) if offset == 0 and ids.size and coin < 0.2 else kept
+        return np.union1d(kept, [0]).astype(np.int64) if batch.offset == 0 and batch.ids.size and coin < 0.2 else kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def answers(guarantee: "Guarantee", *, epsilon: float | None, delta: float | Non
         raise InvalidInput("this release is not pure DP, so one number cannot describe it; give --delta or --epsilon")
     answer = guarantee.to_json(epsilon=epsilon, delta=delta)
     if delta is not None and answer["epsilon_upper"] is None:
-        raise Infeasible(f"no epsilon reaches delta {delta:g}, this release is never that private; ask for a larger one")
+        raise Infeasible(f"no epsilon reaches delta {delta:g}, this release is never that private; ask for more")
     if answer.pop("private", True) is False:
         answer["private"] = False
     return answer

@@ -96,6 +96,7 @@ def waiting(what: str, *, quiet: bool = False) -> Iterator[Advance]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
     finally:
         timer.cancel()
+        timer.join()  # it may be starting the bar right now
         progress.stop()
 
 

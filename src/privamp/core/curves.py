@@ -124,3 +124,11 @@ def there_and_back(profile: Profile) -> Profile:
 
 def _larger(a: Curve, b: Curve) -> Curve:
     return Curve(lambda at: np.maximum(a(at), b(at)), max(a.largest_loss, b.largest_loss))
+
+
+def rare_event(loss: float) -> Profile:
+    """A pair with one rare event that is e^loss times as likely under either law: a pure lower bound."""
+    log_likely, log_rare = -600.0, -600.0 - loss
+    log_rest = np.log1p(-np.exp(log_likely) - np.exp(log_rare))
+    first, second = np.array([log_likely, log_rare, log_rest]), np.array([log_rare, log_likely, log_rest])
+    return pair_profile(first, second)

@@ -6,14 +6,13 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..chance.keys import Key
 from ..validation import whole
 from .mechanism import Mechanism
 from .multiplicity import Multiplicity
 from .neighbors import Neighbors
-from .population import Population
+from .population import Batch, Population
 from .profile import Profile
 from .sample import Drawn, Sample
 from .theorem import Theorem
@@ -33,8 +32,8 @@ class Design(ABC):
     assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
 
     @abstractmethod
-    def partial(self, ids: NDArray[Any], subkey: Key, offset: int = 0) -> Any:
-        """What one batch of ids (at positions offset, offset+1, ...) contributes to the draw."""
+    def partial(self, batch: Batch, subkey: Key) -> Any:
+        """What one batch of records contributes to the draw."""
 
     @abstractmethod
     def merge(self, parts: Iterable[Any]) -> Any:
@@ -50,8 +49,8 @@ class Design(ABC):
 
     @classmethod
     @abstractmethod
-    def small_cases(cls) -> Iterator[tuple[Self, int]]:
-        """Instances with a population size small enough for the exact verifier, at least 20 of them."""
+    def small_cases(cls) -> Iterator[tuple[Self, int | Population]]:
+        """Instances with a population (or its size) small enough for the exact verifier, at least 20 of them."""
 
     @abstractmethod
     def appearances(self, records: int = 1) -> Multiplicity:
@@ -72,14 +71,19 @@ class Design(ABC):
     def draw(self, population: Population | int, key: Key | None = None, round: int = 0) -> Sample:
         """Draw a sample. A fresh draw takes a fresh key or a fresh round; the same three give the same sample."""
         whole(0, round=round)
-        population = population if isinstance(population, Population) else Population(population)
+        population = Population.of(population)
         subkey = (key or Key.generate()).subkey(repr(self), population.label, round)
-        part = self.merge([self.partial(population.ids, subkey)])
+        part = self.merge([self.partial(population.batch(), subkey)])
         return Sample(self, population.ids, self.finish(part, subkey), subkey)
 
-    def neighboring(self, population: int, neighbors: Neighbors) -> Iterator[tuple[Population, Population]]:
-        """Pairs of neighbouring tiny populations that stand for all pairs (all records are alike here)."""
-        ids = np.arange(population + 1, dtype=np.uint64)
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """Pairs of neighbouring tiny populations that stand for all pairs (all records are alike here).
+
+        Under add/remove `population` is the smaller one.
+        """
+        ids = np.arange(Population.of(population).size + 1, dtype=np.uint64)
         if neighbors.kind == "add-remove":
             yield Population(ids), Population(ids[:-1])
         else:

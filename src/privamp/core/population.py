@@ -1,6 +1,7 @@
 """A population: the ids records are drawn by, and public facts about them. Never the records themselves."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,52 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some records of a population, at positions offset, offset+1, ...: what an engine hands to a design."""
+
+    ids: NDArray[Any] = field(repr=False)
+    offset: int = 0
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Positions in the population."""
+        return np.arange(self.offset, self.offset + self.ids.size, dtype=np.int64)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column the design needs, or a sentence that says which one is missing."""
+        if name not in self.columns:
+            raise InvalidInput(
+                f"this design needs a column {name!r} for every record; give it as Population(ids, {name}=…)"
+            )
+        return self.columns[name]
+
+
 class Population:
-    """Unique ids (whole numbers or strings) under a label.
+    """Unique ids (whole numbers or strings) under a label, and columns a design may need.
 
-    `Population(1000)` is short for ids 0..999. The label names the data set: one key, one label and one
-    round make one sample.
+    `Population(1000)` is short for ids 0..999. The label names the data set: one key, one label and one round make one
+    sample. Columns such as `stratum=`, `cluster=` or `size=` hold one value per record and are never shown.
 
-    >>> Population(3)
+    >>> Population(3, stratum=["a", "b", "b"])
     Population(label='population')
     """
 
-    __slots__ = ("_ids", "facts", "label")
+    __slots__ = ("_columns", "_ids", "label")
 
-    def __init__(
-        self, ids: int | Iterable[Any], label: str = "population", facts: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, ids: int | Iterable[Any], label: str = "population", **columns: Any) -> None:
         self._ids = _validated(ids)
         self.label = label
-        self.facts = dict(facts or {})
+        self._columns = {name: np.asarray(values) for name, values in columns.items()}
+        for name, values in self._columns.items():
+            if values.shape[:1] != self._ids.shape:
+                raise InvalidInput(f"column {name!r} needs one value per record, in the order of the ids")
+
+    @classmethod
+    def of(cls, population: "int | Population") -> "Population":
+        """A population as it is, or that of a given size."""
+        return population if isinstance(population, cls) else cls(population)  # type: ignore[arg-type]
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -34,9 +63,19 @@ class Population:
         return self._ids
 
     @property
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """One array per column, in the order of the ids."""
+        return self._columns
+
+    @property
     def size(self) -> int:
         """How many records there are: public under replace-one, secret under add/remove."""
         return int(self._ids.size)
+
+    def batch(self, start: int = 0, stop: int | None = None) -> Batch:
+        """The records from position `start` to `stop`, all by default."""
+        part = slice(start, stop)
+        return Batch(self._ids[part], start, {name: values[part] for name, values in self._columns.items()})
 
     def __repr__(self) -> str:
         return f"Population(label={self.label!r})"

@@ -27,7 +27,13 @@ class Theorem:
     tight: bool  # exact: reached by some mechanism it applies to (for pure ones, what the linear program finds)
     bound: Callable[[Any, Mechanism, Neighbors], Profile]
     applies: Callable[[Mechanism], bool] = _always
+    scope: str = "anywhere"  # where the replaced record may move: "within stratum", "within cluster"
     groups: bool = False  # `bound` itself handles a person with several records
 
+    def speaks_of(self, neighbors: Neighbors) -> bool:
+        """Whether it covers the relation: one about all replacements covers those within a stratum too."""
+        return self.gives == neighbors.kind and self.scope in ("anywhere", neighbors.scope)
+
     def __str__(self) -> str:
-        return f"{self.name} [{self.needs} → {self.gives}] ({self.cite})"
+        scope = "" if self.scope == "anywhere" else f" {self.scope}"
+        return f"{self.name} [{self.needs} → {self.gives}{scope}] ({self.cite})"

@@ -8,7 +8,6 @@ cells: those first in the keyed order. Part (2) is a bottom-k, which merges exac
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from ..chance.keyed import keyed_pairs, smallest
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design
+from ..core.population import Batch
 from ..core.sample import Drawn
 from ..errors import InvalidInput
 
@@ -47,11 +47,11 @@ class FixedSize(Design):
     def hits(self, stream: Stream, population: int) -> Ints:
         """How often each of some anonymous cells is drawn, all counts at least 1."""
 
-    def partial(self, ids: NDArray[Any], subkey: Key, offset: int = 0) -> Front:
+    def partial(self, batch: Batch, subkey: Key) -> Front:
         """The batch's records that come first in the keyed order."""
-        high, low = keyed_pairs(subkey, ids)
-        first = smallest(high, low, min(self.most_distinct, ids.size))
-        return Front(high[first], low[first], first.astype(np.int64) + offset, int(ids.size))
+        high, low = keyed_pairs(subkey, batch.ids)
+        first = smallest(high, low, min(self.most_distinct, batch.ids.size))
+        return Front(high[first], low[first], batch.positions[first], int(batch.ids.size))
 
     def merge(self, parts: Iterable[Front]) -> Front:
         """The first records over all batches."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from ..core.design import Design, Units
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
-from ..core.population import Population
+from ..core.population import Batch, Population
 from ..core.profile import Curve, Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
@@ -125,9 +125,9 @@ class Poisson(Design):
         """Binomial(records, rate): the coins are independent."""
         return Multiplicity.binomial(records, self.rate)
 
-    def partial(self, ids: NDArray[Any], subkey: Key, offset: int = 0) -> NDArray[np.int64]:
+    def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
         """Positions of the kept records of one batch."""
-        return np.flatnonzero(keep(keyed_numbers(subkey, ids), self.rate)).astype(np.int64) + offset
+        return batch.positions[keep(keyed_numbers(subkey, batch.ids), self.rate)]
 
     def merge(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
         """Kept positions of all batches, in order."""

@@ -24,7 +24,7 @@ from .sampler import FALSE_ALARM, contaminated, draws, follows_law, same_in_piec
 from .structure import check_structure
 from .symmetry import collect
 
-Case = tuple[Design, int]
+Case = tuple[Design, int | Population]
 Progress = Callable[[int, int], None]  # cases done, cases in all
 
 SLACK = 1e-9  # an upper bound may be this far below the linear program's value
@@ -168,7 +168,7 @@ def check_sampler(plan: _Plan) -> Iterator[Tally]:
     control = _Count("broken samplers are caught", fresh=False)
     chosen = plan.some(plan.cases, max(4, min(len(plan.cases), plan.checks // 25)))
     for design, size in chosen:
-        population, key, case = Population(size), seeded_key(plan.seed), f"{design} on {size} records"
+        population, key, case = Population.of(size), seeded_key(plan.seed), f"{design} on {size} records"
         law, observed = collect(design.law(population)), draws(design, population, key, DRAWS)
         problem = follows_law(observed, law, FALSE_ALARM / len(chosen))
         follows.compare(problem is None, f"{case}: {problem}")
@@ -197,7 +197,7 @@ class _Count:
 
 
 def _has_neighbors(case: Case, out: Neighbors) -> bool:
-    return case[1] > 0 or out.kind == "add-remove"
+    return Population.of(case[1]).size > 0 or out.kind == "add-remove"
 
 
 def _answers(into: Neighbors, out: Neighbors, case: Case) -> bool:

@@ -41,7 +41,7 @@ def each_theorem(mechanism: Mechanism, design: Design, out: Neighbors) -> list[t
     claims = []
     for theorem in design.theorems:
         try:
-            if theorem.gives == out.kind and theorem.applies(mechanism):
+            if theorem.speaks_of(out) and theorem.applies(mechanism):
                 label = f"{theorem.name} [{mechanism.neighbors.kind} → {out.kind}]"
                 claims.append((label, theorem.bound(design, mechanism, out).rounded_up()))
         except NoTheorem:
@@ -51,9 +51,7 @@ def each_theorem(mechanism: Mechanism, design: Design, out: Neighbors) -> list[t
 
 def is_called_tight(design: Design, mechanism: Mechanism, into: Neighbors, out: Neighbors) -> bool:
     """Whether some theorem says its value is exact here."""
-    return any(
-        t.tight and t.needs == into.kind and t.gives == out.kind and t.applies(mechanism) for t in design.theorems
-    )
+    return any(t.tight and t.needs == into.kind and t.speaks_of(out) and t.applies(mechanism) for t in design.theorems)
 
 
 def _gaussian(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:

@@ -27,6 +27,7 @@ from .symmetry import Law, alike, collect
 if TYPE_CHECKING:
     from ..core.design import Design
     from ..core.mechanism import Mechanism
+    from ..core.population import Population
 
 _CELLS = 512
 _SPLITS = 3  # rounds that cut a cell with a sign change
@@ -39,7 +40,7 @@ _ROUNDING = 1e-14
 def exact_delta(
     design: "Design",
     mechanism: "Mechanism",
-    population: int,
+    population: "int | Population",
     neighbors: Neighbors,
     epsilon: ArrayLike,
     values: Sequence[float] | None = None,

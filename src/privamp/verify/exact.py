@@ -29,13 +29,14 @@ from .symmetry import Law, Orbit, Units, alike, collect, fold
 
 if TYPE_CHECKING:
     from ..core.design import Design
+    from ..core.population import Population
 
 _BATCH = 64  # blocks solved at once
 
 
 def exact_epsilon(
     design: "Design",
-    population: int,
+    population: "int | Population",
     neighbors: Neighbors,
     epsilon: float,
     mechanism_neighbors: Neighbors | None = None,
@@ -62,7 +63,9 @@ def exact_epsilon_of_laws(
     return Program(first, second, metric).epsilon(epsilon)
 
 
-def programs(design: "Design", population: int, neighbors: Neighbors, metric: Kind) -> "tuple[Program, ...]":
+def programs(
+    design: "Design", population: "int | Population", neighbors: Neighbors, metric: Kind
+) -> "tuple[Program, ...]":
     """One program per pair of neighbouring populations, to be solved at several epsilons."""
     pairs = design.neighboring(population, neighbors)
     return tuple(Program(collect(design.law(one)), collect(design.law(other)), metric) for one, other in pairs)

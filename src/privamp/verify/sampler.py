@@ -36,7 +36,7 @@ def draws(design: Design, population: Population, key: Key, rounds: int) -> list
     found = []
     for r in range(rounds):
         subkey = key.subkey(repr(design), population.label, r)
-        drawn = design.finish(design.merge([design.partial(population.ids, subkey)]), subkey)
+        drawn = design.finish(design.merge([design.partial(population.batch(), subkey)]), subkey)
         found.append(drawn_units(drawn, population))
     return found
 
@@ -78,13 +78,13 @@ def _inclusions(observed: Sequence[Units], law: Law, false_alarm: float) -> str 
 
 def same_in_pieces(design: Design, population: Population, key: Key, rounds: int) -> str | None:
     """One key must draw one sample, whole or in two batches given in any order."""
-    ids, middle = population.ids, population.size // 2
+    middle = population.size // 2
     for r in range(rounds):
         subkey = key.subkey(repr(design), population.label, r)
         whole = design.draw(population, key, r).reveal_secret()
         parts: list[Any] = [
-            design.partial(ids[middle:], subkey, middle),
-            design.partial(ids[:middle], subkey),
+            design.partial(population.batch(middle), subkey),
+            design.partial(population.batch(0, middle), subkey),
         ]
         if drawn_units(whole, population) != drawn_units(design.finish(design.merge(parts), subkey), population):
             return f"round {r} draws another sample in two batches than in one"

@@ -12,7 +12,7 @@ FEWEST_CASES = 20
 EMPTY_ROUNDS = 400  # enough to see an empty sample of probability 1/20 but for one time in 10^8
 
 
-def check_structure(design_class: type[Design], cases: list[tuple[Design, int]]) -> Tally:
+def check_structure(design_class: type[Design], cases: list[tuple[Design, int | Population]]) -> Tally:
     """Theorems are complete, cases are enough and different, laws are exact, and nothing drawn is shown."""
     violations = [*_theorems(design_class), *_cases(design_class, cases)]
     for design, population in cases:
@@ -32,16 +32,16 @@ def _theorems(design_class: type[Design]) -> Iterator[str]:
         yield f"no theorem gives the natural relation, {design_class.natural}"
 
 
-def _cases(design_class: type[Design], cases: list[tuple[Design, int]]) -> Iterator[str]:
-    different = len({(repr(design), population) for design, population in cases})
+def _cases(design_class: type[Design], cases: list[tuple[Design, int | Population]]) -> Iterator[str]:
+    different = len({(repr(design), str(population)) for design, population in cases})
     if different < FEWEST_CASES:
         yield f"small_cases gives {different} different cases, at least {FEWEST_CASES} are needed"
     if len({design for design, _ in cases}) != len({repr(design) for design, _ in cases}):
         yield f"two different designs share a repr, which is the label of their keys: {design_class.__name__}"
 
 
-def _case(design: Design, size: int) -> Iterator[str]:
-    population = Population(size)
+def _case(design: Design, size: int | Population) -> Iterator[str]:
+    population = Population.of(size)
     pairs = list(design.law(population))
     if any(not isinstance(chance, (Fraction, int)) or chance < 0 for _, chance in pairs):
         yield "the law has a probability that is not a fraction of at least 0"
@@ -63,7 +63,7 @@ def _empty(design: Design, population: Population) -> Iterator[str]:
     key = seeded_key(1)
     for r in range(EMPTY_ROUNDS):
         subkey = key.subkey(repr(design), population.label, r)
-        drawn = design.finish(design.merge([design.partial(population.ids, subkey)]), subkey)
+        drawn = design.finish(design.merge([design.partial(population.batch(), subkey)]), subkey)
         if drawn.positions.size == drawn.counts.size == drawn.weights.size == 0:
             return
     yield "the law allows an empty sample but none was drawn"
