@@ -39,7 +39,7 @@ _HOME = {
     "compose": "accounting.composition",
     "calibrate": "calibration",
 }
-_ROOMS = ("testing", "verify")
+_ROOMS = ("spec", "testing", "verify")
 
 __all__ = [*sorted(_HOME), "__version__", *_ROOMS]
 

@@ -44,7 +44,7 @@ def nonnegative(**named: Any) -> None:
             raise InvalidInput(f"{name} must be {rule}, got {value!r} instead")
 
 
-def in_range(low: float, high: float, *, open_ends: bool = False, **named: Any) -> None:
+def in_range(low: float, high: float, /, *, open_ends: bool = False, **named: Any) -> None:
     """Numbers from `low` to `high`, ends included unless `open_ends`."""
     for name, value in named.items():
         rule = f"a number {'strictly between' if open_ends else 'from'} {low} {'and' if open_ends else 'to'} {high}"
@@ -54,7 +54,7 @@ def in_range(low: float, high: float, *, open_ends: bool = False, **named: Any) 
             raise InvalidInput(f"{name} must be {rule}, got {value!r} instead")
 
 
-def whole(low: int, high: int | None = None, **named: Any) -> None:
+def whole(low: int, high: int | None = None, /, **named: Any) -> None:
     """Whole numbers from `low` up to `high` (no upper end when None)."""
     rule = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
     for name, value in named.items():

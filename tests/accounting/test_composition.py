@@ -181,3 +181,41 @@ def test_parts_without_an_attack_give_no_lower_bound():
     one = amplify(PureDP(0.5), Poisson(0.1))
     bare = type(one)(one.neighbors, one.upper, one.because, one.assumes, (Part(one.upper, None),))
     assert compose(bare, 2).lower is None
+
+
+def binomial_pair(k, epsilon0):
+    """k-fold randomised response, exactly."""
+    j = np.arange(k + 1)
+    log_ways = np.array([math.lgamma(k + 1) - math.lgamma(i + 1) - math.lgamma(k - i + 1) for i in j])
+    up, down = -np.logaddexp(0.0, -epsilon0), -np.logaddexp(0.0, epsilon0)
+    return pair_profile(log_ways + j * up + (k - j) * down, log_ways + (k - j) * up + j * down)
+
+
+def test_a_query_far_out_spoils_no_later_answer():
+    # a high tilt puts all the mass at the top of its window; undone carelessly, everything underflows to a false zero
+    guarantee, truth = compose(amplify(PureDP(0.5), Poisson(1.0)), 3), binomial_pair(3, 0.5)
+    before = guarantee.delta(1.4985)
+    guarantee.delta(1e6)
+    assert guarantee.delta(1.4985) == pytest.approx(before, rel=1e-6)
+    for epsilon in (0.2, 0.9, 1.3, 1.49, 1.4985, 1.4999):
+        assert guarantee.delta(epsilon) >= truth.delta(epsilon) * (1 - 1e-9)
+        assert guarantee.lower.delta(epsilon) <= truth.delta(epsilon) * (1 + 1e-9)
+    assert guarantee.lower.epsilon(1e-6) <= truth.epsilon(1e-6) <= guarantee.epsilon(1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("epsilon0", [0.0331234, 0.25, 1.7])
+def test_lower_bounds_stay_below_when_a_loss_falls_between_grid_points(k, epsilon0):
+    guarantee, truth = compose(amplify(PureDP(epsilon0), Poisson(1.0)), k), binomial_pair(k, epsilon0)
+    at = np.linspace(0.0, k * epsilon0 * 1.001, 400)
+    lower, exact, upper = np.asarray(guarantee.lower.delta(at)), truth.delta(at), np.asarray(guarantee.delta(at))
+    assert np.all(lower <= exact * (1 + 1e-9) + 1e-300)
+    assert np.all(exact <= upper * (1 + 1e-9) + 1e-300)
+    assert np.all(upper - lower <= 3e-3)
+
+
+def test_losses_beyond_the_exponential_range():
+    guarantee = compose(amplify(PureDP(400.0), Poisson(1.0)), 3)
+    assert guarantee.epsilon() == pytest.approx(1200.0)
+    assert guarantee.delta(100.0) == pytest.approx(1.0)
+    assert guarantee.lower.delta(100.0) > 0.9

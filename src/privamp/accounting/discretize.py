@@ -17,6 +17,8 @@ from ..numerics.log_domain import FloatArray
 from ..numerics.roots import NumericalFailure, first_at_most
 
 LOG_TAIL = -85.0  # the grid ends where log delta falls below this; the rest is an infinite loss
+_FARTHEST = 1e5  # losses beyond this count as infinite
+_SPAN = 700.0  # of losses whose exponentials are doubles
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
 
 
@@ -52,11 +54,12 @@ def loss_laws(profile: Profile, interval: float, *, upper: bool = True) -> tuple
 
 
 def _top(curve: Curve) -> float:
-    top = curve.largest_loss
-    try:
-        return min(top, first_at_most(curve, LOG_TAIL, limit=min(top, 1e5) if top > 0 else 1.0, rounds=3))
-    except ArithmeticError:
-        return min(top, 1e5)
+    """Where the curve has ended, or has come down to the delta that is lost whatever epsilon is."""
+    end = min(curve.largest_loss, _FARTHEST)
+    if end <= 0.0:
+        return 0.0
+    floor = float(curve(np.asarray(end)))
+    return first_at_most(curve, max(LOG_TAIL, floor + 1e-12), limit=end, rounds=3)
 
 
 class _Dots:
@@ -68,8 +71,9 @@ class _Dots:
         if not upper:
             delta = _below(delta, interval)
         self.mass, rebuilt = _masses(delta, interval)
-        if np.max(_ratio(delta, rebuilt)) > 1.0 + _TOLERATED:
-            delta = _lower_hull(delta, interval)
+        if np.max(np.abs(_ratio(delta, rebuilt) - 1.0)) > _TOLERATED:
+            hopeless = not upper and count * interval > _SPAN  # a lower bound may always be nothing
+            delta = np.zeros_like(delta) if hopeless else _lower_hull(delta, interval)
             self.mass, rebuilt = _masses(delta, interval)
         self.excess = float(np.max(_ratio(delta, rebuilt)))
         self.shortfall = float(np.min(_ratio(delta, rebuilt)))
@@ -86,17 +90,20 @@ def _below(delta: FloatArray, interval: float) -> FloatArray:
 
     A chord exceeds the curve by at most h a b/(a + b), with h the width in alpha and a, b the changes of slope to the
     chords beside it (both extended are below the curve). Lowering every point by that of its two chords is enough,
-    and loses only the square of the interval.
+    and loses only the square of the interval. What is left at the last point above zero is taken off everywhere.
     """
-    width = np.exp(np.arange(delta.size - 1) * interval) * math.expm1(interval)
-    slope = np.append((delta[:-1] - delta[1:]) / width, 0.0)
-    bend = np.maximum(slope[:-1] - slope[1:], 0.0)
-    before = np.append(bend[0], bend[:-1])
-    with np.errstate(invalid="ignore"):
-        gap = np.where(bend + before > 0, before * bend / (bend + before), 0.0) * width
-    gap[0], gap[-1] = bend[0] * width[0], before[-1] * width[-1]
-    lowered = delta - np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap))
-    return np.minimum.accumulate(np.maximum(lowered - max(float(lowered[-1]), 0.0), 0.0))
+    slope = np.append((delta[:-1] - delta[1:]) / math.expm1(interval), 0.0)  # times alpha_i, so that nothing overflows
+    after = np.maximum(slope[:-1] - slope[1:] * math.exp(-interval), 0.0)
+    before = np.append(after[0], np.maximum(slope[:-2] * math.exp(interval) - slope[1:-1], 0.0))
+    gap = np.divide(before * after, before + after, out=np.zeros_like(after), where=before + after > 0)
+    gap[0], gap[-1] = after[0], before[-1]
+    gap *= math.expm1(interval)
+    lowered = delta - np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap)) * (1.0 + 1e-9)
+    ended = np.flatnonzero(lowered <= 0.0)
+    last = max(int(ended[0]) - 1, 0) if ended.size else delta.size - 1  # the last point above zero
+    return np.minimum.accumulate(
+        np.append(np.maximum(lowered[:last] - lowered[last], 0.0), np.zeros(delta.size - last))
+    )
 
 
 def _masses(delta: FloatArray, interval: float) -> tuple[FloatArray, FloatArray]:
@@ -106,12 +113,12 @@ def _masses(delta: FloatArray, interval: float) -> tuple[FloatArray, FloatArray]
     mass[:-1] -= drop[1:] / math.expm1(interval)
     mass = np.maximum(mass, 0.0)
     # delta_i = infinite + sum_{j>i} mass_j (1 - e^(eps_i - eps_j)), by adding positive pieces from the far end
-    pieces = _discounted(mass, interval) * -math.expm1(-interval)
+    pieces = discounted(mass, interval) * -math.expm1(-interval)
     rebuilt = np.concatenate([np.cumsum(pieces[::-1])[::-1], [0.0]]) + delta[-1]
     return mass, rebuilt
 
 
-def _discounted(mass: FloatArray, interval: float) -> FloatArray:
+def discounted(mass: FloatArray, interval: float) -> FloatArray:
     """sum_{j >= i} mass_j e^-(j-i)interval, in blocks so that no exponential overflows."""
     block = max(1, int(300.0 / interval))
     out, carried = np.empty_like(mass), 0.0
@@ -142,9 +149,11 @@ def _join(own: _Dots, other: _Dots, interval: float, upper: bool) -> LossLaw:
 
 def _lower_hull(delta: FloatArray, interval: float) -> FloatArray:
     """The largest convex function of alpha below the points: still above the (convex) truth if they are."""
-    alpha = np.exp(np.arange(delta.size) * np.longdouble(interval))
-    if not np.isfinite(alpha[-1]):
-        raise NumericalFailure("the losses span more than the exponentials of this machine; use less extreme noise")
+    if (delta.size - 1) * interval > _SPAN:
+        raise NumericalFailure(
+            "the losses to compose span more than 700, and their bound is not convex; use more noise or ask for one step"
+        )
+    alpha = np.exp(np.arange(delta.size) * interval)
     points, kept = list(zip(alpha.tolist(), delta.tolist(), strict=True)), [0]
     for i in range(1, delta.size):
         while len(kept) >= 2:
@@ -153,4 +162,4 @@ def _lower_hull(delta: FloatArray, interval: float) -> FloatArray:
                 break
             kept.pop()
         kept.append(i)
-    return np.asarray(np.interp(alpha.astype(np.float64), alpha[kept].astype(np.float64), delta[kept]))
+    return np.asarray(np.interp(alpha, alpha[kept], delta[kept]))

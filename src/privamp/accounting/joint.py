@@ -58,6 +58,10 @@ class Joint(Mechanism):
             return self._one_gaussian().profile(neighbors, change)
         return _composed(self.mechanisms, neighbors.per_record, change)
 
+    def in_stratum(self, name: str | int) -> Mechanism:
+        """Every part as records of this stratum meet it."""
+        return Joint([m.in_stratum(name) for m in self.mechanisms])
+
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """Known when all parts are Gaussian, or all are pure black boxes."""
         if self.aligned_shifts_are_worst:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ..core.profile import Curve
 from ..numerics.log_domain import FloatArray, log_sum
-from .discretize import LossLaw
+from .discretize import LossLaw, discounted
 
 _FOLDED = 1e-17  # mass outside the window, which the transform folds back in: counted as error
 _UNIT = 1.2e-16
+_UNDERFLOW = 1e-300  # no entry is known better than this, in units of the largest
 _GOOD_ENOUGH = 1e-5  # relative error at which a table is kept rather than a better tilt sought
 _AWAY = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # for the window around a tilted law
 _LADDER = (0.0, *(2.0**k for k in range(-1, 14)))
@@ -25,25 +26,25 @@ _LADDER = (0.0, *(2.0**k for k in range(-1, 14)))
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The composed law at one tilt, summed from the far end: above[i] and scaled[i] over losses from i on."""
+    """The composed law at one tilt, in units of e^log_scale: sums from the far end, `above[i]` over losses from i on."""
 
     tilt: float
-    start: float  # loss of entry 0
+    first: int  # grid index of entry 0
     interval: float
     log_scale: float
     above: FloatArray
-    scaled: FloatArray
+    discounted: FloatArray  # the same with the factor e^(loss_i - loss)
     log_error: float  # log of the convolution's total error, before the factor e^(-tilt epsilon)
 
     def log_delta(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """log of the computed delta, and of a bound on its error."""
-        i = np.floor((epsilon - self.start) / self.interval).astype(np.int64) + 1
-        i = np.clip(i, 0, self.above.size - 1)
+        """log of the computed delta, and of a bound on its error (convolution, summation, underflow)."""
+        i = np.clip(np.floor(epsilon / self.interval).astype(np.int64) + 1 - self.first, 0, self.above.size - 1)
         above = self.above[i]
-        value = above - np.exp(np.minimum(epsilon - self.start, 700.0)) * self.scaled[i]
+        gap = np.minimum(epsilon - (self.first + i) * self.interval, 0.0)  # epsilon is below entry i
+        value = above - np.exp(gap) * self.discounted[i]
         with np.errstate(divide="ignore"):
             main = np.log(np.maximum(value, 0.0)) + self.log_scale
-            rounding = np.log(above * (4.0 * _UNIT * self.above.size)) + self.log_scale
+            rounding = np.log(self.above.size * (8.0 * _UNIT * above + _UNDERFLOW)) + self.log_scale
         return main, np.logaddexp(rounding, self.log_error - self.tilt * epsilon)
 
 
@@ -69,6 +70,8 @@ class Composed:
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """log delta, above the truth (below it for a lower bound), by the best tilt for each epsilon."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
+        if not all(np.any(law.mass > 0) for law, _ in self.laws):
+            return np.zeros_like(epsilon)  # some step's loss is infinite for sure
         if not self._tables:
             self._tables[0.0] = self._table(0.0)
         best, loose = self._evaluate(epsilon)
@@ -133,16 +136,17 @@ class Composed:
         shift = first - sum(law.first * steps for law, steps in self.laws)
         mass = np.roll(fft.irfft(spectrum, size), -shift)[: last - first + 1]
         interval = self.laws[0][0].interval
-        offsets = np.arange(mass.size) * interval
-        untilted = np.maximum(mass, 0.0) * np.exp(-tilt * offsets)
-        start = first * interval
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(np.maximum(mass, 0.0)) - tilt * (np.arange(mass.size) * interval)
+        top = float(np.max(log_mass))
+        untilted = np.exp(log_mass - top)
         return Table(
             tilt=tilt,
-            start=start,
+            first=first,
             interval=interval,
-            log_scale=self.log_moment(tilt) - tilt * start,
-            above=_from_far_end(untilted),
-            scaled=_from_far_end(untilted * np.exp(-offsets)),
+            log_scale=top + self.log_moment(tilt) - tilt * first * interval,
+            above=np.append(np.cumsum(untilted[::-1])[::-1], 0.0),
+            discounted=np.append(discounted(untilted, interval), 0.0),
             log_error=math.log(error) + self.log_moment(tilt),
         )
 
@@ -190,10 +194,6 @@ def _folded(values: FloatArray, size: int) -> FloatArray:
     padded = np.zeros(-(-values.size // size) * size)
     padded[: values.size] = values
     return np.asarray(padded.reshape(-1, size).sum(axis=0))
-
-
-def _from_far_end(values: FloatArray) -> FloatArray:
-    return np.concatenate([np.cumsum(values[::-1])[::-1], [0.0]])
 
 
 def _fft_error(weights: FloatArray, size: int, steps: int) -> float:

@@ -41,6 +41,7 @@ class Mechanism(ABC):
     assumes: ClassVar[tuple[str, ...]] = ()
     hides_vectors: ClassVar[bool] = False  # the profile holds for several numbers released together
     aligned_shifts_are_worst: ClassVar[bool] = False  # proved for Gaussian noise (Kahane's comparison)
+    any_event: ClassVar[bool] = False  # a pure black box: every event its epsilon allows may be one of its events
 
     @abstractmethod
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
@@ -64,6 +65,10 @@ class Mechanism(ABC):
         the range. A lower bound for every design with that law.
         """
         return None
+
+    def in_stratum(self, name: str | int) -> "Mechanism":
+        """The mechanism as records of one stratum meet it: their own sensitivity, where it is declared."""
+        return self
 
     def opposite_mixture(self, chance: float) -> Profile | None:
         """Exact replace-one profile when each of two opposite records is kept with `chance`, or None."""

@@ -65,7 +65,9 @@ def _swapped(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> P
 
 def _swapped_pure(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     epsilon, q = mechanism.profile(AR).largest_loss, design.rate
-    return Profile.symmetric(pure_curve(float(log_mix(q, epsilon)) - math.log1p(q * math.expm1(-epsilon))))
+    with np.errstate(divide="ignore"):
+        other = np.logaddexp(np.log1p(-q), np.log(q) - epsilon)  # log(1 - q(1 - 1/a)), also for q = 1
+    return Profile.symmetric(pure_curve(float(log_mix(q, epsilon) - other)))
 
 
 def _swapped_gaussian(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

@@ -9,7 +9,7 @@ noise to add.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class PureDP(_BlackBox):
 
     epsilon: float
     neighbors: Neighbors = Neighbors.ADD_REMOVE
+    any_event: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         nonnegative(epsilon=self.epsilon)

@@ -50,9 +50,11 @@ def first_at_most(
         low, high = new_low, new_high
         if high - low <= 4e-16 * max(abs(high), 1e-300):
             break
-    if not _value(f, high) <= target:
-        raise NumericalFailure("the bracketed root does not satisfy its own condition")
-    return high
+    for nudge in range(24):  # an array may be rounded differently from a single number: step over the last bits
+        if _value(f, high) <= target:
+            return high
+        high += max(abs(high), 1e-300) * 2.0 ** (nudge - 52)
+    raise NumericalFailure("the bracketed root does not satisfy its own condition")
 
 
 def _value(f: Callable[[FloatArray], FloatArray], x: float) -> float:

@@ -37,5 +37,5 @@ def number_up(x: float) -> float:
 
 
 def number_down(x: float) -> float:
-    """x nudged down by a few units in the last place, not below zero."""
-    return max(math.nextafter(x * (1.0 - ARGUMENT), -math.inf), 0.0) if 0 < x < math.inf else max(x, 0.0)
+    """x nudged down by a few units in the last place (of 1 at least: it may be a difference), not below zero."""
+    return max(x - ARGUMENT * max(x, 1.0), 0.0) if 0 < x < math.inf else max(x, 0.0)

@@ -75,9 +75,12 @@ class _Plan:
         return [count.tally() for _, count in sorted(self.theorems.items())]
 
     def relations(self) -> list[tuple[Neighbors, Neighbors]]:
-        """(mechanism, result) pairs to ask for: every result some theorem gives."""
-        gives = {theorem.gives for theorem in type(self.cases[0][0]).theorems}
-        return [(into, out) for into, out in product(RELATIONS, RELATIONS) if out.kind in gives]
+        """(mechanism, result) pairs to ask for: every result some theorem gives, narrower scopes too."""
+        theorems = type(self.cases[0][0]).theorems
+        gives = {theorem.gives for theorem in theorems}
+        narrower = {Neighbors(t.gives, scope=t.scope): None for t in theorems if t.scope != "anywhere"}
+        results = [*(out for out in RELATIONS if out.kind in gives), *narrower]
+        return list(product(RELATIONS, results))
 
     def some(self, things: Sequence[Any], count: int) -> list[Any]:
         """`count` of the things in random order, all of them when there are fewer."""

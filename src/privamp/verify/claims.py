@@ -9,6 +9,7 @@ from ..core.design import Design
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
+from ..core.theorem import Theorem
 from ..errors import NoTheorem
 
 
@@ -51,7 +52,19 @@ def each_theorem(mechanism: Mechanism, design: Design, out: Neighbors) -> list[t
 
 def is_called_tight(design: Design, mechanism: Mechanism, into: Neighbors, out: Neighbors) -> bool:
     """Whether some theorem says its value is exact here."""
-    return any(t.tight and t.needs == into.kind and t.speaks_of(out) and t.applies(mechanism) for t in design.theorems)
+    return any(
+        t.tight and t.needs == into.kind and t.speaks_of(out) and t.applies(mechanism) and _answers(t, design, mechanism, out)
+        for t in design.theorems
+    )
+
+
+def _answers(theorem: Theorem, design: Design, mechanism: Mechanism, out: Neighbors) -> bool:
+    """Whether the theorem covers this instance: one about other instances of the class refuses."""
+    try:
+        theorem.bound(design, mechanism, out)
+    except NoTheorem:
+        return False
+    return True
 
 
 def _gaussian(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:

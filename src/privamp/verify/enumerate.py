@@ -77,7 +77,7 @@ def _sums(first: Law, second: Law, values: Sequence[float]) -> tuple[FloatArray,
     ids = [i for group in groups for i in group]
     assigned = np.array([sum(choice, ()) for choice in _assignments(groups, values)])
     drawn = [np.array([[units.count(i) for i in ids] for units in law], dtype=float) for law in (first, second)]
-    sums = [np.round(assigned @ times.reshape(-1, len(ids)).T, 9) for times in drawn]
+    sums = [np.round(assigned @ times.reshape(len(times), len(ids)).T, 9) for times in drawn]
     centres = np.unique(np.concatenate([s.ravel() for s in sums]))
     laws = []
     for s, law in zip(sums, (first, second), strict=True):

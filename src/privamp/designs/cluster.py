@@ -1,0 +1,284 @@
+"""Cluster sampling: `chosen` of `clusters` clusters are drawn, and their members kept.
+
+M is pure eps-DP under add/remove, a = e^eps, q = chosen/clusters, c = max_size a public cap on the clusters of
+every population. Members of drawn clusters are all kept (r = 1) or kept by coins of chance r. With
+b = 1 + r(a-1), d = 1 - r(1 - 1/a):
+
+Theorem 1 (add/remove). log(1 + qr(a-1)/(q + (1-q) b^-(c-1) d^c)); for r = 1, a^-(2c-1).
+Theorem 2 (replaced inside a cluster). log[(qb + (1-q)w)/(qd + (1-q)w)], w = b^-(c-1) d^c; for r = 1,
+log(1 + (a^2-1)q/(q + (1-q) a^-(2c-2))). Both are exactly the supremum over all populations within the cap, also
+when every cluster has a cap of its own; between given sizes `pair_loss` is exact.
+Theorem 3 (replace-one). Moving from one cluster to another costs at most two times Theorem 1.
+Theorem 4 (`second_stage` members of each drawn cluster, without replacement). Valid, not tight, may degrade.
+Theorem 5 (`trim`). Cutting large clusters down lets a newcomer displace a member: Theorem 2 under add/remove.
+
+Controlling privacy loss in sampling schemes (SD), section 5, corrected; proofs: docs/designs/cluster.md.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations, product
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+
+from ..chance.keyed import keyed_pairs, smallest
+from ..chance.keys import Key
+from ..core.curves import rare_event
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.profile import Profile
+from ..core.theorem import Theorem
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import log_mix
+from ..validation import whole
+from . import cluster_loss as loss
+from .clustered import Clustered, Ints
+from .poisson import Poisson
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+WITHIN = replace(RO, scope="within cluster")
+
+
+def _added(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    if design.trim or design.second_size:
+        raise NoTheorem("members of one cluster displace each other here")
+    return loss.pure_profile(design.added_loss(loss.pure_epsilon(mechanism)))
+
+
+def _replaced(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    if design.second_size:
+        raise NoTheorem("members of one cluster displace each other here")
+    return loss.pure_profile(design.replaced_loss(loss.pure_epsilon(mechanism)))
+
+
+def _trimmed(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    if not design.trim:
+        raise NoTheorem("nothing is trimmed")
+    return loss.pure_profile(design.replaced_loss(loss.pure_epsilon(mechanism)))
+
+
+def _some_members(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    if not design.second_size:
+        raise NoTheorem("there is no second stage without replacement")
+    # up to second_size members all are kept; one record more loses most just above
+    size = max(design.min_size, design.second_size) + 1 if neighbors.kind == AR.kind else design.min_size
+    return loss.pure_profile(design.some_members_loss(loss.pure_epsilon(mechanism), size))
+
+
+def _moved(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    epsilon = loss.pure_epsilon(mechanism)
+    if design.second_size:  # the population in between may have one cluster below min_size
+        size = max(design.min_size, design.second_size + 1)
+        return loss.pure_profile(2.0 * design.some_members_loss(epsilon, size))
+    return loss.pure_profile(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSampling(Clustered):
+    """Draw `chosen` of `clusters` clusters, all sets equally likely, and keep their members.
+
+    >>> from privamp import PureDP, amplify
+    >>> round(amplify(PureDP(1.0), ClusterSampling(chosen=1, clusters=2, max_size=1)).epsilon(), 6)
+    0.814044
+    """
+
+    chosen: int  # l
+    clusters: int  # k, public; clusters may be empty
+    max_size: int | tuple[int, ...]  # c, one public cap or one per cluster
+    second_stage: Poisson | int | None = None  # coins for members, or how many members of each drawn cluster
+    min_size: int = 0  # public smallest size of a cluster; used by a second stage without replacement
+    trim: bool = False  # cut larger clusters down to their cap by the keyed order of the members
+    labels: tuple[str, ...] | None = None  # names of the clusters, public; 0 to clusters - 1 when None
+
+    natural: ClassVar[Neighbors] = AR
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem("Clusters, one record more", "docs/designs/cluster.md, Thm 1", AR.kind, AR.kind, True, _added),
+        Theorem(
+            "Clusters, one record replaced inside its cluster",
+            "docs/designs/cluster.md, Thm 2",
+            AR.kind,
+            RO.kind,
+            True,
+            _replaced,
+            scope=WITHIN.scope,
+        ),
+        Theorem("Clusters, one record replaced", "docs/designs/cluster.md, Thm 3", AR.kind, RO.kind, False, _moved),
+        Theorem(
+            "Clusters, then some members, one record more",
+            "docs/designs/cluster.md, Thm 4",
+            AR.kind,
+            AR.kind,
+            False,
+            _some_members,
+        ),
+        Theorem(
+            "Clusters, then some members, one record replaced inside its cluster",
+            "docs/designs/cluster.md, Thm 4",
+            AR.kind,
+            RO.kind,
+            False,
+            _some_members,
+            scope=WITHIN.scope,
+        ),
+        Theorem("Trimmed clusters, one record more", "docs/designs/cluster.md, Thm 5", AR.kind, AR.kind, False, _trimmed),
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_size, list):
+            object.__setattr__(self, "max_size", tuple(self.max_size))
+        if isinstance(self.labels, list):
+            object.__setattr__(self, "labels", tuple(self.labels))
+        self.check_clusters()
+        whole(1, self.clusters, chosen=self.chosen)
+        whole(0, min(self.caps), min_size=self.min_size)
+        if self.second_stage is not None and not isinstance(self.second_stage, Poisson):
+            whole(1, second_stage=self.second_stage)
+            if self.trim:
+                raise InvalidInput("a second stage without replacement already limits every cluster; leave trim=False")
+
+    @property
+    def share(self) -> float:
+        """q: the chance that a cluster is drawn."""
+        return self.chosen / self.clusters
+
+    @property
+    def rate(self) -> float:
+        """r of a Poisson second stage, 1 without one."""
+        return self.second_stage.rate if isinstance(self.second_stage, Poisson) else 1.0
+
+    @property
+    def second_size(self) -> int:
+        """m_2 of a second stage without replacement, 0 without one."""
+        return 0 if self.second_stage is None or isinstance(self.second_stage, Poisson) else self.second_stage
+
+    @property
+    def most_kept(self) -> tuple[int, ...] | None:
+        """The second stage's size or, when trimming, the caps."""
+        if self.second_size:
+            return (self.second_size,) * self.clusters
+        return self.caps if self.trim else None
+
+    @property
+    def size_floor(self) -> int:
+        """No population has a smaller cluster."""
+        return self.min_size
+
+    def size_limit(self, cluster: int) -> int:
+        """Trimmed clusters may be larger than their cap."""
+        return self.caps[cluster] + 1 if self.trim else self.caps[cluster]
+
+    def check_sizes(self, sizes: Ints) -> None:
+        """Clusters must keep to the declared sizes, from above unless they are trimmed."""
+        if not self.trim:
+            Clustered.check_sizes(self, sizes)
+        too_small = int(np.count_nonzero(sizes < self.min_size))
+        if too_small:
+            raise InvalidInput(
+                f"{too_small} of the {self.clusters} clusters have fewer records than the declared min_size; "
+                "declare a public smallest size that holds"
+            )
+
+    def added_loss(self, epsilon: float) -> float:
+        """Theorem 1: the largest loss of one record more, over all populations within the caps."""
+        return loss.added(epsilon, self.rate, self._log_rest(epsilon))
+
+    def replaced_loss(self, epsilon: float) -> float:
+        """Theorem 2: the largest loss of one record replaced inside its cluster."""
+        return loss.replaced(epsilon, self.rate, self._log_rest(epsilon))
+
+    def _log_rest(self, epsilon: float) -> float:
+        """log w at its smallest: all clusters at their caps, the changed record one of the largest cluster's."""
+        if not isinstance(self.max_size, tuple):
+            return loss.log_rest_equal(epsilon, self.rate, self.max_size - 1, self.max_size, self.share)
+        *others, largest = sorted(self.max_size)
+        return loss.log_rest(epsilon, self.rate, largest - 1, others, self.chosen)
+
+    def pair_loss(
+        self, epsilon: float, sizes: Sequence[int], changed: int, neighbors: Neighbors = Neighbors.ADD_REMOVE
+    ) -> float:
+        """The exact loss between two given populations; a fact about that pair, not a guarantee (sizes are private).
+
+        `sizes` are those of the smaller population (of both, when a record is replaced inside `changed`).
+        """
+        if self.trim or self.second_size:
+            raise NoTheorem("the exact loss of a pair is known when members do not displace each other")
+        if len(sizes) != self.clusters:
+            raise InvalidInput(f"sizes must have one entry per cluster ({self.clusters}), got {len(sizes)} instead")
+        for size in sizes:
+            whole(0, sizes=size)
+        whole(0, self.clusters - 1, changed=changed)
+        others = [*sizes[:changed], *sizes[changed + 1 :]]
+        if neighbors.kind == AR.kind:
+            return loss.added(
+                epsilon, self.rate, loss.log_rest(epsilon, self.rate, sizes[changed], others, self.chosen)
+            )
+        whole(1, size_of_the_changed_cluster=sizes[changed])
+        return loss.replaced(
+            epsilon, self.rate, loss.log_rest(epsilon, self.rate, sizes[changed] - 1, others, self.chosen)
+        )
+
+    def some_members_loss(self, epsilon: float, size: int) -> float:
+        """Theorem 4: the loss inside a changed cluster of this size (the larger of two), mixed with the others."""
+        inner = float(log_mix(min(1.0, self.second_size / max(size, 1)), 2.0 * epsilon))
+        kept = min(self.second_size, max(self.caps))
+        log_w = loss.log_rest_equal(2.0 * epsilon, 1.0, 0, kept, self.share)
+        return float(log_mix(float(np.exp(-np.logaddexp(0.0, log_w))), inner))
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """A person whose records all are in one cluster, the worst case: all at once or not at all."""
+        q, inside = self.share, Multiplicity.binomial(records, self.rate)
+        if self.second_size:
+            size = max(self.min_size, records, 1)
+            inside = Multiplicity.hypergeometric(size, records, min(self.second_size, size))
+        none = float(np.logaddexp(math.log1p(-q) if q < 1.0 else -math.inf, math.log(q) + inside.log_none))
+        return Multiplicity(none, inside.log_p + math.log(q), inside.log_tail)
+
+    def drawn_clusters(self, subkey: Key) -> Ints:
+        """The clusters that come first in the keyed order."""
+        names = np.arange(self.clusters, dtype=np.uint64) if self.labels is None else np.asarray(self.labels)
+        return smallest(*keyed_pairs(subkey.subkey("clusters"), names), self.chosen)
+
+    def cluster_law(self, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+        """All sets of clusters are equally likely."""
+        for drawn in combinations(range(self.clusters), self.chosen):
+            yield drawn, Fraction(1, comb(self.clusters, self.chosen))
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["ClusterSampling", Population]]:
+        """Populations one record below their caps (the worst there are), then second stages and trimming."""
+        for clusters, cap in ((1, 1), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1)):
+            for chosen in range(1, clusters + 1):
+                for stage in (None, Poisson(0.3), Poisson(0.75)):
+                    if clusters * cap <= 4 or stage is None:
+                        design = cls(chosen, clusters, cap, stage)
+                        yield design, design.sized([cap - 1, *[cap] * (clusters - 1)])
+        for caps, chosen in (((3, 1), 1), ((3, 2, 1), 1), ((3, 2, 1), 2), ((2, 1, 1, 1), 2), ((2, 1, 1), 2)):
+            design = cls(chosen, len(caps), caps)
+            yield design, design.sized([caps[0] - 1, *caps[1:]])
+        for sizes, least in (((2, 2), 2), ((1, 2, 2), 1), ((0, 2), 0), ((2, 3), 2), ((1, 1, 1), 1), ((3, 3), 3)):
+            for chosen, kept in product(range(1, len(sizes)), (1, 2)):
+                design = cls(chosen, len(sizes), 4, kept, min_size=least)
+                yield design, design.sized(sizes)
+        for cap, sizes in ((1, (0, 1)), (1, (0, 2)), (2, (1, 2)), (2, (1, 3)), (1, (0, 1, 1))):
+            for chosen, stage in product(range(1, len(sizes)), (None, Poisson(0.5))):
+                design = cls(chosen, len(sizes), cap, stage, trim=True)
+                yield design, design.sized(sizes)
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """The worst event of a black box: the exact supremum, or one record looked for in a small cluster."""
+        if not mechanism.any_event or neighbors.records > 1 or mechanism.neighbors.kind != AR.kind:
+            return None
+        epsilon = loss.pure_epsilon(mechanism)
+        if not self.second_size:
+            return rare_event((self.added_loss if neighbors.kind == AR.kind else self.replaced_loss)(epsilon))
+        newcomers = 1 if neighbors.kind == AR.kind else 0
+        chance = self.share * min(1.0, self.second_size / max(self.min_size + newcomers, 1))
+        if newcomers:
+            return rare_event(float(log_mix(chance, epsilon)))
+        return rare_event(float(log_mix(chance, epsilon)) - math.log1p(chance * math.expm1(-epsilon)))

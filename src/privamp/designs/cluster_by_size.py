@@ -1,0 +1,152 @@
+"""One cluster, drawn with a probability proportional to its own private size: it always loses privacy.
+
+The statement and its numbers are Theorem 7 in `cluster_pps.py`; proof: docs/designs/pps.md.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from ..chance.keyed import smallest
+from ..chance.keys import Key
+from ..core.curves import rare_event
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.profile import Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import log_mix
+from ..validation import whole
+from . import cluster_loss as loss
+from .clustered import Clustered, Ints, Members
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+WITHIN = replace(RO, scope="within cluster")
+
+
+def _added(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return loss.pure_profile(design.added_loss(loss.pure_epsilon(mechanism), design.min_size))
+
+
+def _moved(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return loss.pure_profile(2.0 * design.added_loss(loss.pure_epsilon(mechanism), design.min_size - 1))
+
+
+def _replaced(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return loss.pure_profile(design.replaced_loss(loss.pure_epsilon(mechanism)))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterBySize(Clustered):
+    """Draw one of `clusters` clusters with a probability proportional to its size and keep all its members."""
+
+    clusters: int  # k, public
+    max_size: int  # c, public cap
+    min_size: int = 0  # s, public smallest size; at least 1 for any guarantee under add/remove
+    labels: tuple[str, ...] | None = None
+
+    natural: ClassVar[Neighbors] = AR
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem("One cluster by size, one record more", "docs/designs/pps.md, Thm 7", AR.kind, AR.kind, False, _added),
+        Theorem(
+            "One cluster by size, one record replaced inside its cluster",
+            "docs/designs/pps.md, Thm 7",
+            AR.kind,
+            RO.kind,
+            False,
+            _replaced,
+            scope=WITHIN.scope,
+        ),
+        Theorem("One cluster by size, one record replaced", "docs/designs/pps.md, Thm 7", AR.kind, RO.kind, False, _moved),
+    )
+
+    def __post_init__(self) -> None:
+        whole(1, max_size=self.max_size)  # one number: sizes decide the draw
+        self.check_clusters()
+        whole(0, self.max_size, min_size=self.min_size)
+
+    @property
+    def size_floor(self) -> int:
+        """No population has a smaller cluster."""
+        return self.min_size
+
+    def added_loss(self, epsilon: float, least: int) -> float:
+        """Theorem 7, when every cluster of the smaller population has at least `least` members."""
+        if least < 1:
+            raise NoTheorem(
+                "a cluster drawn in proportion to a size that may be zero has no bound on the loss; declare "
+                "min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
+            )
+        most = least + (self.clusters - 1) * self.max_size
+        grown = epsilon + math.log1p(1.0 / least) - math.log1p(1.0 / most)
+        fewest = least + (self.clusters - 1) * min(self.min_size, self.max_size)
+        return max(grown, math.log1p(1.0 / fewest))
+
+    def replaced_loss(self, epsilon: float) -> float:
+        """Theorem 7 inside a cluster: the sizes, and with them all probabilities, stay as they are."""
+        c = self.max_size
+        each = min(math.log(n) - n * epsilon if n else -math.inf for n in (self.min_size, c))
+        if self.clusters == 1 or each == -math.inf:
+            return 2.0 * epsilon
+        return loss.replaced(epsilon, 1.0, math.log(self.clusters - 1) + each - (c - 1) * epsilon - math.log(c) - 1e-12)
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """A person whose records fill a cluster that is drawn for certain, the worst case."""
+        return Multiplicity.certain(records)
+
+    def drawn_clusters(self, subkey: Key) -> Ints:
+        """Unknown before all sizes are: every member may be needed."""
+        return np.arange(self.clusters, dtype=np.int64)
+
+    def finish(self, part: Members, subkey: Key) -> Drawn:
+        """The cluster of the record that comes first in the keyed order: a uniform record's cluster."""
+        self.check_sizes(part.sizes)
+        if part.positions.size == 0:
+            return Drawn(part.positions, np.ones(0, dtype=np.int64), np.ones(0))
+        first = part.cluster[smallest(part.high, part.low, 1)[0]]
+        positions = np.sort(part.positions[part.cluster == first])
+        return Drawn(positions, np.ones(positions.size, dtype=np.int64), np.ones(positions.size))
+
+    def check_sizes(self, sizes: Ints) -> None:
+        """Clusters must keep to the declared range."""
+        Clustered.check_sizes(self, sizes)
+        too_small = int(np.count_nonzero(sizes < self.min_size))
+        if too_small:
+            raise InvalidInput(
+                f"{too_small} of the {self.clusters} clusters have fewer records than the declared min_size; "
+                "declare a public smallest size that holds"
+            )
+
+    def cluster_law(self, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+        """One cluster by its share of all records."""
+        total = sum(sizes)
+        if total == 0:
+            yield (), Fraction(1)
+        for h, size in enumerate(sizes):
+            if size:
+                yield (h,), Fraction(size, total)
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["ClusterBySize", Population]]:
+        """The changed cluster one below the cap, the others at their smallest."""
+        for clusters, caps in ((1, (1, 2, 3)), (2, (1, 2, 3, 4)), (3, (1, 2, 3))):
+            for cap in caps:
+                for least in range(cap):
+                    design = cls(clusters, cap, least)
+                    yield design, design.sized([cap - 1, *[least] * (clusters - 1)])
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """A black box that looks for one record of the largest cluster, when all others are as small as they can be."""
+        if not mechanism.any_event or neighbors.records > 1 or mechanism.neighbors.kind != AR.kind:
+            return None
+        epsilon = loss.pure_epsilon(mechanism)
+        chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
+        found = float(log_mix(chance, epsilon))
+        return rare_event(found if neighbors.kind == AR.kind else found - math.log1p(chance * math.expm1(-epsilon)))

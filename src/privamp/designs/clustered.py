@@ -1,0 +1,224 @@
+"""Drawing whole clusters: which clusters are drawn is decided by the key alone, never by the records.
+
+Every cluster has a keyed number of its own, so each batch keeps the members of drawn clusters and counts the
+others; members are ordered by their own keyed numbers when only some of them may stay.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keyed import keep, keyed_numbers, keyed_pairs
+from ..chance.keys import Key
+from ..core.design import Design, Units
+from ..core.neighbors import Neighbors
+from ..core.population import Batch, Population
+from ..core.sample import Drawn
+from ..errors import InvalidInput
+from ..validation import whole
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Members of drawn clusters seen so far, and how many records every cluster has had."""
+
+    positions: Ints = field(repr=False)
+    cluster: Ints = field(repr=False)
+    high: NDArray[np.uint64] = field(repr=False)
+    low: NDArray[np.uint64] = field(repr=False)
+    kept: NDArray[np.bool_] = field(repr=False)  # by the second stage's coin
+    sizes: Ints = field(repr=False)  # shape (clusters,)
+
+
+class Clustered(Design):
+    """A design whose records carry a column `cluster`: 0 to clusters - 1, or one of the public labels."""
+
+    clusters: int
+    max_size: int | tuple[int, ...]
+    labels: tuple[str, ...] | None
+
+    @property
+    def caps(self) -> tuple[int, ...]:
+        """The largest size each cluster may have, in every population."""
+        return self.max_size if isinstance(self.max_size, tuple) else (self.max_size,) * self.clusters
+
+    @property
+    def rate(self) -> float:
+        """The chance that a member of a drawn cluster stays, by a coin of its own."""
+        return 1.0
+
+    @property
+    def most_kept(self) -> tuple[int, ...] | None:
+        """How many members of each cluster may stay, when some must go."""
+        return None
+
+    @abstractmethod
+    def drawn_clusters(self, subkey: Key) -> Ints:
+        """The numbers of the drawn clusters."""
+
+    @abstractmethod
+    def cluster_law(self, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+        """Every possible set of drawn clusters with its probability."""
+
+    def check_clusters(self) -> None:
+        """What every clustered design's fields must satisfy."""
+        whole(1, clusters=self.clusters)
+        if isinstance(self.max_size, tuple):
+            if len(self.max_size) != self.clusters:
+                raise InvalidInput(
+                    f"max_size must be one number or one per cluster ({self.clusters}), "
+                    f"got {len(self.max_size)} instead"
+                )
+            for cap in self.max_size:
+                whole(1, max_size=cap)
+        else:
+            whole(1, max_size=self.max_size)
+        if self.labels is not None and len(set(self.labels)) != self.clusters:
+            raise InvalidInput(
+                f"labels must name each of the {self.clusters} clusters once, "
+                f"got {len(set(self.labels))} different names instead"
+            )
+
+    def numbers_of(self, column: NDArray[Any]) -> Ints:
+        """Cluster numbers from the column's values, which are not shown."""
+        if self.labels is not None:
+            order = np.argsort(np.asarray(self.labels))
+            names, wanted = np.asarray(self.labels)[order], np.asarray(column).astype(str)
+            at = np.minimum(np.searchsorted(names, wanted), self.clusters - 1)
+            unknown = int(np.count_nonzero(names[at] != wanted))
+            numbers = order[at].astype(np.int64)
+        else:
+            if column.size and column.dtype.kind not in "iu":
+                raise InvalidInput("column 'cluster' must hold whole numbers; declare labels=… for names")
+            numbers = column.astype(np.int64)
+            unknown = int(np.count_nonzero((numbers < 0) | (numbers >= self.clusters)))
+        if unknown:
+            rule = "one of the declared labels" if self.labels else f"from 0 to {self.clusters - 1}"
+            raise InvalidInput(f"column 'cluster' must be {rule} for every record, but {unknown} are not")
+        return numbers
+
+    def partial(self, batch: Batch, subkey: Key) -> Members:
+        """The batch's members of drawn clusters."""
+        numbers = self.numbers_of(batch.column("cluster"))
+        mine = np.isin(numbers, self.drawn_clusters(subkey))
+        ids = batch.ids[mine]
+        high, low = keyed_pairs(subkey.subkey("order"), ids)
+        kept = keep(keyed_numbers(subkey.subkey("second stage"), ids), self.rate)
+        sizes = np.bincount(numbers, minlength=self.clusters).astype(np.int64)
+        return Members(batch.positions[mine], numbers[mine], high, low, kept, sizes)
+
+    def merge(self, parts: Iterable[Members]) -> Members:
+        """Members and counts of all batches."""
+        found = list(parts)
+        arrays = ("positions", "cluster", "high", "low", "kept")
+        joined = (np.concatenate([getattr(part, name) for part in found]) for name in arrays)
+        return Members(*joined, np.sum([part.sizes for part in found], axis=0))
+
+    def finish(self, part: Members, subkey: Key) -> Drawn:
+        """The kept members in the order of the population, after the sizes were checked."""
+        self.check_sizes(part.sizes)
+        stays, limits = part.kept, self.most_kept
+        if limits is not None:
+            stays = stays & (_rank_in_cluster(part) < np.asarray(limits, dtype=np.int64)[part.cluster])
+        positions = np.sort(part.positions[stays])
+        return Drawn(positions, np.ones(positions.size, dtype=np.int64), np.ones(positions.size))
+
+    def check_sizes(self, sizes: Ints) -> None:
+        """Clusters must not be larger than declared."""
+        too_large = int(np.count_nonzero(sizes > np.asarray(self.caps)))
+        if too_large:
+            raise InvalidInput(
+                f"{too_large} of the {self.clusters} clusters have more records than the declared max_size; "
+                "declare a public cap that holds"
+            )
+
+    def members(self, population: Population) -> list[Units]:
+        """The ids of each cluster of a tiny population."""
+        numbers = self.numbers_of(population.columns["cluster"])
+        return [tuple(int(i) for i in population.ids[numbers == c]) for c in range(self.clusters)]
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """Drawn clusters, then what each of them keeps."""
+        members = self.members(population)
+        within = [list(self.member_law(units, c)) for c, units in enumerate(members)]
+        for drawn, chance in self.cluster_law([len(units) for units in members]):
+            kept: list[tuple[Units, Fraction]] = [((), chance)]
+            for c in drawn:
+                kept = [(one + other, p * q) for one, p in kept for other, q in within[c]]
+            for units, p in kept:
+                yield tuple(sorted(units)), p
+
+    def member_law(self, units: Units, cluster: int) -> Iterator[tuple[Units, Fraction]]:
+        """What is kept of one drawn cluster: first the order, then the coins."""
+        limits = self.most_kept
+        size = len(units) if limits is None else min(limits[cluster], len(units))
+        subsets, r = list(combinations(units, size)), Fraction(self.rate)
+        for subset in subsets:
+            for kept in range(size + 1):
+                p = r**kept * (1 - r) ** (size - kept) / len(subsets)
+                yield from ((some, p) for some in combinations(subset, kept) if p)
+
+    def sized(self, sizes: Sequence[int], first_id: int = 0) -> Population:
+        """A tiny population with clusters of these sizes."""
+        return self._population(
+            [(first_id + i, c) for i, c in enumerate(np.repeat(np.arange(len(sizes)), sizes))],
+            label=f"clusters of {', '.join(map(str, sizes))}",
+        )
+
+    def _population(self, records: Iterable[tuple[int, int]], label: str = "population") -> Population:
+        pairs = list(records)
+        cluster: Any = np.array([c for _, c in pairs], dtype=np.int64)
+        if self.labels is not None:
+            cluster = np.array([self.labels[c] for c in cluster], dtype=np.str_)
+        return Population(np.array([i for i, _ in pairs], dtype=np.uint64), label=label, cluster=cluster)
+
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """A newcomer in every cluster with room; replaced inside each cluster; moved to every other with room.
+
+        Under add/remove `population` is the smaller one; records of a cluster are alike.
+        """
+        population = Population.of(population)
+        numbers = self.numbers_of(population.columns["cluster"]).tolist()
+        records = [(int(i), c) for i, c in zip(population.ids, numbers, strict=True)]
+        new = 1 + max((i for i, _ in records), default=-1)
+        room = [c for c in range(self.clusters) if numbers.count(c) < self.size_limit(c)]
+        if neighbors.kind == "add-remove":
+            for c in room:
+                yield self._population([*records, (new, c)]), self._population(records)
+            return
+        for c in room:
+            yield self._population([*records, (new, c)]), self._population([*records, (new + 1, c)])
+        for c in set(numbers):
+            gone = next(record for record in records if record[1] == c)
+            left = [record for record in records if record != gone]
+            may_leave = neighbors.scope == "anywhere" and numbers.count(c) > self.size_floor
+            for to in {c, *room} if may_leave else {c}:
+                yield self._population(records), self._population([*left, (new, to)])
+
+    @property
+    def size_floor(self) -> int:
+        """The declared smallest size of a cluster."""
+        return 0
+
+    def size_limit(self, cluster: int) -> int:
+        """How large a cluster of a neighbouring population may be."""
+        return self.caps[cluster]
+
+
+def _rank_in_cluster(part: Members) -> Ints:
+    """Place of each member in the keyed order of its cluster, from 0."""
+    order = np.lexsort((part.low, part.high, part.cluster))
+    ranks = np.empty(order.size, dtype=np.int64)
+    sorted_clusters = part.cluster[order]
+    ranks[order] = np.arange(order.size) - np.searchsorted(sorted_clusters, sorted_clusters)
+    return ranks

@@ -1,0 +1,193 @@
+"""Poisson sampling with unequal public probabilities: every record has a coin of its own.
+
+A record's probability q(x) is a public function of the record alone, somewhere in the public range from `low`
+to `high`. With q = high, a = e^eps:
+
+Theorem 1 (add/remove). Poisson sampling's Theorem 1 at rate q, for every mechanism; pure log(1 + q(a-1)).
+Theorem 2 (replace-one). Poisson sampling's Theorem 2 at rate q; pure log[(1 + q(a-1))/(1 - q(1 - 1/a))].
+Both are exactly the supremum over the range; for one record, put its own probability in place of q.
+
+Proofs: docs/designs/pps.md. Probabilities that depend on the other records' sizes are another design,
+`PoissonPPS.proportional`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keyed import keep, keyed_numbers
+from ..chance.keys import Key
+from ..core.design import Design, Units
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Batch, Population
+from ..core.profile import Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray, as_floats
+from ..validation import in_range, positive
+from .poisson import Poisson
+
+if TYPE_CHECKING:
+    from .proportional_pps import ProportionalPPS
+
+AR = Neighbors.ADD_REMOVE
+
+
+def _at_the_highest(theorem: Theorem) -> Theorem:
+    """A theorem of Poisson sampling, at the largest probability."""
+
+    def bound(design: "PoissonPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+        return theorem.bound(Poisson(design.high), mechanism, neighbors)
+
+    name = theorem.name.replace("Poisson", "Poisson with public probabilities", 1)
+    return changed(theorem, name=name, bound=bound, cite=f"docs/designs/pps.md; {theorem.cite}")
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonPPS(Design):
+    """Keep each record with its own public probability, independently.
+
+    The probability is the column `probability`, or, with `per_size`, that number times the column `size`, cut
+    to the range.
+
+    >>> from privamp import PureDP, amplify
+    >>> round(amplify(PureDP(1.0), PoissonPPS(high=0.6)).epsilon(), 6)
+    0.708513
+    """
+
+    high: float
+    low: float = 0.0
+    per_size: float | None = None
+
+    natural: ClassVar[Neighbors] = AR
+    theorems: ClassVar[tuple[Theorem, ...]] = tuple(_at_the_highest(theorem) for theorem in Poisson.theorems)
+
+    def __post_init__(self) -> None:
+        in_range(0, 1, high=self.high)
+        in_range(0, self.high, low=self.low)
+        if self.per_size is not None:
+            positive(per_size=self.per_size)
+
+    @staticmethod
+    def proportional(
+        size: float, low: float, high: float, at_least: int, capping: Literal["recursive", "once"] = "recursive"
+    ) -> "ProportionalPPS":
+        """Probabilities `size` r_i / (sum of r), r_i the column `size` in the public range from `low` to `high`."""
+        from .proportional_pps import ProportionalPPS
+
+        return ProportionalPPS(size, low, high, at_least, capping)
+
+    def probabilities(self, batch: Batch) -> FloatArray:
+        """One per record, within the declared range."""
+        if self.per_size is not None:
+            return np.clip(self.per_size * size_measures(batch), self.low, self.high)
+        q = numbers(batch, "probability")
+        outside = int(np.count_nonzero(~((q >= self.low) & (q <= self.high))))
+        if outside:
+            raise InvalidInput(
+                f"column 'probability' must be from {self.low} to {self.high} for every record, but {outside} are "
+                "not; declare a public range that holds"
+            )
+        return q
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """Binomial at the largest probability: the worst case for a person."""
+        return Multiplicity.binomial(records, self.high)
+
+    def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
+        """Positions of the kept records of one batch."""
+        return batch.positions[keep(keyed_numbers(subkey, batch.ids), self.probabilities(batch))]
+
+    def merge(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Kept positions of all batches, in order."""
+        return np.sort(np.concatenate(list(parts)))
+
+    def finish(self, part: NDArray[np.int64], subkey: Key) -> Drawn:
+        """Every kept record counts once."""
+        return Drawn(part, np.ones(part.size, dtype=np.int64), np.ones(part.size))
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """All subsets, by their coins."""
+        yield from coin_law(population, [Fraction(q) for q in self.probabilities(population.batch()).tolist()])
+
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """One record of the least or the largest probability, more, less or instead of another."""
+        column = "probability" if self.per_size is None else "size"
+        ends = {self.low, self.high} if self.per_size is None else {1e-9, 1.0 / self.per_size}
+        yield from changed_records(Population.of(population), column, sorted(ends), neighbors)
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["PoissonPPS", Population]]:
+        """Up to three records, with probabilities all over the range."""
+        for low, high in ((0.0, 0.6), (0.1, 0.9), (0.3, 0.3), (0.0, 0.05), (0.2, 1.0), (0.5, 0.75)):
+            for others in ((), (low,), (0.5 * (low + high), low), (high, low)):
+                q = [high, *others]
+                yield cls(high, low), Population(len(q), f"probabilities {q}", probability=q)
+        for sizes in ((3.0,), (3.0, 1.0), (2.5, 0.2, 1.0)):
+            yield cls(0.5, 0.1, per_size=0.2), Population(len(sizes), f"sizes {sizes}", size=list(sizes))
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """That of Poisson sampling: some record may have the largest probability."""
+        return Poisson(self.high).attack(mechanism, neighbors)
+
+
+def numbers(batch: Batch, name: str) -> FloatArray:
+    """A column of numbers."""
+    values = batch.column(name)
+    if values.size and values.dtype.kind not in "iuf":
+        raise InvalidInput(f"column {name!r} must hold numbers")
+    return as_floats(values)
+
+
+def size_measures(batch: Batch, name: str = "size") -> FloatArray:
+    """A column of finite numbers above zero."""
+    values = numbers(batch, name)
+    wrong = int(np.count_nonzero(~((values > 0) & np.isfinite(values))))
+    if wrong:
+        raise InvalidInput(f"column {name!r} must be a finite number above 0 for every record, but {wrong} are not")
+    return values
+
+
+def coin_law(population: Population, chances: list[Fraction]) -> Iterator[tuple[Units, Fraction]]:
+    """All subsets of a tiny population whose records are kept by coins of their own."""
+    ids = [int(i) for i in population.ids]
+    for coins in product((False, True), repeat=len(ids)):
+        chance = Fraction(1)
+        for coin, q in zip(coins, chances, strict=True):
+            chance *= q if coin else 1 - q
+        yield tuple(sorted(i for i, coin in zip(ids, coins, strict=True) if coin)), chance
+
+
+def changed_records(
+    population: Population, column: str, values: list[float], neighbors: Neighbors, fewest: int = 0
+) -> Iterator[tuple[Population, Population]]:
+    """Neighbours of a tiny population whose records differ by one number only, none with fewer than `fewest`.
+
+    Newcomers and removals; under replace-one, every record gives way to two newcomers in turn.
+    """
+    records = [(int(i), float(v)) for i, v in zip(population.ids, population.columns[column], strict=True)]
+    new = 1 + max((i for i, _ in records), default=-1)
+
+    def made(*pairs: tuple[int, float]) -> Population:
+        ids = np.array([i for i, _ in pairs], dtype=np.uint64)
+        return Population(ids, **{column: np.array([v for _, v in pairs], dtype=np.float64)})
+
+    without = [(*records[:at], *records[at + 1 :]) for at in range(len(records))]
+    if neighbors.kind == AR.kind:
+        yield from ((made(*records, (new, value)), made(*records)) for value in values)
+        if len(records) > fewest:
+            yield from ((made(*records), made(*left)) for left in without)
+        return
+    for left, old, other in product(without, values, values):
+        yield made(*left, (new, old)), made(*left, (new + 1, other))

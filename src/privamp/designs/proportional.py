@@ -1,0 +1,173 @@
+"""A fixed share of the records, however many there are: m is r n, rounded up or down at random or by a rule.
+
+With a = e^eps, M eps-DP under add/remove and every number of records allowed:
+
+Theorem 1 (random rounding, add/remove → add/remove). eps' = log(1 + r(a-1) + r(1-r)(a^2-1)), the supremum over n. It
+amplifies when r < 1/(1+a). SD Theorem 4.3 is 2 to 6 times larger.
+Theorem 2 (random rounding, add/remove → replace-one). eps' = log(1 + r(a^2-1)), the supremum over n.
+Theorem 3 (floor, half-up, ceil). One record more: max(eps, log(1 + q(a^2-1))); one replaced: log(1 + q(a^2-1)), with the q of
+`rounded_size`: never better than eps, and worse for large r. Under a public bound on the number of records
+all of them are evaluated exactly. Proofs: docs/designs/proportional.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from ..chance.keys import Key
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.profile import Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import log_mix
+from ..validation import in_range, one_of, whole
+from . import rounded_size as rounded
+from .fixed_size import Front
+from .keyed_order import SizeOnly, Weights
+from .pure_only import certified, is_black_box, losses, reached
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+PAGE = "docs/designs/proportional.md"
+
+
+class FixedShare(SizeOnly):
+    """A design that draws a public share of all records, its size rounded; `at_most` bounds the records, or is None."""
+
+    at_most: int | None
+
+    @property
+    def share(self) -> Fraction:
+        """r, exactly."""
+        raise NotImplementedError
+
+    @property
+    def how(self) -> str:
+        """How r n is rounded."""
+        raise NotImplementedError
+
+    def size_weights(self, population: int) -> Weights:
+        """One size, or the two around r n."""
+        return rounded.size_weights(self.share, population, self.how)
+
+    def finish(self, part: Front, subkey: Key) -> Drawn:
+        """The first records of the order."""
+        self.check_population(part.seen)
+        return SizeOnly.finish(self, part, subkey)
+
+    def check_population(self, records: int) -> None:
+        """Refuse more records than declared."""
+        if self.at_most is not None and records > self.at_most:
+            raise InvalidInput(
+                f"the design declares at most {self.at_most} records but more were given; declare a bound that holds"
+            )
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """One record is drawn with chance r (random rounding; rules deviate by their rounding)."""
+        if records > 1:
+            raise NoTheorem("how many of a person's records are drawn depends on the secret number of records")
+        return Multiplicity.binomial(1, float(self.share))
+
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """Pairs of all sizes: the larger one has at most one record more than `population`."""
+        ids = np.arange(Population.of(population).size + 2, dtype=np.uint64)
+        for n in range(1, ids.size):
+            if neighbors.kind == AR.kind:
+                yield Population(ids[:n]), Population(ids[: n - 1])
+            else:
+                yield Population(ids[:n]), Population(ids[1 : n + 1])
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """The worst event of a black box at the worst number of records (in the limit, when there is no bound)."""
+        if not is_black_box(mechanism, neighbors):
+            return None
+        epsilon = losses(mechanism, AR)
+        if self.at_most is not None:
+            exact = self._up_to(epsilon, neighbors)
+            return reached(exact.lower) if exact else None
+        return reached(self._anywhere(epsilon, neighbors, certain=False))
+
+    def _up_to(self, epsilon: float, neighbors: Neighbors) -> rounded.ChainValue | None:
+        if self.at_most is None:
+            return None
+        exact = rounded.added_up_to if neighbors.kind == AR.kind else rounded.replaced_up_to
+        return exact(self.share, self.how, epsilon, self.at_most)
+
+    def _anywhere(self, epsilon: float, neighbors: Neighbors, certain: bool) -> float:
+        """The supremum over all n: a number not below it when `certain`, otherwise one not above it."""
+        if self.share == 0:
+            return 0.0
+        if neighbors.kind == RO.kind:
+            return float(log_mix(float(rounded.share_replaced(self.share, self.how)), 2.0 * epsilon))
+        if self.how == "random":
+            return rounded.random_added(self.share, epsilon)
+        return rounded.deterministic_added(float(rounded.share_kept(self.share, self.how)[certain]), epsilon)
+
+
+def _any_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return certified(design._anywhere(losses(mechanism, AR), neighbors, certain=True))
+
+
+def _bounded_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    exact = design._up_to(losses(mechanism, AR), neighbors)
+    if exact is None:
+        raise NoTheorem("no small public bound on the number of records is declared")
+    return certified(exact.upper)
+
+
+FIXED_SHARE_THEOREMS = (
+    Theorem("Fixed share, any number of records", f"{PAGE}, Thms 1 and 3", AR.kind, AR.kind, True, _any_number),
+    Theorem("Fixed share, one replaced", f"{PAGE}, Thms 2 and 3", AR.kind, RO.kind, True, _any_number),
+    Theorem("Fixed share, bounded number of records", f"{PAGE}, chain", AR.kind, AR.kind, True, _bounded_number),
+    Theorem("Fixed share, bounded, one replaced", f"{PAGE}, chain", AR.kind, RO.kind, True, _bounded_number),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Proportional(FixedShare):
+    """Draw the share `rate` of all records; r n is rounded at random, so that its mean is right, or by a rule.
+
+    A float rate is read as the decimal it is written as (0.1 is one tenth); a Fraction stays as it is.
+
+    >>> from privamp import PureDP, amplify
+    >>> round(amplify(PureDP(1.0), Proportional(0.1)).epsilon(), 6)
+    0.55781
+    """
+
+    rate: float | Fraction
+    rounding: rounded.Rounding = "random"
+    at_most: int | None = None  # public upper bound on the number of records, when there is one
+
+    natural: ClassVar[Neighbors] = AR
+    theorems: ClassVar[tuple[Theorem, ...]] = FIXED_SHARE_THEOREMS
+
+    def __post_init__(self) -> None:
+        in_range(0, 1, rate=self.rate)
+        one_of(rounded.ROUNDINGS, rounding=self.rounding)
+        if self.at_most is not None:
+            whole(1, at_most=self.at_most)
+
+    @property
+    def share(self) -> Fraction:
+        """The rate as a fraction."""
+        return self.rate if isinstance(self.rate, Fraction) else Fraction(str(float(self.rate)))
+
+    @property
+    def how(self) -> str:
+        """The rounding."""
+        return self.rounding
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["Proportional", int]]:
+        """Every rounding, rates from rare to certain, up to 6 records."""
+        for n, rounding in ((1, "random"), (3, "random"), (4, "half-up"), (5, "random"), (4, "floor"), (4, "ceil")):
+            for rate in (0.1, 0.25, Fraction(1, 3), 0.5, 0.6, 0.9, 1.0):
+                yield cls(rate, rounding, n + 1), n  # type: ignore[arg-type]

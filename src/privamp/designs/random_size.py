@@ -1,0 +1,214 @@
+"""A random number of records: draw a size by a public law that does not look at the data, then a subset of that size.
+
+Let n be public, t the law of the size m, and let M be eps_d-DP under add/remove and eps_r-DP under replace-one.
+
+Theorem 1 (add/remove → replace-one). eps' <= log(1 + (E[m~]/n)(e^eps_r - 1)), where m~ has the law proportional to
+e^(eps_d m) t(m). SD Theorem 3.1 prints eps_d for eps_r, which is false.
+
+Theorem 2 (add/remove → replace-one). eps' is at most the value of the chain program (numerics/size_chain.py), and that is
+exact over all eps_d-DP mechanisms. Proofs: docs/designs/random_size.md.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import ClassVar
+
+import numpy as np
+
+from ..chance.keys import Key
+from ..core.curves import pure_curve
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.profile import Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_sum
+from ..numerics.size_chain import LARGEST_STEP, replaced
+from ..validation import in_range, nonnegative, positive, whole
+from .fixed_size import Front
+from .keyed_order import SizeOnly, Weights
+from .pure_only import is_black_box, losses, reached
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+_MARGIN = 1e-12  # relative, above the error of the tilted mean
+_SHOWN = 12  # longer laws are shown by their digest
+
+
+def _tilted(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    add, swap = losses(mechanism, AR), losses(mechanism, RO)
+    log_rate = design.log_tilted_mean(add) - math.log(design.population)
+    loss = float(np.logaddexp(0.0, log_rate + float(log_expm1(swap)))) if swap > 0.0 else 0.0
+    return Profile.symmetric(pure_curve(min(loss * (1.0 + _MARGIN), swap)))
+
+
+def _chain(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    add = losses(mechanism, AR)
+    if add > LARGEST_STEP:
+        raise NoTheorem(f"the chain program is evaluated up to epsilon {LARGEST_STEP:g}")
+    return Profile.symmetric(pure_curve(min(replaced(design.chances, add).upper, 2.0 * add)))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RandomSize(SizeOnly):
+    """Draw m records with probability `sizes[m]`, then m of the n = len(sizes) - 1 records, all subsets equally likely.
+
+    >>> from privamp import PureDP, amplify
+    >>> round(amplify(PureDP(1.0), RandomSize([0.0, 0.0, 0.5, 0.5])).epsilon(), 6)
+    1.763383
+    """
+
+    sizes: tuple[float, ...] = field()
+
+    natural: ClassVar[Neighbors] = RO
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem(
+            "Random size, tilted mean",
+            "docs/designs/random_size.md, Thm 1; SD Thm 3.1 corrected",
+            AR.kind,
+            RO.kind,
+            False,
+            _tilted,
+        ),
+        Theorem("Random size, chain program", "docs/designs/random_size.md, Thm 2", AR.kind, RO.kind, True, _chain),
+    )
+
+    def __post_init__(self) -> None:
+        sizes = _checked(self.sizes)
+        object.__setattr__(self, "sizes", sizes)
+
+    @classmethod
+    def truncated_normal(cls, mean: float, sd: float, population: int) -> "RandomSize":
+        """Whole numbers m from 0 to `population` with a chance proportional to exp(-(m - mean)^2 / 2 sd^2)."""
+        positive(sd=sd)
+        nonnegative(mean=mean)
+        whole(1, population=population)
+        log_p = -0.5 * ((np.arange(population + 1) - mean) / sd) ** 2
+        return cls(_normalised(log_p))
+
+    @classmethod
+    def binomial(cls, population: int, rate: float) -> "RandomSize":
+        """Binomial(population, rate): as many as Poisson sampling would draw."""
+        from scipy.stats import binom
+
+        whole(1, population=population)
+        in_range(0, 1, rate=rate)
+        return cls(_normalised(as_floats(binom.logpmf(np.arange(population + 1), population, rate))))
+
+    @classmethod
+    def uniform(cls, low: int, high: int, population: int) -> "RandomSize":
+        """Every size from `low` to `high` equally likely."""
+        whole(1, population=population)
+        whole(0, population, largest_size=high)
+        whole(0, high, smallest_size=low)
+        log_p = np.full(population + 1, -np.inf)
+        log_p[low : high + 1] = 0.0
+        return cls(_normalised(log_p))
+
+    @property
+    def population(self) -> int:
+        """n, public under replace-one."""
+        return len(self.sizes) - 1
+
+    @property
+    def chances(self) -> FloatArray:
+        """The law of the size up to a factor of 1, shape (n + 1,)."""
+        return _as_array(self.sizes)
+
+    def log_tilted_mean(self, epsilon: float) -> float:
+        """log of the mean size under the law proportional to e^(epsilon m) t(m)."""
+        with np.errstate(divide="ignore"):
+            m, log_t = np.arange(len(self.sizes), dtype=np.float64), np.log(self.chances)
+            tilted = log_t + epsilon * (m - self.population)
+            return float(log_sum(tilted + np.log(m)) - log_sum(tilted))
+
+    def size_weights(self, population: int) -> Weights:
+        """The probabilities as whole numbers, exactly in proportion."""
+        return _whole_weights(self.sizes)
+
+    def finish(self, part: Front, subkey: Key) -> Drawn:
+        """The first records of the order."""
+        if part.seen != self.population:
+            raise InvalidInput(
+                f"the law of sizes is stated for exactly {self.population} records but another number was given; "
+                "state it for the population at hand"
+            )
+        return SizeOnly.finish(self, part, subkey)
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """Hypergeometric given the size."""
+        chance = float(np.sum(self.chances * np.arange(len(self.sizes))) / np.sum(self.chances) / self.population)
+        if records == 1:
+            return Multiplicity.binomial(1, min(chance, 1.0))
+        return self._mixed(min(records, self.population))
+
+    def _mixed(self, records: int) -> Multiplicity:
+        log_p = np.full(records + 1, -np.inf)
+        for m, chance in enumerate(self.chances / np.sum(self.chances)):
+            if chance > 0.0:
+                law = Multiplicity.hypergeometric(self.population, records, m) if m else Multiplicity.binomial(1, 0.0)
+                here = np.concatenate([[law.log_none], law.log_p])
+                log_p[: here.size] = np.logaddexp(log_p[: here.size], math.log(chance) + here)
+        return Multiplicity(float(log_p[0]), log_p[1:])
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["RandomSize", int]]:
+        """Point masses, pairs, spread-out and lopsided laws on up to 5 records."""
+        for n in range(1, 6):
+            yield cls.uniform(0, n, n), n
+            yield cls.binomial(n, 0.3), n
+            yield cls.truncated_normal(n / 2, 0.7, n), n
+            yield cls((0.9, *[0.0] * (n - 1), 0.1)), n
+            yield cls((0.25, 0.75, *[0.0] * (n - 1))), n
+            yield cls.uniform(n // 2, n, n), n
+            yield cls.uniform(n, n, n), n
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """The chain's own event, for mechanisms of which only epsilon is known."""
+        if not is_black_box(mechanism, neighbors) or neighbors.kind != RO.kind:
+            return None
+        add = losses(mechanism, AR)
+        return reached(replaced(self.chances, add).lower) if add <= LARGEST_STEP else None
+
+    def __repr__(self) -> str:
+        if len(self.sizes) <= _SHOWN:
+            return f"RandomSize(sizes={self.sizes})"
+        digest = blake2b(self.chances.tobytes(), digest_size=8).hexdigest()
+        return f"RandomSize(population={self.population}, sizes=law {digest})"
+
+
+def _checked(sizes: object) -> tuple[float, ...]:
+    try:
+        law = tuple(float(p) for p in sizes)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise InvalidInput(f"sizes must be a list of probabilities, got a {type(sizes).__name__} instead") from None
+    if len(law) < 2:
+        raise InvalidInput(f"sizes must have a probability for every size from 0 to n >= 1, got {len(law)} instead")
+    worst = min(law) if not any(map(math.isnan, law)) else math.nan
+    if not 0.0 <= worst <= 1.0:
+        raise InvalidInput(f"every probability in sizes must be a number of at least 0, got {worst!r} instead")
+    if not abs(math.fsum(law) - 1.0) <= 1e-9:
+        raise InvalidInput(f"sizes must sum to 1, got a sum of {math.fsum(law)!r} instead")
+    return tuple(p + 0.0 for p in law)
+
+
+def _normalised(log_p: FloatArray) -> tuple[float, ...]:
+    return tuple(np.exp(log_p - float(log_sum(log_p))).tolist())
+
+
+@lru_cache(maxsize=16)
+def _as_array(sizes: tuple[float, ...]) -> FloatArray:
+    array = as_floats(sizes)
+    array.setflags(write=False)
+    return array
+
+
+@lru_cache(maxsize=16)
+def _whole_weights(sizes: tuple[float, ...]) -> Weights:
+    ratios = [p.as_integer_ratio() for p in sizes]
+    scale = max(below for _, below in ratios)  # powers of two
+    return {m: top * (scale // below) for m, (top, below) in enumerate(ratios) if top}

@@ -1,0 +1,251 @@
+"""Stratified sampling: every stratum is sampled on its own, by its own design.
+
+The strata are drawn independently, so the samples of all other strata can be held fixed: to a change inside stratum s
+the release is a mechanism on the sample of s alone. With delta_s the profile that the design of s gives,
+
+Theorem 1 (add/remove). delta' = max_s delta_s, at every eps and in each direction.
+Theorem 2 (replace-one within a stratum). delta' = max_s delta_s under replace-one.
+Theorem 3 (replace-one anywhere). The larger of Theorem 2 and, for a record that leaves s and one that enters t,
+delta'(x + y) <= delta_s(x) + e^x delta_t(y) with both under add/remove; for pure M the sum eps_s(P||Q) + eps_t(Q||P),
+exact when both terms are. SD Def 7.1 prints the larger of the two losses: false.
+Which stratum a record is in must be public for Theorems 1 and 2. Proofs: docs/designs/stratified.md.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import permutations, product
+from math import isfinite, prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..chance.keys import Key
+from ..core.curves import pure_curve
+from ..core.design import Design, Units
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Batch, Population
+from ..core.profile import Curve, Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import FloatArray
+from .poisson import Poisson
+from .simple_random import WithoutReplacement
+from .strata import joined, neighboring, split, within
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+WITHIN = Neighbors("replace-one", scope="within stratum")
+Name = str | int
+Case = tuple[Design, Mechanism]
+PAGE = "docs/designs/stratified.md"
+_SHARES = np.linspace(0.0, 1.0, 33)  # divisions of epsilon between leaving and entering; every one is sound
+_MOST_PAIRED = 16  # different strata up to which all pairs are looked at
+
+
+def certified(design: Design, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """The smallest bound of all theorems of a design, or the reason why there is none."""
+    bounds, reasons = [], []
+    for theorem in design.theorems:
+        if theorem.speaks_of(neighbors):
+            try:
+                if theorem.applies(mechanism):
+                    bounds.append(theorem.bound(design, mechanism, neighbors))
+            except NoTheorem as error:
+                reasons.append(str(error))
+    if not bounds:
+        raise NoTheorem(reasons[0] if reasons else f"{design} has no theorem under {neighbors.kind}")
+    return Profile.minimum(bounds)
+
+
+def highest(profiles: Iterable[Profile]) -> Profile:
+    """The larger of several curves at every epsilon and in each direction."""
+    several = tuple(profiles)
+    if len(several) == 1:
+        return several[0]
+    forward = _highest([p.forward for p in several])
+    symmetric = all(p.is_symmetric for p in several)
+    return Profile(forward, forward if symmetric else _highest([p.backward for p in several]))
+
+
+def _highest(curves: list[Curve]) -> Curve:
+    return Curve(lambda epsilon: np.maximum.reduce([c(epsilon) for c in curves]), max(c.largest_loss for c in curves))
+
+
+def _in_each(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> dict["Case", Profile]:
+    """The bound of every stratum; a thousand strata may share a few designs, each evaluated once."""
+    plain = replace(neighbors.per_record, scope="anywhere")
+    cases = dict.fromkeys((part, mechanism.in_stratum(name)) for name, part in design.strata)
+    return {case: certified(*case, plain) for case in cases}
+
+
+def _worst_stratum(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return highest(_in_each(design, mechanism, neighbors).values())
+
+
+def _anywhere(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    within = _worst_stratum(design, mechanism, neighbors)
+    if len(design.strata) == 1:
+        return within
+    moves = [_moved(*pair) for pair in _out_and_in(design, mechanism)]
+    return highest([within, *(Profile.symmetric(curve) for curve in moves)])
+
+
+def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Curve, Curve]]:
+    """Curves of the record that leaves and of the one that enters, for every two different strata."""
+    bounds = _in_each(design, mechanism, AR)
+    times = Counter((part, mechanism.in_stratum(name)) for name, part in design.strata)
+    if len(bounds) > _MOST_PAIRED:  # one sound pair instead of a million
+        worst = highest(bounds.values())
+        return [(worst.forward, worst.backward)]
+    return [
+        (bounds[s].forward, bounds[t].backward) for s, t in product(bounds, repeat=2) if s != t or times[s] > 1
+    ]
+
+
+def _moved(out: Curve, into: Curve) -> Curve:
+    """delta(x + y) <= delta_out(x) + e^x delta_into(y), and the other way round, over many divisions of epsilon."""
+    total = out.largest_loss + into.largest_loss
+    pure = pure_curve(total) if isfinite(total) else None
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        x = epsilon[..., None] * _SHARES
+        y = np.maximum(epsilon[..., None] - x, 0.0)
+        routes = np.minimum(np.logaddexp(out(x), x + into(y)), np.logaddexp(into(x), x + out(y)))
+        best = np.min(routes, axis=-1)
+        return np.minimum(best, pure(epsilon)) if pure else best
+
+    return Curve(log_delta, total)
+
+
+class _Natural:
+    """Add/remove for the class; replace-one within a stratum where every stratum's design is stated for replace-one."""
+
+    def __get__(self, design: "Stratified | None", owner: Any = None) -> Neighbors:
+        if design is None or any(part.natural.kind == AR.kind for _, part in design.strata):
+            return AR
+        return WITHIN
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What each stratum has contributed so far, by name."""
+
+    strata: dict[Name, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Stratified(Design):
+    """One design per stratum; the population's column `stratum` says who is where.
+
+    >>> from privamp import PureDP, amplify
+    >>> design = Stratified({"shops": Poisson(0.1), "mines": Poisson(0.5)})
+    >>> round(amplify(PureDP(1.0), design).epsilon(), 6)  # the mines'
+    0.620115
+    """
+
+    strata: tuple[tuple[Name, Design], ...]  # sorted by name
+
+    natural: ClassVar[Neighbors] = _Natural()  # type: ignore[assignment]
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem("Stratified, one record", f"{PAGE}, Thm 1", AR.kind, AR.kind, False, _worst_stratum),
+        Theorem(
+            "Stratified, replaced in its stratum", f"{PAGE}, Thm 2", RO.kind, RO.kind, False, _worst_stratum,
+            scope="within stratum",
+        ),
+        Theorem("Stratified, replaced anywhere", f"{PAGE}, Thm 3", AR.kind, RO.kind, False, _anywhere),
+    )  # fmt: skip
+
+    def __init__(self, strata: Mapping[Name, Design] | Iterable[tuple[Name, Design]]) -> None:
+        pairs = list(strata.items() if isinstance(strata, Mapping) else strata)
+        if not pairs:
+            raise InvalidInput("strata must name at least one stratum with its design, got none instead")
+        for name, design in pairs:
+            if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
+                raise InvalidInput(f"the name of a stratum must be a word or a whole number, got {name!r} instead")
+            if not isinstance(design, Design) or isinstance(design, Stratified):
+                raise InvalidInput(
+                    f"stratum {name!r} needs a design that is not itself stratified, got {type(design).__name__} instead"
+                )
+        named = {int(name) if isinstance(name, np.integer) else str(name) if isinstance(name, str) else name: design
+                 for name, design in pairs}  # fmt: skip
+        if len(named) < len(pairs):
+            raise InvalidInput("every stratum must be named once, got a name that repeats instead")
+        order = sorted(named, key=lambda name: (isinstance(name, str), name))
+        object.__setattr__(self, "strata", tuple((name, named[name]) for name in order))
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """The strata's names, sorted."""
+        return tuple(name for name, _ in self.strata)
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """Of a person whose records are all in the stratum that is drawn most."""
+        return max((part.appearances(records) for _, part in self.strata), key=lambda law: law.eta)
+
+    def expected_size(self, population: int) -> float:
+        """Unknown: it depends on the sizes of the strata."""
+        raise NoTheorem("the expected size of a stratified sample depends on the strata's sizes; ask each stratum's design")
+
+    expected_distinct = expected_size
+
+    def partial(self, batch: Batch, subkey: Key) -> Part:
+        """Each stratum's design looks at its own records of the batch."""
+        designs, found = dict(self.strata), {}
+        for name, records in within(batch, "stratum", self.names).items():
+            found[name] = designs[name].partial(records, subkey.subkey("stratum", name))
+        return Part(found)
+
+    def merge(self, parts: Iterable[Part]) -> Part:
+        """Stratum by stratum."""
+        several = [part.strata for part in parts]
+        together = {name: [part[name] for part in several if name in part] for name in self.names}
+        return Part({name: design.merge(together[name]) for name, design in self.strata if together[name]})
+
+    def finish(self, part: Part, subkey: Key) -> Drawn:
+        """All strata's samples, in the order of the population."""
+        missing = [name for name in self.names if name not in part.strata]
+        if missing:
+            raise InvalidInput(
+                f"the population has no record in stratum {missing[0]!r}, which the design names; "
+                "leave it out of the design, or check the column 'stratum'"
+            )
+        drawn = [d.finish(part.strata[name], subkey.subkey("stratum", name)) for name, d in self.strata]
+        positions = np.concatenate([d.positions for d in drawn])
+        order = np.argsort(positions, kind="stable")
+        counts, weights = (np.concatenate([getattr(d, what) for d in drawn]) for what in ("counts", "weights"))
+        return Drawn(positions[order], counts[order], weights[order])
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """The product of the strata's laws."""
+        strata = split(population, self.names)
+        laws = [list(design.law(strata[name])) for name, design in self.strata]
+        for choice in product(*laws):
+            yield tuple(sorted(sum((units for units, _ in choice), ()))), prod(p for _, p in choice)
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["Stratified", Population]]:
+        """Two and three strata of one to three records, by equal and by mixed designs."""
+        wor = WithoutReplacement
+        two = product(((Poisson(0.1), 1), (Poisson(0.5), 2), (wor(1, 1), 1), (wor(1, 2), 2), (wor(2, 3), 3)), repeat=2)
+        three = permutations(((Poisson(0.25), 1), (wor(1, 2), 2), (Poisson(0.9), 1)))
+        for case in (*two, *three, ((wor(1, 3), 3),), ((Poisson(0.5), 3),)):
+            names = "abc"[: len(case)]
+            design = cls(zip(names, (part for part, _ in case), strict=True))
+            yield design, joined({name: Population(size) for name, (_, size) in zip(names, case, strict=True)})
+
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """One record more or another one in every stratum, and moves from every stratum to every other."""
+        return neighboring(self.strata, Population.of(population), neighbors)
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """The best of the strata's own attacks."""
+        plain = replace(neighbors, scope="anywhere")
+        found = [part.attack(mechanism.in_stratum(name), plain) for name, part in self.strata]
+        attacks = [attack for attack in found if attack is not None]
+        return highest(attacks) if attacks else None

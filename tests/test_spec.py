@@ -1,0 +1,88 @@
+import pytest
+
+from privamp import (
+    ApproxDP,
+    DiscreteGaussian,
+    Gaussian,
+    InvalidInput,
+    Laplace,
+    MultiStage,
+    Neighbors,
+    NormNoise,
+    Poisson,
+    PureDP,
+    WithoutReplacement,
+    WithReplacement,
+    spec,
+)
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+@pytest.mark.parametrize(
+    ("text", "design"),
+    [
+        ("poisson:rate=0.01", Poisson(0.01)),
+        ("wor:size=100,population=1000", WithoutReplacement(100, 1000)),
+        ("wr:population=1000,size=100", WithReplacement(100, 1000)),
+        ("multistage:wor=118,wr=200,population=10000", MultiStage([("wor", 118), ("wr", 200)], 10000)),
+        ("multistage:wr=5,wr=4,wor=3,population=9", MultiStage([("wr", 5), ("wr", 4), ("wor", 3)], 9)),
+    ],
+)
+def test_designs(text, design):
+    assert spec.design(text) == design
+
+
+@pytest.mark.parametrize(
+    ("text", "mechanism"),
+    [
+        ("laplace:scale=1", Laplace(1.0, neighbors=RO)),
+        ("gaussian:sigma=4,sensitivity=2", Gaussian(4.0, 2.0, neighbors=RO)),
+        ("gaussian:sigma=4,neighbors=add-remove", Gaussian(4.0, neighbors=AR)),
+        ("discrete-gaussian:sigma=4,sensitivity=2", DiscreteGaussian(4.0, 2, neighbors=RO)),
+        ("norm:scale=1,dimension=3,p=1", NormNoise(1.0, 3, p=1.0, neighbors=RO)),
+        ("pure:epsilon=1", PureDP(1.0, neighbors=RO)),
+        ("approx:epsilon=1,delta=1e-6", ApproxDP(1.0, 1e-6, neighbors=RO)),
+    ],
+)
+def test_mechanisms_are_stated_for_the_relation_asked_about(text, mechanism):
+    assert spec.mechanism(text, RO) == mechanism
+
+
+def test_the_unknown_is_a_function():
+    key, make = spec.design_with_unknown("wor:size=?,population=50")
+    assert (key, make(7)) == ("size", WithoutReplacement(7, 50))
+    key, make = spec.mechanism_with_unknown("gaussian:sigma=?", AR)
+    assert (key, make(2.0)) == ("sigma", Gaussian(2.0))
+    assert spec.design_with_unknown("poisson:rate=0.5") == Poisson(0.5)
+
+
+def test_poisson_reads_its_mechanism_for_add_remove_whatever_is_asked():
+    assert spec.stated_for(Poisson(0.1), RO) == AR
+    assert spec.stated_for(WithReplacement(1, 2), AR) == AR
+    assert spec.stated_for(WithReplacement(1, 2), None) == RO
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "bernoulli:rate=0.1",
+        "poisson",
+        "poisson:",
+        "poisson:rate",
+        "poisson:rate=x",
+        "poisson:rate=0.1,rate=0.2",
+        "poisson:speed=1",
+        "poisson:rate=?",
+        "wor:size=1.5,population=10",
+        "wor:size=10",
+        "multistage:population=10",
+        "multistage:wor=11,population=10",
+        "wor:size=?,population=?",
+    ],
+)
+def test_bad_specs_are_one_sentence(text):
+    with pytest.raises(InvalidInput) as caught:
+        spec.design(text)
+    assert "\n" not in str(caught.value)
