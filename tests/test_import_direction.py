@@ -21,6 +21,7 @@ ORDER = (
     ("calibration",),
     ("verify", "engines"),
     ("workloads",),
+    ("survey",),
     ("spec",),
     ("report",),
     ("reproduce",),

@@ -35,11 +35,20 @@ _HOME = {
     "WithoutReplacement": "designs.simple_random",
     "WithReplacement": "designs.with_replacement",
     "MultiStage": "designs.multistage",
+    "RandomSize": "designs.random_size",
+    "Proportional": "designs.proportional",
+    "SharedRate": "designs.shared_rate",
+    "Systematic": "designs.systematic",
+    "ClusterSampling": "designs.cluster",
+    "ClusterPPS": "designs.cluster_pps",
+    "PoissonPPS": "designs.poisson_pps",
+    "ConditionalPoisson": "designs.conditional_poisson",
+    "Stratified": "designs.stratified",
     "amplify": "amplification",
     "compose": "accounting.composition",
     "calibrate": "calibration",
 }
-_ROOMS = ("spec", "testing", "verify")
+_ROOMS = ("spec", "survey", "testing", "verify")
 
 __all__ = [*sorted(_HOME), "__version__", *_ROOMS]
 

@@ -2,6 +2,8 @@
 
     poisson:rate=0.01                                wor:size=100,population=1000
     multistage:wor=118,wr=200,population=10000       gaussian:sigma=4,sensitivity=2
+    random-size:low=10,high=90,population=1000       proportional:rate=0.1,rounding=random
+    systematic:step=10                               systematic:step=10,order=slots,max_slot=5
 
 Repeated stage keys keep their order. A question mark marks the unknown for `calibrate`.
 """
@@ -13,9 +15,16 @@ from typing import Any
 from .core.design import Design
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
+from .designs.cluster import ClusterSampling
+from .designs.conditional_poisson import ConditionalPoisson
 from .designs.multistage import MultiStage
 from .designs.poisson import Poisson
+from .designs.poisson_pps import PoissonPPS
+from .designs.proportional import Proportional
+from .designs.random_size import RandomSize
+from .designs.shared_rate import SharedRate
 from .designs.simple_random import WithoutReplacement
+from .designs.systematic import Systematic
 from .designs.with_replacement import WithReplacement
 from .errors import InvalidInput
 from .mechanisms.black_box import ApproxDP, PureDP
@@ -38,10 +47,25 @@ class Word:
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()  # keys whose value is a word
 
 
 def _multistage(population: int, stages: list[tuple[str, int]]) -> MultiStage:
     return MultiStage(tuple(stages), population)
+
+
+def _cluster(
+    chosen: int,
+    clusters: int,
+    max_size: int,
+    second_rate: float | None = None,
+    second_size: int | None = None,
+    min_size: int = 0,
+) -> ClusterSampling:
+    if second_rate is not None and second_size is not None:
+        raise InvalidInput("a cluster design takes second_rate or second_size, got both instead")
+    second = second_size if second_rate is None else Poisson(second_rate)
+    return ClusterSampling(chosen, clusters, max_size, second, min_size)
 
 
 DESIGNS: dict[str, Word] = {
@@ -49,6 +73,29 @@ DESIGNS: dict[str, Word] = {
     "wor": Word(WithoutReplacement, ("size", "population"), whole=("size", "population")),
     "wr": Word(WithReplacement, ("size", "population"), whole=("size", "population")),
     "multistage": Word(_multistage, ("population",), ("wor", "wr"), whole=("population", "wor", "wr")),
+    "random-size": Word(RandomSize.uniform, ("low", "high", "population"), whole=("low", "high", "population")),
+    "random-size-normal": Word(RandomSize.truncated_normal, ("mean", "sd", "population"), whole=("population",)),
+    "proportional": Word(Proportional, ("rate",), ("rounding", "at_most"), whole=("at_most",), text=("rounding",)),
+    "shared-rate": Word(
+        SharedRate,
+        ("size", "at_least", "strata"),
+        ("rounding",),
+        whole=("size", "at_least", "strata"),
+        text=("rounding",),
+    ),
+    "systematic": Word(
+        Systematic, ("step",), ("order", "max_slot", "at_most"), ("step", "max_slot", "at_most"), ("order",)
+    ),
+    "cluster": Word(
+        _cluster,
+        ("chosen", "clusters", "max_size"),
+        ("second_rate", "second_size", "min_size"),
+        whole=("chosen", "clusters", "max_size", "second_size", "min_size"),
+    ),
+    "poisson-pps": Word(PoissonPPS, ("high",), ("low", "per_size")),
+    "conditional-poisson": Word(
+        ConditionalPoisson, ("size", "population", "low", "high"), whole=("size", "population")
+    ),
 }
 
 _NOISE = ("sensitivity", "neighbors")
@@ -139,6 +186,8 @@ def _pair(item: str, name: str, word: Word) -> tuple[str, Any]:
         return key, UNKNOWN
     if key == "neighbors":
         return key, Neighbors.parse(value)
+    if key in word.text:
+        return key, value
     try:
         return key, int(value) if key in word.whole else float(value)
     except ValueError:

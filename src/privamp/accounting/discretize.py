@@ -151,7 +151,7 @@ def _lower_hull(delta: FloatArray, interval: float) -> FloatArray:
     """The largest convex function of alpha below the points: still above the (convex) truth if they are."""
     if (delta.size - 1) * interval > _SPAN:
         raise NumericalFailure(
-            "the losses to compose span more than 700, and their bound is not convex; use more noise or ask for one step"
+            "the losses to compose span more than 700, and their bound is not convex; add noise or ask for one step"
         )
     alpha = np.exp(np.arange(delta.size) * interval)
     points, kept = list(zip(alpha.tolist(), delta.tolist(), strict=True)), [0]

@@ -16,17 +16,17 @@ from ..core.profile import Curve
 from ..numerics.log_domain import FloatArray, log_sum
 from .discretize import LossLaw, discounted
 
-_FOLDED = 1e-17  # mass outside the window, which the transform folds back in: counted as error
+_OUTSIDE = 1e-15  # mass dropped at the ends of a law, or outside the window and folded back in: counted as error
 _UNIT = 1.2e-16
 _UNDERFLOW = 1e-300  # no entry is known better than this, in units of the largest
 _GOOD_ENOUGH = 1e-5  # relative error at which a table is kept rather than a better tilt sought
-_AWAY = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # for the window around a tilted law
+_AWAY = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # for the window around a tilted law
 _LADDER = (0.0, *(2.0**k for k in range(-1, 14)))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The composed law at one tilt, in units of e^log_scale: sums from the far end, `above[i]` over losses from i on."""
+    """The composed law at one tilt, in units of e^log_scale, summed from the far end: `above[i]` is from i on."""
 
     tilt: float
     first: int  # grid index of entry 0
@@ -125,15 +125,15 @@ class Composed:
         """Multiply the transforms of the tilted laws, transform back, undo the tilt, sum up."""
         from scipy import fft
 
-        first, last = self._window(tilt)
+        parts = [_tilted(law, tilt, steps) for law, steps in self.laws]
+        first, last = _window(parts)
         size = fft.next_fast_len(max(last - first + 1, 2), real=True)
         spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-        error = _FOLDED
-        for law, steps in self.laws:
-            weights = _tilted(law, tilt)
-            spectrum *= _power(fft.rfft(_folded(weights, size), size), steps)
-            error += _fft_error(weights, size, steps)
-        shift = first - sum(law.first * steps for law, steps in self.laws)
+        error = _OUTSIDE * (1.0 + len(parts))
+        for part in parts:
+            spectrum *= _power(fft.rfft(_folded(part.weights, size), size), part.steps)
+            error += _fft_error(part.weights, size, part.steps)
+        shift = first - sum(part.first * part.steps for part in parts)
         mass = np.roll(fft.irfft(spectrum, size), -shift)[: last - first + 1]
         interval = self.laws[0][0].interval
         with np.errstate(divide="ignore"):
@@ -150,18 +150,6 @@ class Composed:
             log_error=math.log(error) + self.log_moment(tilt),
         )
 
-    def _window(self, tilt: float) -> tuple[int, int]:
-        """Grid indices outside which the tilted law has at most `_FOLDED` of its mass (Chernoff)."""
-        interval = self.laws[0][0].interval
-        least = sum(law.first * steps for law, steps in self.laws)
-        most = sum((law.first + law.mass.size - 1) * steps for law, steps in self.laws)
-        here, budget = self.log_moment(tilt), math.log(2.0 / _FOLDED)
-        low, high = float(least), float(most)
-        for away in _AWAY:
-            high = min(high, (self.log_moment(tilt + away) - here + budget) / (away * interval))
-            low = max(low, (self.log_moment(tilt - away) - here + budget) / (-away * interval))
-        return math.floor(max(low, least)), min(math.ceil(max(high, low)) + 1, most)
-
 
 def log_moment(law: LossLaw, tilt: float) -> float:
     """log E e^(tilt loss) of one law."""
@@ -169,10 +157,43 @@ def log_moment(law: LossLaw, tilt: float) -> float:
         return float(log_sum(np.log(law.mass) + tilt * law.losses))
 
 
-def _tilted(law: LossLaw, tilt: float) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class Tilted:
+    """A tilted law without its far ends, to be taken `steps` times."""
+
+    first: int
+    weights: FloatArray
+    interval: float
+    steps: int
+
+    def log_moment(self, tilt: float) -> float:
+        """log E e^(tilt loss), the loss counted from `first`."""
+        with np.errstate(divide="ignore"):
+            return float(log_sum(np.log(self.weights) + tilt * self.interval * np.arange(self.weights.size)))
+
+
+def _tilted(law: LossLaw, tilt: float, steps: int) -> Tilted:
+    """The tilted law; ends that weigh less than `_OUTSIDE` over all steps are dropped and counted as error."""
     with np.errstate(divide="ignore"):
         log_weights = np.log(law.mass) + tilt * law.losses
-    return np.exp(log_weights - log_sum(log_weights))
+    weights = np.exp(log_weights - log_sum(log_weights))
+    spare = 0.5 * _OUTSIDE / steps
+    low = int(np.searchsorted(np.cumsum(weights), spare, side="right"))
+    high = weights.size - int(np.searchsorted(np.cumsum(weights[::-1]), spare, side="right"))
+    return Tilted(law.first + low, weights[low : max(high, low + 1)], law.interval, steps)
+
+
+def _window(parts: list[Tilted]) -> tuple[int, int]:
+    """Grid indices outside which the sum has at most `_OUTSIDE` of its mass (Chernoff)."""
+    interval, budget = parts[0].interval, math.log(2.0 / _OUTSIDE)
+    least, most = 0.0, float(sum((p.weights.size - 1) * p.steps for p in parts))
+    low, high = least, most
+    for away in _AWAY:
+        up, down = (sum(p.steps * p.log_moment(sign * away) for p in parts) for sign in (1.0, -1.0))
+        high = min(high, (up + budget) / (away * interval))
+        low = max(low, (down + budget) / (-away * interval))
+    start = sum(p.first * p.steps for p in parts)
+    return start + math.floor(low), start + min(math.ceil(max(high, low)) + 1, int(most))
 
 
 def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:

@@ -27,7 +27,6 @@ import numpy as np
 
 from ..chance.keyed import keyed_pairs, smallest
 from ..chance.keys import Key
-from ..core.curves import rare_event
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -40,6 +39,7 @@ from ..validation import whole
 from . import cluster_loss as loss
 from .clustered import Clustered, Ints
 from .poisson import Poisson
+from .pure_only import certified, is_black_box, losses, reached
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
@@ -48,19 +48,19 @@ WITHIN = replace(RO, scope="within cluster")
 def _added(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if design.trim or design.second_size:
         raise NoTheorem("members of one cluster displace each other here")
-    return loss.pure_profile(design.added_loss(loss.pure_epsilon(mechanism)))
+    return certified(design.added_loss(losses(mechanism, AR)))
 
 
 def _replaced(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if design.second_size:
         raise NoTheorem("members of one cluster displace each other here")
-    return loss.pure_profile(design.replaced_loss(loss.pure_epsilon(mechanism)))
+    return certified(design.replaced_loss(losses(mechanism, AR)))
 
 
 def _trimmed(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if not design.trim:
         raise NoTheorem("nothing is trimmed")
-    return loss.pure_profile(design.replaced_loss(loss.pure_epsilon(mechanism)))
+    return certified(design.replaced_loss(losses(mechanism, AR)))
 
 
 def _some_members(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -68,15 +68,15 @@ def _some_members(design: "ClusterSampling", mechanism: Mechanism, neighbors: Ne
         raise NoTheorem("there is no second stage without replacement")
     # up to second_size members all are kept; one record more loses most just above
     size = max(design.min_size, design.second_size) + 1 if neighbors.kind == AR.kind else design.min_size
-    return loss.pure_profile(design.some_members_loss(loss.pure_epsilon(mechanism), size))
+    return certified(design.some_members_loss(losses(mechanism, AR), size))
 
 
 def _moved(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    epsilon = loss.pure_epsilon(mechanism)
+    epsilon = losses(mechanism, AR)
     if design.second_size:  # the population in between may have one cluster below min_size
         size = max(design.min_size, design.second_size + 1)
-        return loss.pure_profile(2.0 * design.some_members_loss(epsilon, size))
-    return loss.pure_profile(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
+        return certified(2.0 * design.some_members_loss(epsilon, size))
+    return certified(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class ClusterSampling(Clustered):
 
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), ClusterSampling(chosen=1, clusters=2, max_size=1)).epsilon(), 6)
-    0.814044
+    0.813666
     """
 
     chosen: int  # l
@@ -126,7 +126,9 @@ class ClusterSampling(Clustered):
             _some_members,
             scope=WITHIN.scope,
         ),
-        Theorem("Trimmed clusters, one record more", "docs/designs/cluster.md, Thm 5", AR.kind, AR.kind, False, _trimmed),
+        Theorem(
+            "Trimmed clusters, one record more", "docs/designs/cluster.md, Thm 5", AR.kind, AR.kind, False, _trimmed
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -208,20 +210,12 @@ class ClusterSampling(Clustered):
         """
         if self.trim or self.second_size:
             raise NoTheorem("the exact loss of a pair is known when members do not displace each other")
-        if len(sizes) != self.clusters:
-            raise InvalidInput(f"sizes must have one entry per cluster ({self.clusters}), got {len(sizes)} instead")
-        for size in sizes:
-            whole(0, sizes=size)
-        whole(0, self.clusters - 1, changed=changed)
-        others = [*sizes[:changed], *sizes[changed + 1 :]]
-        if neighbors.kind == AR.kind:
-            return loss.added(
-                epsilon, self.rate, loss.log_rest(epsilon, self.rate, sizes[changed], others, self.chosen)
-            )
-        whole(1, size_of_the_changed_cluster=sizes[changed])
-        return loss.replaced(
-            epsilon, self.rate, loss.log_rest(epsilon, self.rate, sizes[changed] - 1, others, self.chosen)
-        )
+        self.check_pair(sizes, changed)
+        is_added = neighbors.kind == AR.kind
+        members, others = sizes[changed] - (0 if is_added else 1), [*sizes[:changed], *sizes[changed + 1 :]]
+        whole(0, other_members_of_the_changed_cluster=members)
+        log_w = loss.log_rest(epsilon, self.rate, members, others, self.chosen)
+        return (loss.added if is_added else loss.replaced)(epsilon, self.rate, log_w)
 
     def some_members_loss(self, epsilon: float, size: int) -> float:
         """Theorem 4: the loss inside a changed cluster of this size (the larger of two), mixed with the others."""
@@ -272,13 +266,13 @@ class ClusterSampling(Clustered):
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The worst event of a black box: the exact supremum, or one record looked for in a small cluster."""
-        if not mechanism.any_event or neighbors.records > 1 or mechanism.neighbors.kind != AR.kind:
+        if not is_black_box(mechanism, neighbors):
             return None
-        epsilon = loss.pure_epsilon(mechanism)
+        epsilon = losses(mechanism, AR)
         if not self.second_size:
-            return rare_event((self.added_loss if neighbors.kind == AR.kind else self.replaced_loss)(epsilon))
+            return reached((self.added_loss if neighbors.kind == AR.kind else self.replaced_loss)(epsilon))
         newcomers = 1 if neighbors.kind == AR.kind else 0
         chance = self.share * min(1.0, self.second_size / max(self.min_size + newcomers, 1))
         if newcomers:
-            return rare_event(float(log_mix(chance, epsilon)))
-        return rare_event(float(log_mix(chance, epsilon)) - math.log1p(chance * math.expm1(-epsilon)))
+            return reached(float(log_mix(chance, epsilon)))
+        return reached(float(log_mix(chance, epsilon)) - math.log1p(chance * math.expm1(-epsilon)))

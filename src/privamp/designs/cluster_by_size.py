@@ -13,7 +13,6 @@ import numpy as np
 
 from ..chance.keyed import smallest
 from ..chance.keys import Key
-from ..core.curves import rare_event
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -26,21 +25,22 @@ from ..numerics.log_domain import log_mix
 from ..validation import whole
 from . import cluster_loss as loss
 from .clustered import Clustered, Ints, Members
+from .pure_only import certified, is_black_box, losses, reached
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
 
 
 def _added(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return loss.pure_profile(design.added_loss(loss.pure_epsilon(mechanism), design.min_size))
+    return certified(design.added_loss(losses(mechanism, AR), design.min_size))
 
 
 def _moved(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return loss.pure_profile(2.0 * design.added_loss(loss.pure_epsilon(mechanism), design.min_size - 1))
+    return certified(2.0 * design.added_loss(losses(mechanism, AR), design.min_size - 1))
 
 
 def _replaced(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return loss.pure_profile(design.replaced_loss(loss.pure_epsilon(mechanism)))
+    return certified(design.replaced_loss(losses(mechanism, AR)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class ClusterBySize(Clustered):
             _replaced,
             scope=WITHIN.scope,
         ),
-        Theorem("One cluster by size, one record replaced", "docs/designs/pps.md, Thm 7", AR.kind, RO.kind, False, _moved),
+        Theorem(
+            "One cluster by size, one record replaced", "docs/designs/pps.md, Thm 7", AR.kind, RO.kind, False, _moved
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -81,8 +83,8 @@ class ClusterBySize(Clustered):
         """Theorem 7, when every cluster of the smaller population has at least `least` members."""
         if least < 1:
             raise NoTheorem(
-                "a cluster drawn in proportion to a size that may be zero has no bound on the loss; declare "
-                "min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
+                "a cluster drawn in proportion to its size loses, when it may be empty, more and more as the others grow; "
+                "declare min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
             )
         most = least + (self.clusters - 1) * self.max_size
         grown = epsilon + math.log1p(1.0 / least) - math.log1p(1.0 / most)
@@ -144,9 +146,9 @@ class ClusterBySize(Clustered):
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """A black box that looks for one record of the largest cluster, when all others are as small as they can be."""
-        if not mechanism.any_event or neighbors.records > 1 or mechanism.neighbors.kind != AR.kind:
+        if not is_black_box(mechanism, neighbors):
             return None
-        epsilon = loss.pure_epsilon(mechanism)
+        epsilon = losses(mechanism, AR)
         chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
         found = float(log_mix(chance, epsilon))
-        return rare_event(found if neighbors.kind == AR.kind else found - math.log1p(chance * math.expm1(-epsilon)))
+        return reached(found if neighbors.kind == AR.kind else found - math.log1p(chance * math.expm1(-epsilon)))

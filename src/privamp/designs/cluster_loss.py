@@ -15,31 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..core.curves import pure_curve
-from ..core.mechanism import Mechanism
-from ..core.neighbors import Neighbors
-from ..core.profile import Profile
-from ..errors import NoTheorem
 from ..numerics.log_domain import log_mix, log_sum
 from ..numerics.symmetric import log_symmetric_ratio
 
 _MARGIN = 1e-14  # of a logarithm, times what was added up to compute it: w errs downward, the loss upward
-
-
-def pure_epsilon(mechanism: Mechanism) -> float:
-    """The mechanism's epsilon under add/remove, or a sentence that says why the theorems cannot use it."""
-    epsilon = mechanism.profile(Neighbors.ADD_REMOVE).largest_loss
-    if not math.isfinite(epsilon):
-        raise NoTheorem(
-            f"only pure mechanisms are covered, and {type(mechanism).__name__} has no finite epsilon at delta 0; "
-            "use Laplace or discrete Laplace noise"
-        )
-    return epsilon
-
-
-def pure_profile(epsilon: float) -> Profile:
-    """All that a pure theorem says."""
-    return Profile.symmetric(pure_curve(epsilon))
 
 
 def log_gain(epsilon: float, rate: float) -> float:
@@ -58,7 +37,8 @@ def log_rest(epsilon: float, rate: float, members: int, others: Sequence[int], c
     """log w = log E_l/E_(l-1) of {d^n_h} over the other clusters, less `members` times log b."""
     others_d = log_loss(epsilon, rate) * np.asarray(others, dtype=np.float64)
     ratio = log_symmetric_ratio(others_d, chosen)
-    return _down(ratio - members * log_gain(epsilon, rate), 8 * len(others) + float(np.max(np.abs(others_d), initial=0)))
+    terms = 8 * len(others) + float(np.max(np.abs(others_d), initial=0.0))
+    return _down(ratio - members * log_gain(epsilon, rate), terms)
 
 
 def log_rest_equal(epsilon: float, rate: float, members: int, others: int, share: float) -> float:

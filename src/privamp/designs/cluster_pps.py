@@ -24,7 +24,6 @@ import numpy as np
 
 from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
-from ..core.curves import rare_event
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -34,23 +33,24 @@ from ..core.theorem import Theorem
 from ..errors import InvalidInput
 from ..validation import in_range, whole
 from . import cluster_loss as loss
-from .clustered import Clustered, Ints
 from .cluster_by_size import ClusterBySize
+from .clustered import Clustered, Ints
+from .pure_only import certified, is_black_box, losses, reached
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
 
 
 def _added(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return loss.pure_profile(design.worst(loss.pure_epsilon(mechanism), AR))
+    return certified(design.worst(losses(mechanism, AR), AR))
 
 
 def _replaced(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return loss.pure_profile(design.worst(loss.pure_epsilon(mechanism), WITHIN))
+    return certified(design.worst(losses(mechanism, AR), WITHIN))
 
 
 def _moved(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return loss.pure_profile(2.0 * design.worst(loss.pure_epsilon(mechanism), AR))
+    return certified(2.0 * design.worst(losses(mechanism, AR), AR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ClusterPPS(Clustered):
 
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), ClusterPPS((0.5, 0.5), max_size=1)).epsilon(), 6)
-    0.814044
+    0.813666
     """
 
     probabilities: tuple[float, ...]  # pi, public, adding up to 1
@@ -122,11 +122,7 @@ class ClusterPPS(Clustered):
 
         `sizes` are those of the smaller population (of both, when a record is replaced inside `changed`).
         """
-        if len(sizes) != self.clusters:
-            raise InvalidInput(f"sizes must have one entry per cluster ({self.clusters}), got {len(sizes)} instead")
-        for size in sizes:
-            whole(0, sizes=size)
-        whole(0, self.clusters - 1, changed=changed)
+        self.check_pair(sizes, changed)
         larger = list(sizes)
         if neighbors.kind == AR.kind:
             larger[changed] += 1
@@ -166,6 +162,6 @@ class ClusterPPS(Clustered):
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The worst event of a black box: the exact supremum."""
-        if not mechanism.any_event or neighbors.records > 1 or mechanism.neighbors.kind != AR.kind:
+        if not is_black_box(mechanism, neighbors):
             return None
-        return rare_event(self.worst(loss.pure_epsilon(mechanism), AR if neighbors.kind == AR.kind else WITHIN))
+        return reached(self.worst(losses(mechanism, AR), AR if neighbors.kind == AR.kind else WITHIN))

@@ -118,9 +118,14 @@ class Clustered(Design):
     def merge(self, parts: Iterable[Members]) -> Members:
         """Members and counts of all batches."""
         found = list(parts)
-        arrays = ("positions", "cluster", "high", "low", "kept")
-        joined = (np.concatenate([getattr(part, name) for part in found]) for name in arrays)
-        return Members(*joined, np.sum([part.sizes for part in found], axis=0))
+        return Members(
+            np.concatenate([part.positions for part in found]),
+            np.concatenate([part.cluster for part in found]),
+            np.concatenate([part.high for part in found]),
+            np.concatenate([part.low for part in found]),
+            np.concatenate([part.kept for part in found]),
+            np.sum([part.sizes for part in found], axis=0),
+        )
 
     def finish(self, part: Members, subkey: Key) -> Drawn:
         """The kept members in the order of the population, after the sizes were checked."""
@@ -144,6 +149,14 @@ class Clustered(Design):
         """The ids of each cluster of a tiny population."""
         numbers = self.numbers_of(population.columns["cluster"])
         return [tuple(int(i) for i in population.ids[numbers == c]) for c in range(self.clusters)]
+
+    def check_pair(self, sizes: Sequence[int], changed: int) -> None:
+        """Sizes of a given population and the number of the cluster that changes."""
+        if len(sizes) != self.clusters:
+            raise InvalidInput(f"sizes must have one entry per cluster ({self.clusters}), got {len(sizes)} instead")
+        for size in sizes:
+            whole(0, sizes=size)
+        whole(0, self.clusters - 1, changed=changed)
 
     def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
         """Drawn clusters, then what each of them keeps."""
@@ -169,7 +182,7 @@ class Clustered(Design):
     def sized(self, sizes: Sequence[int], first_id: int = 0) -> Population:
         """A tiny population with clusters of these sizes."""
         return self._population(
-            [(first_id + i, c) for i, c in enumerate(np.repeat(np.arange(len(sizes)), sizes))],
+            [(first_id + i, c) for i, c in enumerate(np.repeat(np.arange(len(sizes)), sizes).tolist())],
             label=f"clusters of {', '.join(map(str, sizes))}",
         )
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations, count
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,7 +66,7 @@ class ConditionalPoisson(Design):
     >>> from privamp import Neighbors, PureDP, amplify
     >>> design = ConditionalPoisson(size=1, population=2, low=1.0, high=3.0)
     >>> round(amplify(PureDP(1.0, neighbors=Neighbors.REPLACE_ONE), design).epsilon(), 6)
-    0.82794
+    0.827989
     """
 
     size: int  # m
@@ -120,7 +120,7 @@ class ConditionalPoisson(Design):
 
     def merge(self, parts: Iterable[Weighted]) -> Weighted:
         """All records, in the order of the population."""
-        found = [part for part in parts]
+        found = list(parts)
         positions = np.concatenate([part.positions for part in found])
         filled = [part for part in found if part.ids.size] or found[:1]  # an empty batch has no type of ids
         order = np.argsort(positions)
@@ -141,7 +141,9 @@ class ConditionalPoisson(Design):
         """All samples of the wanted size, by the product of their odds."""
         records = sorted(zip([int(i) for i in population.ids], population.columns["odds"].tolist(), strict=True))
         odds = {i: Fraction(w) for i, w in records}
-        weights = {units: math.prod((odds[i] for i in units), start=Fraction(1)) for units in _subsets(odds, self.size)}
+        weights = {
+            units: math.prod((odds[i] for i in units), start=Fraction(1)) for units in combinations(odds, self.size)
+        }
         total = sum(weights.values(), Fraction(0))
         yield from ((units, weight / total) for units, weight in weights.items())
 
@@ -169,22 +171,18 @@ class ConditionalPoisson(Design):
         return mechanism.mixture(RO, law)
 
 
-def _subsets(odds: dict[int, Fraction], size: int) -> Iterator[Units]:
-    return combinations(odds, size)
-
-
 def _first_of_size(part: Weighted, size: int, subkey: Key) -> NDArray[np.bool_]:
     if size == part.ids.size:
         return np.ones(size, dtype=np.bool_)
     logits = part.log_odds + _shift(part.log_odds, size)
     inside, outside = expit(logits), expit(-logits)
     often = logits > 0.0  # the smaller of the two chances keeps all its digits
-    for attempt in count():
+    kept = np.zeros(part.ids.size, dtype=np.bool_)
+    attempt = 0
+    while int(np.count_nonzero(kept)) != size:
         coins = keep(keyed_numbers(subkey, part.ids, stage=attempt), np.where(often, outside, inside))
-        kept: NDArray[np.bool_] = coins ^ often
-        if int(np.count_nonzero(kept)) == size:
-            return kept
-    raise AssertionError("unreachable")
+        kept, attempt = coins ^ often, attempt + 1
+    return kept
 
 
 def _shift(log_odds: FloatArray, size: int) -> float:

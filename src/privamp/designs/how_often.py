@@ -26,7 +26,7 @@ from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum, log_un
 Side = Literal["forward", "backward"]
 
 _NOTHING = Curve(lambda epsilon: np.full_like(epsilon, -np.inf), 0.0)
-_AT_ONCE = 300_000  # numbers worth computing in one array
+_AT_ONCE, _PIECE = 65_536, 8_192  # numbers worth computing in one array; epsilons that end their sums together
 
 
 def shared_absence(law: Multiplicity, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -62,14 +62,18 @@ class _Distances:
     def weighted(self, side: Side, epsilon: FloatArray) -> FloatArray:
         """log of the sum; once the mass still to come cannot show in the digits it is counted as lost."""
         flat = np.ravel(epsilon)
-        total: FloatArray = np.full_like(flat, -np.inf)
-        block = max(1, _AT_ONCE // max(flat.size, 1)) if self.family else 1
+        pieces = [self._piece(side, flat[i : i + _PIECE]) for i in range(0, flat.size, _PIECE)]
+        return np.concatenate(pieces or [flat]).reshape(np.shape(epsilon))
+
+    def _piece(self, side: Side, epsilon: FloatArray) -> FloatArray:
+        total: FloatArray = np.full_like(epsilon, -np.inf)
+        block = max(1, _AT_ONCE // epsilon.size) if self.family else 1
         for first in range(0, self.copies.size, block):
-            if total.size and self.to_come[first] < np.min(total) - 40.0:
-                return np.asarray(np.logaddexp(total, self.to_come[first])).reshape(np.shape(epsilon))
-            rows = self._rows(side, slice(first, first + block), flat)
+            if self.to_come[first] < np.min(total) - 40.0:
+                return np.asarray(np.logaddexp(total, self.to_come[first]))
+            rows = self._rows(side, slice(first, first + block), epsilon)
             total = np.logaddexp(total, log_sum(self.log_p[first : first + block, None] + rows))
-        return np.asarray(np.logaddexp(total, self.to_come[-1])).reshape(np.shape(epsilon))
+        return np.asarray(np.logaddexp(total, self.to_come[-1]))
 
     def _rows(self, side: Side, part: slice, epsilon: FloatArray) -> FloatArray:
         if self.family is not None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,7 +181,8 @@ def changed_records(
 
     def made(*pairs: tuple[int, float]) -> Population:
         ids = np.array([i for i, _ in pairs], dtype=np.uint64)
-        return Population(ids, **{column: np.array([v for _, v in pairs], dtype=np.float64)})
+        columns: dict[str, Any] = {column: np.array([v for _, v in pairs], dtype=np.float64)}
+        return Population(ids, **columns)
 
     without = [(*records[:at], *records[at + 1 :]) for at in range(len(records))]
     if neighbors.kind == AR.kind:

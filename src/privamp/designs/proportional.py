@@ -27,6 +27,7 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_mix
+from ..numerics.size_chain import ChainValue
 from ..validation import in_range, one_of, whole
 from . import rounded_size as rounded
 from .fixed_size import Front
@@ -91,17 +92,18 @@ class FixedShare(SizeOnly):
             return None
         epsilon = losses(mechanism, AR)
         if self.at_most is not None:
-            exact = self._up_to(epsilon, neighbors)
+            exact = self.up_to(epsilon, neighbors)
             return reached(exact.lower) if exact else None
-        return reached(self._anywhere(epsilon, neighbors, certain=False))
+        return reached(self.over_all(epsilon, neighbors, certain=False))
 
-    def _up_to(self, epsilon: float, neighbors: Neighbors) -> rounded.ChainValue | None:
+    def up_to(self, epsilon: float, neighbors: Neighbors) -> ChainValue | None:
+        """The exact value under the public bound on the number of records, None without a small one."""
         if self.at_most is None:
             return None
         exact = rounded.added_up_to if neighbors.kind == AR.kind else rounded.replaced_up_to
         return exact(self.share, self.how, epsilon, self.at_most)
 
-    def _anywhere(self, epsilon: float, neighbors: Neighbors, certain: bool) -> float:
+    def over_all(self, epsilon: float, neighbors: Neighbors, certain: bool) -> float:
         """The supremum over all n: a number not below it when `certain`, otherwise one not above it."""
         if self.share == 0:
             return 0.0
@@ -112,22 +114,24 @@ class FixedShare(SizeOnly):
         return rounded.deterministic_added(float(rounded.share_kept(self.share, self.how)[certain]), epsilon)
 
 
-def _any_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design._anywhere(losses(mechanism, AR), neighbors, certain=True))
+def any_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """The supremum over every number of records."""
+    return certified(design.over_all(losses(mechanism, AR), neighbors, certain=True))
 
 
-def _bounded_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    exact = design._up_to(losses(mechanism, AR), neighbors)
+def bounded_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """The maximum over every number of records up to the declared bound, by the chain program."""
+    exact = design.up_to(losses(mechanism, AR), neighbors)
     if exact is None:
         raise NoTheorem("no small public bound on the number of records is declared")
     return certified(exact.upper)
 
 
 FIXED_SHARE_THEOREMS = (
-    Theorem("Fixed share, any number of records", f"{PAGE}, Thms 1 and 3", AR.kind, AR.kind, True, _any_number),
-    Theorem("Fixed share, one replaced", f"{PAGE}, Thms 2 and 3", AR.kind, RO.kind, True, _any_number),
-    Theorem("Fixed share, bounded number of records", f"{PAGE}, chain", AR.kind, AR.kind, True, _bounded_number),
-    Theorem("Fixed share, bounded, one replaced", f"{PAGE}, chain", AR.kind, RO.kind, True, _bounded_number),
+    Theorem("Fixed share, any number of records", f"{PAGE}, Thms 1 and 3", AR.kind, AR.kind, True, any_number),
+    Theorem("Fixed share, one replaced", f"{PAGE}, Thms 2 and 3", AR.kind, RO.kind, True, any_number),
+    Theorem("Fixed share, bounded number of records", f"{PAGE}, chain", AR.kind, AR.kind, True, bounded_number),
+    Theorem("Fixed share, bounded, one replaced", f"{PAGE}, chain", AR.kind, RO.kind, True, bounded_number),
 )
 
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
-from ..core.curves import rare_event
 from ..core.design import Design, Units
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -33,20 +32,20 @@ from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.log_domain import FloatArray, log_mix
+from ..numerics.log_domain import FloatArray, as_floats, log_mix
 from ..validation import in_range, one_of, positive, whole
-from .cluster_loss import pure_epsilon, pure_profile
 from .poisson_pps import changed_records, coin_law, size_measures
+from .pure_only import certified, is_black_box, losses, reached
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
 def _added(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return pure_profile(design.added_loss(pure_epsilon(mechanism), design.at_least))
+    return certified(design.added_loss(losses(mechanism, AR), design.at_least))
 
 
 def _replaced(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return pure_profile(2.0 * design.added_loss(pure_epsilon(mechanism), max(design.at_least - 1, 0)))
+    return certified(2.0 * design.added_loss(losses(mechanism, AR), max(design.at_least - 1, 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class ProportionalPPS(Design):
 
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), ProportionalPPS(size=10, low=1, high=5, at_least=1000)).epsilon(), 6)
-    0.167349
+    0.167515
     """
 
     size: float  # m
@@ -169,11 +168,11 @@ class ProportionalPPS(Design):
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """A black box that only looks for the changed record, in the smallest population."""
-        if not mechanism.any_event or neighbors.records > 1 or mechanism.neighbors.kind != AR.kind:
+        if not is_black_box(mechanism, neighbors):
             return None
-        epsilon, q = pure_epsilon(mechanism), self.largest_probability(self.at_least)
+        epsilon, q = losses(mechanism, AR), self.largest_probability(self.at_least)
         loss = float(log_mix(q, epsilon))
-        return rare_event(loss if neighbors.kind == AR.kind else loss - math.log1p(q * math.expm1(-epsilon)))
+        return reached(loss if neighbors.kind == AR.kind else loss - math.log1p(q * math.expm1(-epsilon)))
 
 
 def capped(sizes: FloatArray, total: float) -> FloatArray:
@@ -187,7 +186,7 @@ def capped(sizes: FloatArray, total: float) -> FloatArray:
     if certain == sizes.size:
         return np.ones(sizes.size)
     z = (total - certain) / left[certain]
-    return np.minimum(1.0, z * sizes)
+    return as_floats(np.minimum(1.0, z * sizes))
 
 
 def capped_exactly(sizes: list[Any], total: float) -> list[Fraction]:

@@ -58,6 +58,12 @@ def random_added(rate: Fraction, epsilon: float) -> float:
     return math.log1p(r * math.expm1(epsilon) + r * float(1 - rate) * math.expm1(2 * epsilon))
 
 
+def random_added_at_most(rate: Fraction, epsilon: float) -> float:
+    """The largest of that over all rates up to `rate`: it falls again beyond 1/2 + 1/(2(1 + a))."""
+    top = Fraction(0.5 + 0.5 / (1.0 + math.exp(min(epsilon, 700.0))))
+    return random_added(min(rate, top), epsilon)
+
+
 def deterministic_added(q: float, epsilon: float) -> float:
     """max(eps, log(1 + q(a^2 - 1)))."""
     return max(epsilon, float(log_mix(q, 2.0 * epsilon)))
@@ -84,6 +90,14 @@ def share_kept(rate: Fraction, rounding: str) -> tuple[Fraction, Fraction]:
     return _half_up_kept(rate)
 
 
+def share_kept_at_most(rate: Fraction, rounding: str) -> Fraction:
+    """Not below that supremum at any rate up to `rate`, nor when n + 1 records are drawn at a smaller rate than n."""
+    half = Fraction(1, 2)
+    if rounding == "ceil":
+        return 1 - Fraction(1, math.ceil(1 / (1 - rate))) if rate < 1 else rate
+    return rate / (half + rate) if rounding == "half-up" and rate <= half else rate
+
+
 @lru_cache(maxsize=256)
 def _half_up_kept(rate: Fraction) -> tuple[Fraction, Fraction]:
     """For each size m the first n that gives it is worst; the pattern repeats after rate.numerator sizes."""
@@ -96,6 +110,12 @@ def _half_up_kept(rate: Fraction) -> tuple[Fraction, Fraction]:
     return found, max(found, rate * beyond / (beyond - half + rate))
 
 
+def added_at(rate: Fraction, rounding: str, epsilon: float, population: int) -> ChainValue:
+    """The exact loss between `population` records and one more."""
+    return chain_added(_law(rate, population, rounding), _law(rate, population + 1, rounding), epsilon)
+
+
+@lru_cache(maxsize=256)
 def added_up_to(rate: Fraction, rounding: str, epsilon: float, at_most: int) -> ChainValue | None:
     """The exact supremum over populations of up to `at_most` records (the larger one counts), or None: too many."""
     if at_most > _FEW or epsilon > LARGEST_STEP:
@@ -104,6 +124,7 @@ def added_up_to(rate: Fraction, rounding: str, epsilon: float, at_most: int) -> 
     return _largest([chain_added(few, more, epsilon) for few, more in zip(laws, laws[1:], strict=False)])
 
 
+@lru_cache(maxsize=256)
 def replaced_up_to(rate: Fraction, rounding: str, epsilon: float, at_most: int) -> ChainValue | None:
     """The same when one record is replaced."""
     if at_most > _FEW or epsilon > LARGEST_STEP:

@@ -67,7 +67,8 @@ def joined(strata: Mapping[Name, Population]) -> Population:
         for name in columns
     }
     ids = np.concatenate([part.ids.astype(np.uint64) % _APART + k * _APART for k, part in enumerate(strata.values())])
-    return Population(ids, stratum=np.repeat(list(strata), [part.size for part in strata.values()]), **filled)
+    filled["stratum"] = np.repeat(list(strata), [part.size for part in strata.values()])
+    return Population(ids, "population", **filled)
 
 
 def neighboring(

@@ -115,7 +115,7 @@ def _moved(out: Curve, into: Curve) -> Curve:
         x = epsilon[..., None] * _SHARES
         y = np.maximum(epsilon[..., None] - x, 0.0)
         routes = np.minimum(np.logaddexp(out(x), x + into(y)), np.logaddexp(into(x), x + out(y)))
-        best = np.min(routes, axis=-1)
+        best: FloatArray = np.min(routes, axis=-1)
         return np.minimum(best, pure(epsilon)) if pure else best
 
     return Curve(log_delta, total)
@@ -168,10 +168,9 @@ class Stratified(Design):
                 raise InvalidInput(f"the name of a stratum must be a word or a whole number, got {name!r} instead")
             if not isinstance(design, Design) or isinstance(design, Stratified):
                 raise InvalidInput(
-                    f"stratum {name!r} needs a design that is not itself stratified, got {type(design).__name__} instead"
+                    f"stratum {name!r} needs a design, not a stratified one, got {type(design).__name__} instead"
                 )
-        named = {int(name) if isinstance(name, np.integer) else str(name) if isinstance(name, str) else name: design
-                 for name, design in pairs}  # fmt: skip
+        named = {str(name) if isinstance(name, str) else int(name): design for name, design in pairs}
         if len(named) < len(pairs):
             raise InvalidInput("every stratum must be named once, got a name that repeats instead")
         order = sorted(named, key=lambda name: (isinstance(name, str), name))
@@ -188,7 +187,7 @@ class Stratified(Design):
 
     def expected_size(self, population: int) -> float:
         """Unknown: it depends on the sizes of the strata."""
-        raise NoTheorem("the expected size of a stratified sample depends on the strata's sizes; ask each stratum's design")
+        raise NoTheorem("the expected size depends on the sizes of the strata; ask each stratum's design")
 
     expected_distinct = expected_size
 
@@ -224,7 +223,7 @@ class Stratified(Design):
         strata = split(population, self.names)
         laws = [list(design.law(strata[name])) for name, design in self.strata]
         for choice in product(*laws):
-            yield tuple(sorted(sum((units for units, _ in choice), ()))), prod(p for _, p in choice)
+            yield tuple(sorted(sum((units for units, _ in choice), ()))), prod((p for _, p in choice), start=Fraction(1))
 
     @classmethod
     def small_cases(cls) -> Iterator[tuple["Stratified", Population]]:

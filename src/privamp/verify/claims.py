@@ -53,7 +53,11 @@ def each_theorem(mechanism: Mechanism, design: Design, out: Neighbors) -> list[t
 def is_called_tight(design: Design, mechanism: Mechanism, into: Neighbors, out: Neighbors) -> bool:
     """Whether some theorem says its value is exact here."""
     return any(
-        t.tight and t.needs == into.kind and t.speaks_of(out) and t.applies(mechanism) and _answers(t, design, mechanism, out)
+        t.tight
+        and t.needs == into.kind
+        and t.speaks_of(out)
+        and t.applies(mechanism)
+        and _answers(t, design, mechanism, out)
         for t in design.theorems
     )
 

@@ -1,5 +1,22 @@
 """Surveys: plan, allocate, estimate."""
 
 from .allocation import Allocation, Cost, Stratum, allocate
+from .estimation import estimate
+from .interval import Estimate
+from .neyman import NeymanChange, allocation_loss, neyman_sensitivity
+from .planning import Plan, PlanRow, plan
 
-__all__ = ["Allocation", "Cost", "Stratum", "allocate"]
+__all__ = [
+    "Allocation",
+    "Cost",
+    "Estimate",
+    "NeymanChange",
+    "Plan",
+    "PlanRow",
+    "Stratum",
+    "allocate",
+    "allocation_loss",
+    "estimate",
+    "neyman_sensitivity",
+    "plan",
+]

@@ -1,7 +1,7 @@
 """How many records to draw from each stratum when the answer is released with noise.
 
-The estimate is sum_h N_h mean_h / N plus noise; strata are drawn without replacement, their sizes N_h and ranges R_h are
-public, neighbours replace one record within its stratum. Rates and noise are chosen together (`program`), then rounded
+The estimate is sum_h N_h mean_h / N plus noise; strata are drawn without replacement, their sizes N_h and ranges R_h
+are public, neighbours replace one record within its stratum. Rates and noise are chosen together (`program`), then rounded
 to whole sizes, and the noise is computed again from those. A weighted mean never needs *less* noise because of
 subsampling: sampling saves interviews, not noise.
 """

@@ -1,8 +1,8 @@
 """Neyman allocation on private data: what one record can do to it, and what that costs.
 
-Neyman draws m_h proportional to A_h = sqrt(N_h SS_h), SS_h the sum of squares around the mean of stratum h. Replacing one
-record within stratum i changes SS_i by at most R_i^2 (N_i - 1)/N_i, so A_i by at most R_i sqrt(N_i - 1) (reached when all
-other values agree), and before rounding
+Neyman draws m_h proportional to A_h = sqrt(N_h SS_h), SS_h the sum of squares around the mean of stratum h. Replacing
+one record within stratum i changes SS_i by at most R_i^2 (N_i - 1)/N_i, so A_i by at most R_i sqrt(N_i - 1) (reached
+when all other values agree), and before rounding
 
     m_i changes by  m d T/((T + A_i)(T + A_i + d)),   T = sum of the other A_h,   d the change of A_i,
 

@@ -7,9 +7,9 @@ to the wanted guarantee:
     Laplace:   theta = log(1 + (e^eps - 1)/r), closed;
     Gaussian:  theta solves r delta_G(theta; log(1 + (e^eps - 1)/r)) = delta, delta_G the Gaussian profile.
 
-phi is increasing and concave: for Laplace always (phi' = log(1+c/r) - c/(r+c) > 0 falls), for Gaussian from r = 4 delta on
-(below about 2 delta it is not: there (eps, delta) is reached by publishing records outright, so such rates are refused).
-phi(r) <= phi(1): a weighted mean never needs less noise because of subsampling.
+phi is increasing and concave: for Laplace always (phi' = log(1+c/r) - c/(r+c) > 0 falls), for Gaussian from r = 4 delta
+on (below about 2 delta it is not: there (eps, delta) is reached by publishing records outright, so such rates are
+refused). phi(r) <= phi(1): a weighted mean never needs less noise because of subsampling.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ...errors import InvalidInput
-from ...numerics.log_domain import FloatArray, log_mills_gap
+from ...numerics.log_domain import FloatArray, as_floats, log_mills_gap
 from ...numerics.roots import NumericalFailure
 from ...validation import in_range, one_of
 
@@ -132,7 +132,7 @@ class GaussianStrength(Strength):
         log_delta = np.log(self.delta / rate)
         by_theta = _density(0.5 * theta - inner / theta)
         by_rate = np.exp(log_delta) / rate + c * ndtr(-0.5 * theta - inner / theta) / rate**2
-        return theta - rate * by_rate / by_theta
+        return as_floats(theta - rate * by_rate / by_theta)
 
     def newton(self, log_rate: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
         """log delta - log(amplified delta) at theta = target/r."""
@@ -151,7 +151,7 @@ def _log_delta(theta: FloatArray, epsilon: FloatArray) -> FloatArray:
 
 
 def _density(x: FloatArray) -> FloatArray:
-    return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+    return as_floats(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
 
 
 def strength(noise: str, epsilon: FloatArray, delta: float) -> Strength:

@@ -1,0 +1,49 @@
+"""The public names, for type checkers: at run time each is loaded when it is used."""
+
+from . import spec as spec
+from . import survey as survey
+from . import testing as testing
+from . import verify as verify
+from .accounting.composition import compose as compose
+from .accounting.joint import Joint as Joint
+from .amplification import amplify as amplify
+from .calibration import calibrate as calibrate
+from .chance.keys import Key as Key
+from .core.design import Design as Design
+from .core.guarantee import Guarantee as Guarantee
+from .core.mechanism import Change as Change
+from .core.mechanism import Mechanism as Mechanism
+from .core.neighbors import Neighbors as Neighbors
+from .core.population import Population as Population
+from .core.profile import Profile as Profile
+from .core.sample import Sample as Sample
+from .core.theorem import Theorem as Theorem
+from .designs.cluster import ClusterSampling as ClusterSampling
+from .designs.cluster_pps import ClusterPPS as ClusterPPS
+from .designs.conditional_poisson import ConditionalPoisson as ConditionalPoisson
+from .designs.multistage import MultiStage as MultiStage
+from .designs.poisson import Poisson as Poisson
+from .designs.poisson_pps import PoissonPPS as PoissonPPS
+from .designs.proportional import Proportional as Proportional
+from .designs.random_size import RandomSize as RandomSize
+from .designs.shared_rate import SharedRate as SharedRate
+from .designs.simple_random import WithoutReplacement as WithoutReplacement
+from .designs.stratified import Stratified as Stratified
+from .designs.systematic import Systematic as Systematic
+from .designs.with_replacement import WithReplacement as WithReplacement
+from .errors import BudgetExceeded as BudgetExceeded
+from .errors import Infeasible as Infeasible
+from .errors import InvalidInput as InvalidInput
+from .errors import NoTheorem as NoTheorem
+from .errors import PrivampError as PrivampError
+from .mechanisms.black_box import ApproxDP as ApproxDP
+from .mechanisms.black_box import PureDP as PureDP
+from .mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
+from .mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+from .mechanisms.gaussian import Gaussian as Gaussian
+from .mechanisms.geometric import GeometricCount as GeometricCount
+from .mechanisms.laplace import Laplace as Laplace
+from .mechanisms.norm_noise import NormNoise as NormNoise
+from .mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+
+__version__: str

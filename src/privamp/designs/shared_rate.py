@@ -1,0 +1,188 @@
+"""Proportional allocation of a wanted sample size: the rate size/n, n the secret number of records, is used in every stratum.
+
+Each stratum of N_h records gives its N_h size/n, rounded at random (or by a rule) and drawn without replacement. One more record
+changes the rate of every stratum. Let a = e^eps, n at least the public `at_least`, M eps-DP under add/remove, k strata:
+
+Theorem 1 (random rounding). One record more: log(1 + r(a-1) + r(1-r)(a^2-1)) + r(a-1), r = size/(at_least + 1). One replaced:
+log(1 + r(a^2-1)) inside its stratum, 2 log(1 + r(a-1) + r(1-r)(a^2-1)) across strata, r = size/at_least.
+Theorem 2 (floor, half-up, ceil). One record more: max(eps, log(1 + q(a^2-1))) + (k-1) eps, for all other strata may jump
+together. One replaced: log(1 + q'(a^2-1)) inside, 2 max(eps, log(1 + q(a^2-1))) across. Proofs: docs/designs/proportional.md.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keyed import keyed_pairs
+from ..chance.keys import Key
+from ..chance.stream import Stream
+from ..core.design import Design, Units
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.population import Batch, Population
+from ..core.profile import Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import log_mix
+from ..validation import one_of, whole
+from . import rounded_size as rounded
+from .fixed_size import Front
+from .keyed_order import all_once, draw_size, joined, ordered, sizes_then_subsets
+from .pure_only import certified, losses
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+PAGE = "docs/designs/proportional.md, shared rate"
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Every record's place in the keyed order, and its stratum."""
+
+    front: Front = field(repr=False)
+    strata: NDArray[Any] = field(repr=False)
+
+
+def _added(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    epsilon, rate = losses(mechanism, AR), Fraction(design.size, design.at_least + 1)
+    if design.rounding != "random":
+        return certified(design.stratum_loss(epsilon) + (design.strata - 1) * epsilon)
+    return certified(rounded.random_added_at_most(rate, epsilon) + float(rate) * float(np.expm1(min(epsilon, 700.0))))
+
+
+def _replaced(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    share = rounded.share_replaced(design.rate, design.rounding)
+    return certified(float(log_mix(float(share), 2.0 * losses(mechanism, AR))))
+
+
+def _moved(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return certified(2.0 * design.stratum_loss(losses(mechanism, AR)))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRate(Design):
+    """Draw about `size` records, each stratum its proportional share; needs the column `stratum`.
+
+    >>> from privamp import PureDP, amplify
+    >>> round(amplify(PureDP(1.0), SharedRate(size=100, at_least=10_000, strata=5)).epsilon(), 6)
+    0.094368
+    """
+
+    size: int  # the wanted sample size
+    at_least: int  # public lower bound on the number of records
+    strata: int  # how many strata there may be, public
+    rounding: rounded.Rounding = "random"
+
+    natural: ClassVar[Neighbors] = AR
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem("Shared rate, one record more", PAGE, AR.kind, AR.kind, False, _added),
+        Theorem("Shared rate, one moved", PAGE, AR.kind, RO.kind, False, _moved),
+        Theorem("Shared rate, one replaced", PAGE, AR.kind, RO.kind, False, _replaced, scope="within stratum"),
+    )
+
+    def __post_init__(self) -> None:
+        whole(1, size=self.size)
+        whole(self.size, at_least=self.at_least)
+        whole(1, strata=self.strata)
+        one_of(rounded.ROUNDINGS, rounding=self.rounding)
+
+    @property
+    def rate(self) -> Fraction:
+        """The largest rate that can occur."""
+        return Fraction(self.size, self.at_least)
+
+    def stratum_loss(self, epsilon: float) -> float:
+        """What one record more in one stratum loses at any rate up to the largest."""
+        if self.rounding == "random":
+            return rounded.random_added_at_most(self.rate, epsilon)
+        return rounded.deterministic_added(float(rounded.share_kept_at_most(self.rate, self.rounding)), epsilon)
+
+    def partial(self, batch: Batch, subkey: Key) -> Labelled:
+        """Every record of the batch with its place in the keyed order and its stratum."""
+        high, low = keyed_pairs(subkey, batch.ids)
+        return Labelled(Front(high, low, batch.positions, int(batch.ids.size)), batch.column("stratum"))
+
+    def merge(self, parts: Iterable[Labelled]) -> Labelled:
+        """All records of all batches."""
+        found = list(parts)
+        return Labelled(joined(p.front for p in found), np.concatenate([p.strata for p in found]))
+
+    def finish(self, part: Labelled, subkey: Key) -> Drawn:
+        """Each stratum's share, first in its part of the order."""
+        front, drawn = part.front, [np.empty(0, dtype=np.int64)]
+        names = np.unique(part.strata)
+        self._check(front.seen, names.size)
+        for name in names:
+            mine = part.strata == name
+            share = Front(front.high[mine], front.low[mine], front.positions[mine], int(np.sum(mine)))
+            weights = rounded.size_weights(Fraction(self.size, front.seen), share.seen, self.rounding)
+            drawn.append(ordered(share)[: draw_size(weights, Stream(subkey.subkey("size", str(name))))])
+        return all_once(np.sort(np.concatenate(drawn)))
+
+    def _check(self, records: int, strata: int) -> None:
+        if records < self.at_least:
+            raise InvalidInput(
+                f"the design declares at least {self.at_least} records but fewer were given; declare a bound that holds"
+            )
+        if strata > self.strata:
+            raise InvalidInput(f"the design declares {self.strata} strata but more were given; declare all of them")
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """Independent draws in the strata."""
+        strata = population.columns["stratum"]
+        rate = Fraction(self.size, population.size)
+        parts = []
+        for name in np.unique(strata):
+            ids = sorted(int(i) for i in population.ids[strata == name])
+            parts.append(list(sizes_then_subsets(ids, rounded.size_weights(rate, len(ids), self.rounding))))
+        for choice in product(*parts):
+            chance = Fraction(1)
+            for _, p in choice:
+                chance *= p
+            yield tuple(sorted(i for units, _ in choice for i in units)), chance
+
+    def appearances(self, records: int = 1) -> Multiplicity:
+        """At most this often: the rate is largest when there are fewest records."""
+        if records > 1:
+            raise NoTheorem("how many of a person's records are drawn depends on the secret number of records")
+        return Multiplicity.binomial(1, float(self.rate))
+
+    def expected_size(self, population: int) -> float:
+        """The wanted size."""
+        return float(self.size)
+
+    def expected_distinct(self, population: int) -> float:
+        """No record is drawn twice."""
+        return float(self.size)
+
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """A new record in any stratum, in addition to or in the place of any stratum's first."""
+        old = Population.of(population)
+        ids, strata = old.ids, old.columns["stratum"]
+        for name in range(self.strata):
+            grown = np.append(ids, ids.max() + np.uint64(1)), np.append(strata, name)
+            if neighbors.kind == AR.kind:
+                yield Population(grown[0], stratum=grown[1]), old
+                continue
+            for gone in {int(np.flatnonzero(strata == left)[0]) for left in np.unique(strata)}:
+                if neighbors.scope == "anywhere" or strata[gone] == name:
+                    yield Population(np.delete(grown[0], gone), stratum=np.delete(grown[1], gone)), old
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["SharedRate", Population]]:
+        """Two or three strata of 0 to 3 records, every rounding."""
+        shapes = ([0, 0, 1, 1], [0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 2], [0, 0, 0, 1, 1], [1, 1])
+        for labels, (size, rounding) in product(
+            shapes, ((1, "random"), (2, "random"), (1, "half-up"), (2, "floor"), (1, "ceil"))
+        ):
+            if size <= len(labels):
+                people = Population(len(labels), stratum=np.array(labels))
+                yield cls(size, len(labels), max(labels) + 1, rounding), people  # type: ignore[arg-type]

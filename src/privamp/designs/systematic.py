@@ -1,0 +1,239 @@
+"""Systematic sampling: every `step`-th record from a random start.
+
+order="random": the list is shuffled secretly first. Given the size all subsets are then equally likely, and the size is n/step
+rounded at random: the law of Proportional(1/step), with its theorems, for every number of records.
+
+order="slots": a record's slot is its id modulo `step`, a public function of the record alone; one slot is drawn. That is one
+of k = step clusters. With a = e^eps, q = 1/k, at most c = `max_slot` records in any slot:
+    one record more, exactly the supremum:        log(1 + (a-1) q/(q + (1-q) a^-(2c-1)))
+    one replaced inside its slot, the supremum:   log(1 + (a^2-1) q/(q + (1-q) a^-(2c-2)))
+    one replaced by any other: at most twice the first.
+
+order="sorted", or any order by rank, is refused: one insertion shifts everybody behind it into another slot, and the loss grows
+with the sample (at n = 4, step 2, eps = 1 it is 2.62). Proofs: docs/designs/systematic.md.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keys import Key
+from ..chance.stream import Stream
+from ..core.design import Units
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..core.population import Batch, Population
+from ..core.profile import Profile
+from ..core.sample import Drawn
+from ..core.theorem import Theorem
+from ..errors import InvalidInput, NoTheorem
+from ..validation import one_of, whole
+from . import cluster_loss as cluster
+from .fixed_size import Front
+from .keyed_order import SizeOnly, all_once, ordered
+from .proportional import FixedShare, any_number, bounded_number
+from .pure_only import certified, is_black_box, losses, reached
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+PAGE = "docs/designs/systematic.md"
+_REFUSED = (
+    "order 'sorted' has no guarantee: one more record shifts everybody behind it, so the loss grows with the sample; "
+    "use order='random' (a secret shuffle), order='slots' (by id), or stratify by the attribute and draw in each stratum"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The records seen in the drawn slot, and how many were seen in each."""
+
+    positions: NDArray[np.int64] = field(repr=False)
+    counts: NDArray[np.int64] = field(repr=False)
+
+
+def _shuffled(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    _only(design, "random")
+    return any_number(design, mechanism, neighbors)
+
+
+def _shuffled_bounded(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    _only(design, "random")
+    return bounded_number(design, mechanism, neighbors)
+
+
+def _slot_added(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    _only(design, "slots")
+    return certified(design.slot_added(losses(mechanism, AR)))
+
+
+def _slot_replaced(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    _only(design, "slots")
+    return certified(design.slot_replaced(losses(mechanism, AR)))
+
+
+def _slot_moved(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    _only(design, "slots")
+    return certified(2.0 * design.slot_added(losses(mechanism, AR)))
+
+
+def _only(design: "Systematic", order: str) -> None:
+    if design.order != order:
+        raise NoTheorem(f"this theorem is about order {order!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Systematic(FixedShare):
+    """Keep every `step`-th record of a secretly shuffled list, or one of `step` public slots.
+
+    >>> from privamp import PureDP, amplify
+    >>> round(amplify(PureDP(1.0), Systematic(10)).epsilon(), 6)
+    0.55781
+    """
+
+    step: int  # k
+    order: Literal["random", "slots"] = "random"
+    max_slot: int | None = None  # c: a public bound on every slot's size, for order="slots"
+    at_most: int | None = None  # a public bound on the number of records, for order="random", when there is one
+
+    natural: ClassVar[Neighbors] = AR
+    theorems: ClassVar[tuple[Theorem, ...]] = (
+        Theorem("Systematic, secret order", f"{PAGE}, Thm 1", AR.kind, AR.kind, True, _shuffled),
+        Theorem("Systematic, secret order, one replaced", f"{PAGE}, Thm 1", AR.kind, RO.kind, False, _shuffled),
+        Theorem("Systematic, secret order, bounded", f"{PAGE}, Thm 1", AR.kind, AR.kind, True, _shuffled_bounded),
+        Theorem(
+            "Systematic, secret order, bounded, one replaced",
+            f"{PAGE}, Thm 1",
+            AR.kind,
+            RO.kind,
+            False,
+            _shuffled_bounded,
+        ),
+        Theorem("Systematic, slots", f"{PAGE}, Thm 2", AR.kind, AR.kind, True, _slot_added),
+        Theorem("Systematic, slots, one moved", f"{PAGE}, Thm 2", AR.kind, RO.kind, False, _slot_moved),
+        Theorem(
+            "Systematic, slots, one replaced",
+            f"{PAGE}, Thm 2",
+            AR.kind,
+            RO.kind,
+            True,
+            _slot_replaced,
+            scope="within cluster",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        whole(1, step=self.step)
+        if self.order == "sorted":
+            raise NoTheorem(_REFUSED)
+        one_of(("random", "slots"), order=self.order)
+        if self.at_most is not None:
+            whole(1, at_most=self.at_most)
+        if self.order == "slots":
+            whole(1, max_slot=self.max_slot)
+        elif self.max_slot is not None:
+            raise InvalidInput(f"max_slot is for order 'slots', got {self.max_slot!r} with order 'random' instead")
+
+    @property
+    def share(self) -> Fraction:
+        """One in `step`."""
+        return Fraction(1, self.step)
+
+    @property
+    def how(self) -> str:
+        """A random start rounds at random."""
+        return "random"
+
+    def slot_added(self, epsilon: float) -> float:
+        """One record more."""
+        return cluster.added(epsilon, 1.0, self._log_rest(epsilon))
+
+    def slot_replaced(self, epsilon: float) -> float:
+        """One record replaced inside its slot."""
+        return cluster.replaced(epsilon, 1.0, self._log_rest(epsilon))
+
+    def _log_rest(self, epsilon: float) -> float:
+        cap = self.max_slot or 1
+        return cluster.log_rest_equal(epsilon, 1.0, cap - 1, cap, 1.0 / self.step)
+
+    def _start(self, subkey: Key) -> int:
+        return int(Stream(subkey.subkey("start")).below(self.step, 1)[0])
+
+    def partial(self, batch: Batch, subkey: Key) -> Any:
+        """The whole keyed order, or the drawn slot's records."""
+        if self.order == "random":
+            return SizeOnly.partial(self, batch, subkey)
+        slots = _slots_of(batch.ids, self.step)
+        kept = batch.positions[slots == self._start(subkey)]
+        return Slots(kept, np.bincount(slots, minlength=self.step).astype(np.int64))
+
+    def merge(self, parts: Iterable[Any]) -> Any:
+        """All batches together."""
+        if self.order == "random":
+            return SizeOnly.merge(self, parts)
+        found = list(parts)
+        return Slots(np.sort(np.concatenate([p.positions for p in found])), sum(p.counts for p in found))
+
+    def finish(self, part: Any, subkey: Key) -> Drawn:
+        """Every `step`-th record of the order, or the slot."""
+        if isinstance(part, Front):
+            self.check_population(part.seen)
+            return all_once(ordered(part)[self._start(subkey) :: self.step])
+        if np.max(part.counts) > (self.max_slot or 0):
+            raise InvalidInput(
+                f"the design declares at most {self.max_slot} records in a slot but one has more; declare a cap that holds"
+            )
+        return all_once(part.positions)
+
+    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
+        """The rounded size and all its subsets, or the slots."""
+        if self.order == "random":
+            yield from SizeOnly.law(self, population)
+            return
+        for start in range(self.step):
+            yield tuple(sorted(int(i) for i in population.ids if int(i) % self.step == start)), self.share
+
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """Secret order: all sizes. Slots: full ones, a record more in slot 0 or replaced, in it or from another."""
+        if self.order == "random":
+            yield from FixedShare.neighboring(self, population, neighbors)
+            return
+        full = np.arange(self.step * (self.max_slot or 1), dtype=np.uint64)
+        new = np.uint64(full.size)  # belongs to slot 0
+        if neighbors.kind == AR.kind:
+            yield Population(full), Population(full[1:])
+            return
+        yield Population(full), Population([*full[1:], new])
+        if self.step > 1:
+            yield Population(full[full != 1]), Population(full[1:])
+
+    @classmethod
+    def small_cases(cls) -> Iterator[tuple["Systematic", int]]:
+        """Intervals of 1 to 4 on up to 5 records in secret order, and small slots."""
+        for step in range(1, 5):
+            for n in (0, 1, 3, 4):
+                yield cls(step, at_most=n + 1), n
+        for step, cap in ((1, 1), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1)):
+            yield cls(step, "slots", cap), step * cap
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """The worst event of a black box: full slots, one record changed inside one; or the worst number of records."""
+        if self.order == "random":
+            return FixedShare.attack(self, mechanism, neighbors)
+        if not is_black_box(mechanism, neighbors):
+            return None
+        loss = self.slot_added if neighbors.kind == AR.kind else self.slot_replaced
+        return reached(loss(losses(mechanism, AR)))
+
+
+def _slots_of(ids: NDArray[Any], step: int) -> NDArray[np.int64]:
+    if ids.dtype.kind != "u":
+        raise InvalidInput(
+            f"slots need whole-number ids, got an array of {ids.dtype} instead; number the records publicly, "
+            "or use order='random'"
+        )
+    return (ids % np.uint64(step)).astype(np.int64)

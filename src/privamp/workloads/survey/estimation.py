@@ -1,0 +1,225 @@
+"""A private mean, total or proportion from a sample, with both of its errors.
+
+Weights are public: N_h/n_h in strata drawn without replacement, 1/rate for Poisson. The weighted total goes through
+`Sample.release` with just the noise that the budget needs, each stratum with its own sensitivity. The sampling error is
+itself a fact about the data: it comes from a public standard deviation (`sd={...}`), from the bounds (`sd="range"`,
+wide but free), or, by default, from a variance that is released too and paid for with `variance_share` of the budget.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...accounting.joint import Joint
+from ...core.mechanism import Mechanism
+from ...core.neighbors import Neighbors
+from ...core.sample import Drawn, Sample
+from ...designs.stratified import Stratified
+from ...errors import InvalidInput
+from ...mechanisms.gaussian import Gaussian
+from ...mechanisms.laplace import Laplace
+from ...mechanisms.per_stratum import PerStratum
+from ...numerics.log_domain import FloatArray, as_floats
+from ...validation import in_range, one_of, positive
+from .frame import Frame, frame_of
+from .interval import Estimate
+from .ratio import poisson_mean
+from .strength import strength
+
+_ROUND_UP = 1.0 + 1e-9
+PUBLIC_BY = "the column given as `by` is public, and a replaced record keeps its value of it"
+
+
+def estimate(
+    sample: Sample,
+    values: ArrayLike,
+    statistic: str = "mean",
+    *,
+    bounds: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    noise: str = "laplace",
+    mechanism: Laplace | Gaussian | None = None,
+    stratum: ArrayLike | None = None,
+    by: ArrayLike | None = None,
+    population: Any = None,
+    weights: str = "horvitz-thompson",
+    sd: Any = None,
+    variance_share: float = 0.2,
+) -> Any:
+    """Release one estimate (or one per value of the public column `by`, as a dictionary) from a drawn sample.
+
+    `values` has one number per record of the population, in its order; it is clipped to `bounds` ((lowest, highest), or
+    one pair per stratum), which must be public. Give the budget as `epsilon` (and `delta` for Gaussian noise), or the
+    noise itself as `mechanism` (its scale is that of the released statistic). `population` is the public number of
+    records for Poisson designs; a Poisson mean without it, or weights="hajek", is a ratio of two released sums.
+    """
+    one_of(("mean", "total", "proportion"), statistic=statistic)
+    one_of(("horvitz-thompson", "hajek"), weights=weights)
+    in_range(0, 1, open_ends=True, variance_share=variance_share)
+    if statistic == "proportion":
+        bounds = (0.0, 1.0) if bounds is None else bounds
+    if bounds is None:
+        raise InvalidInput("bounds must say between which two public numbers the values lie, got none instead")
+    if (epsilon is None) == (mechanism is None):
+        raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
+    if sample.ledger.entries and isinstance(sample.design, Stratified):
+        raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
+    frame = frame_of(sample.design, values, bounds, stratum, population)
+    ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or bool(np.any(np.isnan(frame.records))))
+    if mechanism is not None:
+        noise = "laplace" if isinstance(mechanism, Laplace) else "gaussian"
+    else:
+        positive(epsilon=epsilon)
+    share = variance_share if sd is None else 0.0
+    if mechanism is not None and (sd is None or ratio or by is not None):
+        raise InvalidInput("a declared mechanism releases one number: give sd= (or sd='range'), no by=, no hajek ratio")
+    if ratio:
+        if by is not None or len(frame.names) > 1:
+            raise InvalidInput("a Poisson mean by groups or strata needs their public sizes; give population=")
+        return poisson_mean(sample, frame, float(epsilon or 0), delta, noise, sd, share)
+    task = _Weighted(frame, statistic, by, sd)
+    theta = None if mechanism else _signal(frame, float(epsilon or 0), delta, noise)
+    return task.run(sample, noise, theta, mechanism, share)
+
+
+def _signal(frame: Frame, epsilon: float, delta: float, noise: str) -> FloatArray:
+    """The signal-to-noise ratio that each stratum's rate allows."""
+    hidden = strength(noise, np.full(frame.rate.shape, epsilon), delta)
+    if np.any(frame.rate < hidden.least):
+        raise InvalidInput("a stratum is drawn at a rate below 4 delta, where (epsilon, delta) hides nobody")
+    return hidden.phi(frame.rate) / frame.rate
+
+
+def noise_for(frame: Frame, kind: str, reach: FloatArray, scale: float) -> Mechanism:
+    """The noise, with one sensitivity or one per stratum."""
+    relation = Neighbors.REPLACE_ONE if frame.fixed else Neighbors.ADD_REMOVE
+    make = Laplace if kind == "laplace" else Gaussian
+    if len(frame.names) == 1:
+        plain = make(scale, float(reach[0]), relation)
+        return plain if frame.relation.scope == "anywhere" else PerStratum(plain, ((frame.names[0], float(reach[0])),))
+    return PerStratum(make(scale, neighbors=relation), tuple(zip(frame.names, reach.tolist(), strict=True)))
+
+
+class _Weighted:
+    """Weighted totals of one or several groups, and their sampling variances."""
+
+    def __init__(self, frame: Frame, statistic: str, by: ArrayLike | None, sd: Any) -> None:
+        self.frame, self.statistic, self.sd = frame, statistic, sd
+        n, H = frame.values.size, len(frame.names)
+        labels = np.zeros(n, dtype=np.intp) if by is None else np.asarray(by)
+        if labels.shape != (n,):
+            raise InvalidInput("by must have one value per record, in the order of the values")
+        self.grouped = by is not None
+        self.labels, self.group = np.unique(labels, return_inverse=True)
+        if self.grouped and np.any(np.isnan(frame.records)):
+            raise InvalidInput("groups of a Poisson sample need public sizes; give population=")
+        self.sizes = np.zeros((self.labels.size, H))  # public numbers of records per group and stratum
+        np.add.at(self.sizes, (self.group, frame.which), 1.0)
+        self.z = frame.values - frame.centre[frame.which]
+        known = frame.records if not self.grouped else self.sizes
+        self.known = np.nan_to_num(known * frame.centre).reshape(-1, H).sum(axis=1)
+        self.records = np.asarray(known).reshape(-1, H).sum(axis=1)  # N of each group, nan when it is not public
+
+    def totals(self, drawn: Drawn) -> FloatArray:
+        """Weighted sums of the centred values, one per group."""
+        at = drawn.positions
+        parts = drawn.counts * self.frame.weight[self.frame.which[at]] * self.z[at]
+        return as_floats(np.bincount(self.group[at], parts, minlength=self.labels.size))
+
+    def variances(self, drawn: Drawn) -> FloatArray:
+        """Estimated sampling variances of the totals."""
+        f, at, H = self.frame, drawn.positions, len(self.frame.names)
+        cell = self.group[at] * H + f.which[at]
+        shape = (self.labels.size, H)
+        squares = np.bincount(cell, self.z[at] ** 2, minlength=shape[0] * H).reshape(shape)
+        if not f.fixed:
+            return np.asarray((squares * (1.0 - f.rate) / f.rate**2).sum(axis=1))
+        sums = np.bincount(cell, self.z[at], minlength=shape[0] * H).reshape(shape)
+        spread = (squares - sums**2 / f.drawn) / np.maximum(f.drawn - 1.0, 1.0)
+        return np.asarray((self.factor * np.where(f.drawn > 1, spread, (0.5 * f.range) ** 2)).sum(axis=1))
+
+    @property
+    def factor(self) -> FloatArray:
+        """N_h^2 (1 - f_h)/n_h: what a stratum's variance is multiplied with."""
+        return self.frame.records**2 * (1.0 - self.frame.rate) / self.frame.drawn
+
+    @property
+    def variance_reach(self) -> FloatArray:
+        """How far one record moves the estimated variance: R^2/n_h for a stratum's variance."""
+        f = self.frame
+        found = self.factor * f.range**2 / f.drawn if f.fixed else (1.0 - f.rate) / f.rate**2 * f.farthest**2
+        return np.maximum(found, 1e-12 * f.reach**2)  # a stratum that is drawn in full still needs a sensitivity
+
+    def public_variance(self, totals: FloatArray) -> FloatArray:
+        """From public standard deviations, or from the bounds."""
+        f = self.frame
+        if isinstance(self.sd, str):
+            one_of(("range",), sd=self.sd)
+            if not f.fixed:
+                return np.asarray((self.sizes * (1.0 - f.rate) / f.rate * f.farthest**2).sum(axis=1))
+            share = np.minimum(self.sizes, f.records / 1.0) / np.maximum(f.records - 1.0, 1.0)
+            return np.asarray((self.factor * share * (0.5 * f.range) ** 2).sum(axis=1))
+        if self.grouped:
+            raise InvalidInput("with by=, leave sd out (a private variance) or give sd='range'")
+        sd = _sds(self.sd, f)
+        if f.fixed:
+            return np.asarray([(self.factor * sd**2).sum()])
+        away = totals / self.records  # how far the estimated mean is from the centre
+        return np.asarray([((1.0 - f.rate) / f.rate * f.records * (sd**2 + away**2)).sum()])
+
+    def run(
+        self, sample: Sample, kind: str, theta: FloatArray | None, declared: Laplace | Gaussian | None, share: float
+    ) -> Any:
+        """Release, then put value and errors together."""
+        f, one = self.frame, np.ones(1)
+        per = one if self.statistic == "total" else self.records  # the statistic is total / per
+        if np.any(np.isnan(per)):
+            raise InvalidInput("a Poisson mean by strata needs population=, the public number of records per stratum")
+        unit = float(np.sqrt(2.0 if kind == "laplace" else 1.0))  # standard deviation of noise of scale 1
+        if declared is not None:
+            scale = (declared.scale if isinstance(declared, Laplace) else declared.sigma) * float(per[0])
+        elif theta is not None and share:
+            wide = float(np.max(self.variance_reach / (theta * _portion(share, kind)))) * _ROUND_UP
+            scale = float(np.max(f.reach / _rest(theta, self.variance_reach / wide, kind))) * _ROUND_UP
+            plan = Joint([noise_for(f, kind, f.reach, scale), noise_for(f, kind, self.variance_reach, wide)])
+            totals, variances = sample.release(plan, lambda d: [self.totals(d), self.variances(d)])
+            variances = np.maximum(variances, 0.0) + 0.5 * unit * wide  # half its noise up: err to the wide side
+        elif theta is not None:
+            scale = float(np.max(f.reach / theta)) * _ROUND_UP
+        if not share:
+            totals = sample.release(noise_for(f, kind, f.reach, scale), self.totals)
+            variances = self.public_variance(totals)
+        source = "private" if share else "range" if isinstance(self.sd, str) else "public sd"
+        errors = np.sqrt(np.maximum(variances, 0.0)) / per
+        noisy = scale * unit / per * np.ones_like(errors)
+        found = [
+            Estimate(float(v), float(s), float(e), kind, source, f.relation, (PUBLIC_BY,) * self.grouped, sample)
+            for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
+        ]
+        return dict(zip(self.labels.tolist(), found, strict=True)) if self.grouped else found[0]
+
+
+def _portion(share: float, kind: str) -> float:
+    """Laplace losses add up, Gaussian ones in squares."""
+    return share if kind == "laplace" else float(np.sqrt(share))
+
+
+def _rest(theta: FloatArray, spent: FloatArray, kind: str) -> FloatArray:
+    """What the variance leaves of each stratum's budget."""
+    return theta - spent if kind == "laplace" else np.sqrt(theta**2 - spent**2)
+
+
+def _sds(sd: Any, frame: Frame) -> NDArray[np.float64]:
+    if isinstance(sd, Mapping):
+        missing = [name for name in frame.names if name not in sd]
+        if missing:
+            raise InvalidInput(f"sd must name every stratum, got nothing for {missing[0]!r} instead")
+        found = np.array([float(sd[name]) for name in frame.names])
+    else:
+        found = np.full(len(frame.names), float(sd))
+    if not (np.all(np.isfinite(found)) and np.all(found >= 0)):
+        raise InvalidInput("sd must be finite numbers of at least 0")
+    return found

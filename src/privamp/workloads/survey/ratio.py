@@ -1,0 +1,59 @@
+"""The Hajek mean of a Poisson sample: a noisy sum over a noisy count, when the number of records is secret.
+
+Values are measured from the middle of their bounds, c: mean = c + T/C, T the sum of (x - c) and C the count over the
+sample. One record moves T by at most R/2, C by 1, and the sum of squares Q by R^2/4 (add/remove). The sampling variance
+is (1-q)(Q - T^2/C)/C^2 and the noise adds (var T + (T/C)^2 var C)/C^2, both by linearisation.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ...accounting.joint import Joint
+from ...core.neighbors import Neighbors
+from ...core.sample import Drawn, Sample
+from ...mechanisms.gaussian import Gaussian
+from ...mechanisms.laplace import Laplace
+from ...validation import nonnegative
+from .frame import Frame
+from .interval import Estimate
+from .strength import strength
+
+
+def poisson_mean(
+    sample: Sample, frame: Frame, epsilon: float, delta: float, noise: str, sd: Any, share: float
+) -> Estimate:
+    """Release T, C and, unless `sd` is public, Q."""
+    q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
+    centre, half = 0.5 * (low + high), 0.5 * (high - low)
+    z = frame.values - centre
+    theta = float(strength(noise, np.array([epsilon]), delta).phi(frame.rate)[0]) / q
+    shares = [(1.0 - share) / 2.0] * 2 + ([share] if share else [])
+    reach = [half, 1.0, half * half][: len(shares)]
+    portions = shares if noise == "laplace" else [s**0.5 for s in shares]
+    scales = [r / (theta * p) * (1.0 + 1e-9) for r, p in zip(reach, portions, strict=True)]
+    make = Laplace if noise == "laplace" else Gaussian
+    plan = Joint([make(b, r, Neighbors.ADD_REMOVE) for b, r in zip(scales, reach, strict=True)])
+
+    def sums(drawn: Drawn) -> list[float]:
+        kept = z[drawn.positions]
+        return [float(x) for x in (kept.sum(), kept.size, (kept**2).sum())][: len(shares)]
+
+    answers = sample.release(plan, sums)
+    total, count = answers[0], max(answers[1], 1.0)
+    away = float(np.clip(total / count, -half, half))
+    if share:
+        extra = 0.5 * scales[2] * (2.0 if noise == "laplace" else 1.0) ** 0.5  # half its noise up: err to the wide side
+        spread = max((answers[2] + extra) / count - away**2, 0.0)
+    elif isinstance(sd, str):
+        spread = half * half
+    else:
+        nonnegative(sd=sd)
+        spread = float(sd) ** 2
+    unit = 2.0 if noise == "laplace" else 1.0
+    noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count
+    source = "private" if share else "range" if isinstance(sd, str) else "public sd"
+    sampling = np.sqrt((1.0 - q) * spread / count)
+    return Estimate(
+        centre + away, float(sampling), float(noisy), noise, source, frame.relation, (), sample
+    )
