@@ -11,6 +11,7 @@ from .workloads.survey import (
     allocate,
     allocation_loss,
     estimate,
+    guarantees,
     neyman_sensitivity,
     plan,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "allocate",
     "allocation_loss",
     "estimate",
+    "guarantees",
     "neyman_sensitivity",
     "plan",
 ]

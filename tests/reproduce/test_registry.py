@@ -11,7 +11,7 @@ from privamp.reproduce import must_order_reverses
 from privamp.reproduce.printed import Check, agrees, as_expected
 from privamp.reproduce.registry import Outcome, entries, entry
 
-NAMES = ["must-eta", "must-figure-4", "must-order-reverses", "must-table-s1"]
+NAMES = ["must-eta", "must-figure-4", "must-order-reverses", "must-table-s1", "sd-figure-2", "sd-rounding-factor"]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_the_entry_holds(outcomes: dict[str, Outcome], name: str):
 
 def test_files_are_what_their_endings_say(outcomes: dict[str, Outcome]):
     files = [p for outcome in outcomes.values() for p in outcome.files]
-    assert sum(p.suffix == ".png" for p in files) == 3
+    assert sum(p.suffix == ".png" for p in files) >= 5
     for path in files:
         if path.suffix == ".png":
             assert path.read_bytes().startswith(b"\x89PNG")

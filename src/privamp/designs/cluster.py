@@ -233,6 +233,15 @@ class ClusterSampling(Clustered):
         none = float(np.logaddexp(math.log1p(-q) if q < 1.0 else -math.inf, math.log(q) + inside.log_none))
         return Multiplicity(none, inside.log_p + math.log(q), inside.log_tail)
 
+    def expected_size(self, population: int) -> float:
+        """Of a second stage without replacement, at most: clusters may have fewer members."""
+        kept = self.chosen * self.second_size if self.second_size else math.inf
+        return min(kept, population * self.share * self.rate)
+
+    def expected_distinct(self, population: int) -> float:
+        """No record is drawn twice."""
+        return self.expected_size(population)
+
     def drawn_clusters(self, subkey: Key) -> Ints:
         """The clusters that come first in the keyed order."""
         names = np.arange(self.clusters, dtype=np.uint64) if self.labels is None else np.asarray(self.labels)

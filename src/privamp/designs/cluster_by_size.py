@@ -83,7 +83,7 @@ class ClusterBySize(Clustered):
         """Theorem 7, when every cluster of the smaller population has at least `least` members."""
         if least < 1:
             raise NoTheorem(
-                "a cluster drawn in proportion to its size loses, when it may be empty, more and more as the others grow; "
+                "a cluster drawn in proportion to its size that may be empty loses more and more as the others grow; "
                 "declare min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
             )
         most = least + (self.clusters - 1) * self.max_size

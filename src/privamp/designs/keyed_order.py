@@ -1,7 +1,7 @@
 """Drawing from the whole keyed order, for designs whose sample size depends on chance or on the number of records.
 
-Sorting all records by their keyed numbers is a secret uniform order; a sample is a set of ranks. How many ranks is only known
-once all records are seen, so a part carries every record's number.
+Sorting all records by their keyed numbers is a secret uniform order; a sample is a set of ranks. How many ranks
+is only known once all records are seen, so a part carries every record's number.
 """
 
 from abc import abstractmethod

@@ -2,12 +2,12 @@
 
 With a = e^eps, M eps-DP under add/remove and every number of records allowed:
 
-Theorem 1 (random rounding, add/remove → add/remove). eps' = log(1 + r(a-1) + r(1-r)(a^2-1)), the supremum over n. It
-amplifies when r < 1/(1+a). SD Theorem 4.3 is 2 to 6 times larger.
+Theorem 1 (random rounding, add/remove → add/remove). eps' = log(1 + r(a-1) + r(1-r)(a^2-1)), the supremum over n.
+It amplifies when r < 1/(1+a). SD Theorem 4.3 is 2 to 6 times larger.
 Theorem 2 (random rounding, add/remove → replace-one). eps' = log(1 + r(a^2-1)), the supremum over n.
-Theorem 3 (floor, half-up, ceil). One record more: max(eps, log(1 + q(a^2-1))); one replaced: log(1 + q(a^2-1)), with the q of
-`rounded_size`: never better than eps, and worse for large r. Under a public bound on the number of records
-all of them are evaluated exactly. Proofs: docs/designs/proportional.md.
+Theorem 3 (floor, half-up, ceil). One record more: max(eps, log(1 + q(a^2-1))); one replaced: log(1 + q(a^2-1)),
+with the q of `rounded_size`: never better than eps, and worse for large r. Under a public bound on the number of
+records all of them are evaluated exactly. Proofs: docs/designs/proportional.md.
 """
 
 from collections.abc import Iterator

@@ -17,8 +17,8 @@ def losses(mechanism: Mechanism, neighbors: Neighbors) -> float:
     if math.isfinite(loss):
         return loss
     raise NoTheorem(
-        f"only pure mechanisms are covered, and {type(mechanism).__name__} has no finite epsilon at delta 0; use Laplace "
-        "or discrete Laplace noise, or draw by Poisson or WithoutReplacement"
+        f"only pure mechanisms are covered, and {type(mechanism).__name__} has no finite epsilon at delta 0; use "
+        "Laplace or discrete Laplace noise, or draw by Poisson or WithoutReplacement"
     )
 
 

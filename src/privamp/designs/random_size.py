@@ -5,8 +5,8 @@ Let n be public, t the law of the size m, and let M be eps_d-DP under add/remove
 Theorem 1 (add/remove → replace-one). eps' <= log(1 + (E[m~]/n)(e^eps_r - 1)), where m~ has the law proportional to
 e^(eps_d m) t(m). SD Theorem 3.1 prints eps_d for eps_r, which is false.
 
-Theorem 2 (add/remove → replace-one). eps' is at most the value of the chain program (numerics/size_chain.py), and that is
-exact over all eps_d-DP mechanisms. Proofs: docs/designs/random_size.md.
+Theorem 2 (add/remove → replace-one). eps' is at most the value of the chain program (numerics/size_chain.py), and
+that is exact over all eps_d-DP mechanisms. Proofs: docs/designs/random_size.md.
 """
 
 import math
@@ -87,7 +87,7 @@ class RandomSize(SizeOnly):
         positive(sd=sd)
         nonnegative(mean=mean)
         whole(1, population=population)
-        log_p = -0.5 * ((np.arange(population + 1) - mean) / sd) ** 2
+        log_p = as_floats(-0.5 * ((np.arange(population + 1) - mean) / sd) ** 2)
         return cls(_normalised(log_p))
 
     @classmethod

@@ -1,20 +1,22 @@
 """The loss of drawing a fixed share r of an unknown number of records, by the way the size is rounded.
 
-Here a = e^eps, M is eps-DP under add/remove, and the supremum is over every number n of records up to a public bound (or over
-all n). Writing k for the whole part of rn and p for the rest:
+Here a = e^eps, M is eps-DP under add/remove, and the supremum is over every number n of records up to a public
+bound (or over all n). Writing k for the whole part of rn and p for the rest:
 
     random    one record more: log(1 + r(a-1) + r(1-r)(a^2-1)), one replaced: log(1 + r(a^2-1))
     floor, half-up, ceil
               one record more: max(eps, log(1 + q(a^2-1))), q = sup of m/(n+1) where n and n+1 give the same size m
               one replaced: log(1 + q(a^2-1)), q = sup of m/n
 
-For floor q is r, r. For half-up the second q is 1/ceil(1/2r), the first is at most 2r/(1+2r) for r <= 1/2 and r above. For
-ceil they are 1 - 1/ceil(1/(1-r)) (one half however small r is) and 1. Proofs: docs/designs/proportional.md.
+For floor q is r, r. For half-up the second q is 1/ceil(1/2r), the first is at most 2r/(1+2r) for r <= 1/2 and r
+above. For ceil they are 1 - 1/ceil(1/(1-r)) (one half however small r is) and 1. Proofs:
+docs/designs/proportional.md.
 """
 
 import math
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -121,7 +123,7 @@ def added_up_to(rate: Fraction, rounding: str, epsilon: float, at_most: int) -> 
     if at_most > _FEW or epsilon > LARGEST_STEP:
         return None
     laws = [_law(rate, n, rounding) for n in range(at_most + 1)]
-    return _largest([chain_added(few, more, epsilon) for few, more in zip(laws, laws[1:], strict=False)])
+    return _largest([chain_added(few, more, epsilon) for few, more in pairwise(laws)])
 
 
 @lru_cache(maxsize=256)

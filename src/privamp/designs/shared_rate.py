@@ -1,12 +1,15 @@
-"""Proportional allocation of a wanted sample size: the rate size/n, n the secret number of records, is used in every stratum.
+"""Proportional allocation of a wanted sample size: the rate size/n, n the secret number of records, in every stratum.
 
-Each stratum of N_h records gives its N_h size/n, rounded at random (or by a rule) and drawn without replacement. One more record
-changes the rate of every stratum. Let a = e^eps, n at least the public `at_least`, M eps-DP under add/remove, k strata:
+Each stratum of N_h records gives its N_h size/n, rounded at random (or by a rule) and drawn without replacement.
+One more record changes the rate of every stratum. Let a = e^eps, n at least the public `at_least`, M eps-DP under
+add/remove, k strata:
 
-Theorem 1 (random rounding). One record more: log(1 + r(a-1) + r(1-r)(a^2-1)) + r(a-1), r = size/(at_least + 1). One replaced:
-log(1 + r(a^2-1)) inside its stratum, 2 log(1 + r(a-1) + r(1-r)(a^2-1)) across strata, r = size/at_least.
-Theorem 2 (floor, half-up, ceil). One record more: max(eps, log(1 + q(a^2-1))) + (k-1) eps, for all other strata may jump
-together. One replaced: log(1 + q'(a^2-1)) inside, 2 max(eps, log(1 + q(a^2-1))) across. Proofs: docs/designs/proportional.md.
+Theorem 1 (random rounding). One record more: log(1 + r(a-1) + r(1-r)(a^2-1)) + r(a-1), r = size/(at_least + 1).
+One replaced: log(1 + r(a^2-1)) inside its stratum, 2 log(1 + r(a-1) + r(1-r)(a^2-1)) across strata, r =
+size/at_least.
+Theorem 2 (floor, half-up, ceil). One record more: max(eps, log(1 + q(a^2-1))) + (k-1) eps, for all other strata
+may jump together. One replaced: log(1 + q'(a^2-1)) inside, 2 max(eps, log(1 + q(a^2-1))) across. Proofs:
+docs/designs/proportional.md.
 """
 
 from collections.abc import Iterable, Iterator

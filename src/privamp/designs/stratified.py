@@ -101,9 +101,7 @@ def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Curve,
     if len(bounds) > _MOST_PAIRED:  # one sound pair instead of a million
         worst = highest(bounds.values())
         return [(worst.forward, worst.backward)]
-    return [
-        (bounds[s].forward, bounds[t].backward) for s, t in product(bounds, repeat=2) if s != t or times[s] > 1
-    ]
+    return [(bounds[s].forward, bounds[t].backward) for s, t in product(bounds, repeat=2) if s != t or times[s] > 1]
 
 
 def _moved(out: Curve, into: Curve) -> Curve:
@@ -223,7 +221,8 @@ class Stratified(Design):
         strata = split(population, self.names)
         laws = [list(design.law(strata[name])) for name, design in self.strata]
         for choice in product(*laws):
-            yield tuple(sorted(sum((units for units, _ in choice), ()))), prod((p for _, p in choice), start=Fraction(1))
+            drawn: Units = sum((units for units, _ in choice), ())
+            yield tuple(sorted(drawn)), prod((p for _, p in choice), start=Fraction(1))
 
     @classmethod
     def small_cases(cls) -> Iterator[tuple["Stratified", Population]]:

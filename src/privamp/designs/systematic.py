@@ -1,16 +1,16 @@
 """Systematic sampling: every `step`-th record from a random start.
 
-order="random": the list is shuffled secretly first. Given the size all subsets are then equally likely, and the size is n/step
-rounded at random: the law of Proportional(1/step), with its theorems, for every number of records.
+order="random": the list is shuffled secretly first. Given the size all subsets are then equally likely, and the
+size is n/step rounded at random: the law of Proportional(1/step), with its theorems, for every number of records.
 
-order="slots": a record's slot is its id modulo `step`, a public function of the record alone; one slot is drawn. That is one
-of k = step clusters. With a = e^eps, q = 1/k, at most c = `max_slot` records in any slot:
+order="slots": a record's slot is its id modulo `step`, a public function of the record alone; one slot is drawn.
+That is one of k = step clusters. With a = e^eps, q = 1/k, at most c = `max_slot` records in any slot:
     one record more, exactly the supremum:        log(1 + (a-1) q/(q + (1-q) a^-(2c-1)))
     one replaced inside its slot, the supremum:   log(1 + (a^2-1) q/(q + (1-q) a^-(2c-2)))
     one replaced by any other: at most twice the first.
 
-order="sorted", or any order by rank, is refused: one insertion shifts everybody behind it into another slot, and the loss grows
-with the sample (at n = 4, step 2, eps = 1 it is 2.62). Proofs: docs/designs/systematic.md.
+order="sorted", or any order by rank, is refused: one insertion shifts everybody behind it into another slot, and
+the loss grows with the sample (at n = 4, step 2, eps = 1 it is 2.62). Proofs: docs/designs/systematic.md.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/designs/systematic.md"
 _REFUSED = (
     "order 'sorted' has no guarantee: one more record shifts everybody behind it, so the loss grows with the sample; "
-    "use order='random' (a secret shuffle), order='slots' (by id), or stratify by the attribute and draw in each stratum"
+    "use order='random' (a secret shuffle), order='slots' (by id), or stratify by the attribute and draw in each one"
 )
 
 
@@ -55,33 +55,32 @@ class Slots:
 
 
 def _shuffled(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    _only(design, "random")
+    _loss(design, mechanism, "random")
     return any_number(design, mechanism, neighbors)
 
 
 def _shuffled_bounded(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    _only(design, "random")
+    _loss(design, mechanism, "random")
     return bounded_number(design, mechanism, neighbors)
 
 
 def _slot_added(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    _only(design, "slots")
-    return certified(design.slot_added(losses(mechanism, AR)))
+    return certified(design.slot_added(_loss(design, mechanism, "slots")))
 
 
 def _slot_replaced(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    _only(design, "slots")
-    return certified(design.slot_replaced(losses(mechanism, AR)))
+    return certified(design.slot_replaced(_loss(design, mechanism, "slots")))
 
 
 def _slot_moved(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    _only(design, "slots")
-    return certified(2.0 * design.slot_added(losses(mechanism, AR)))
+    return certified(2.0 * design.slot_added(_loss(design, mechanism, "slots")))
 
 
-def _only(design: "Systematic", order: str) -> None:
+def _loss(design: "Systematic", mechanism: Mechanism, order: str) -> float:
+    epsilon = losses(mechanism, AR)
     if design.order != order:
         raise NoTheorem(f"this theorem is about order {order!r}")
+    return epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +125,9 @@ class Systematic(FixedShare):
 
     def __post_init__(self) -> None:
         whole(1, step=self.step)
-        if self.order == "sorted":
+        one_of(("random", "slots", "sorted"), order=self.order)
+        if self.order not in ("random", "slots"):
             raise NoTheorem(_REFUSED)
-        one_of(("random", "slots"), order=self.order)
         if self.at_most is not None:
             whole(1, at_most=self.at_most)
         if self.order == "slots":
@@ -183,7 +182,8 @@ class Systematic(FixedShare):
             return all_once(ordered(part)[self._start(subkey) :: self.step])
         if np.max(part.counts) > (self.max_slot or 0):
             raise InvalidInput(
-                f"the design declares at most {self.max_slot} records in a slot but one has more; declare a cap that holds"
+                f"the design declares at most {self.max_slot} records in a slot but one has more; "
+                "declare a cap that holds"
             )
         return all_once(part.positions)
 

@@ -1,14 +1,16 @@
 """The exact program for designs whose law depends only on the size of the sample.
 
-Given the size, all subsets are equally likely, so an event of an epsilon-DP mechanism (add/remove) may be averaged over
-the records both populations share. What is left is h_j > 0, its chance when j shared records and nobody else are drawn,
-with h_{j+1}/h_j between 1/a and a, a = e^epsilon; the changed record multiplies it by a where it helps and by 1/a where it
-hurts. The tight epsilon' is log(1 + mu), mu the largest value of sum gain_j h_j / sum base_j h_j.
+Given the size, all subsets are equally likely, so an event of an epsilon-DP mechanism (add/remove) may be
+averaged over the records both populations share. What is left is h_j > 0, its chance when j shared records and
+nobody else are drawn, with h_{j+1}/h_j between 1/a and a, a = e^epsilon; the changed record multiplies it by a
+where it helps and by 1/a where it hurts. The tight epsilon' is log(1 + mu), mu the largest value of sum gain_j
+h_j / sum base_j h_j.
 
-Dinkelbach: mu is too small exactly when some h has sum (gain_j - mu base_j) h_j > 0. The best sum from j on, with h_j = 1, is
-V_j = c_j + (a V_{j+1} if V_{j+1} > 0 else V_{j+1}/a): one pass of n steps, and the h it finds has a better mu. The
-last two passes certify: every c_j and every step is moved outward by more than a float can be wrong, so V_0 <= 0 proves that
-mu is not exceeded and V_0 >= 0 that it is reached.
+Dinkelbach: mu is too small exactly when some h has sum (gain_j - mu base_j) h_j > 0. The best sum from j on, with
+h_j = 1, is V_j = c_j + (a V_{j+1} if V_{j+1} > 0 else V_{j+1}/a): one pass of n steps, and the h it finds has a
+better mu (bisection helps where that is slow). The last two passes certify: every c_j and every step is moved
+outward by more than a float can be wrong, so V_0 <= 0 proves that mu is not exceeded and V_0 >= 0 that it is
+reached.
 """
 
 import math
@@ -20,11 +22,11 @@ import numpy as np
 from .log_domain import FloatArray, as_floats
 from .roots import NumericalFailure
 
-LARGEST_STEP = 300.0  # epsilon: beyond it a step leaves the range of the scaled sums below
+LARGEST_STEP = 130.0  # epsilon: beyond it a step leaves the range of the scaled sums below
 _ETA = 2.0**-47  # relative slack of a coefficient: many roundings
 _STEP = 2.0**-49  # relative slack of a step
-_LIFT = 2.0**600  # the smallest float times this is a normal number, so coefficients keep all their digits
-_BIG, _SMALL, _SHIFT = 2.0**400, 2.0**-400, 400
+_LIFT = 2.0**500  # the smallest float times this is a normal number, so coefficients keep all their digits
+_BIG, _SMALL, _SHIFT = 2.0**200, 2.0**-200, 200
 _FLOOR = -(2.0**-900)  # a lower pass never loses a negative sum by underflow
 _ROUNDS = 200
 
@@ -49,6 +51,7 @@ def replaced(sizes: FloatArray, epsilon: float) -> ChainValue:
 
 @lru_cache(maxsize=64)
 def _replaced(sizes: bytes, epsilon: float) -> ChainValue:
+    _check(epsilon)
     t = np.frombuffer(sizes) * _LIFT
     n = t.size - 1
     if n == 0 or epsilon == 0.0:
@@ -66,6 +69,7 @@ def added(smaller: FloatArray, larger: FloatArray, epsilon: float) -> ChainValue
     >>> found.lower <= found.upper < found.lower + 1e-12
     True
     """
+    _check(epsilon)
     t, s = as_floats(smaller) * _LIFT, as_floats(larger) * _LIFT
     if s.size != t.size + 1:
         raise ValueError("the larger population has one record more")
@@ -78,18 +82,21 @@ def added(smaller: FloatArray, larger: FloatArray, epsilon: float) -> ChainValue
     return ChainValue(max(first.lower, second.lower), max(first.upper, second.upper))
 
 
+def _check(epsilon: float) -> None:
+    if not 0.0 <= epsilon <= LARGEST_STEP:
+        raise NumericalFailure(f"the chain program needs an epsilon of at most {LARGEST_STEP:g}")
+
+
 def _solve(gain: FloatArray, slack: FloatArray, base: FloatArray, epsilon: float, about: float) -> ChainValue:
     """Certified largest log(1 + sum gain h / sum base h).
 
     `slack` bounds the error of `gain`; `about` is 0 when that is relative and 1 when it is relative to base.
     """
-    if not 0.0 <= epsilon <= LARGEST_STEP:
-        raise NumericalFailure(f"the chain program needs an epsilon of at most {LARGEST_STEP:g}")
     live = np.flatnonzero((gain != 0.0) | (base != 0.0))
     part = slice(int(live[0]), int(live[-1]) + 1)
     gain, slack, base = gain[part], slack[part], base[part]
     a = math.exp(epsilon)
-    mu = _dinkelbach(gain, base, a)
+    mu = _optimum(gain, base, a)
     width = 1e-13
     while width < 1e-5:
         high, low = mu + width * (mu + about) + 1e-300, max(mu - width * (mu + about), 0.0)
@@ -101,15 +108,25 @@ def _solve(gain: FloatArray, slack: FloatArray, base: FloatArray, epsilon: float
     raise NumericalFailure("the chain program was not certified")
 
 
-def _dinkelbach(gain: FloatArray, base: FloatArray, a: float) -> float:
-    """The optimum up to rounding, from below."""
-    mu, weights = max(float(np.sum(gain)) / float(np.sum(base)), 0.0), base[::-1].tolist()
+def _optimum(gain: FloatArray, base: FloatArray, a: float) -> float:
+    """The largest mu up to rounding: Dinkelbach's steps from below, bisection where they are slow."""
+    low, weights = max(float(np.sum(gain)) / float(np.sum(base)), 0.0), base[::-1].tolist()
+    high = max(4.0 * low, 1.0)
+    while (step := _step(gain - high * base, weights, a)) > 0.0:
+        low, high = high + step, 16.0 * (high + step)
+        if high > 1e300:
+            raise NumericalFailure("the chain program has no finite value")
     for _ in range(_ROUNDS):
-        better = mu + _step(gain - mu * base, weights, a)
-        if not better > mu * (1.0 + 1e-15):
-            return mu
-        mu = better
-    return mu
+        step = _step(gain - low * base, weights, a)
+        if not step > 1e-15 * low:
+            break
+        low += step
+        middle = math.sqrt(low) * math.sqrt(high) if high > 4.0 * low else 0.5 * (low + high)
+        if (step := _step(gain - middle * base, weights, a)) > 0.0:
+            low = middle + step
+        else:
+            high = middle
+    return low
 
 
 def _step(coefficients: FloatArray, weights: list[float], a: float) -> float:

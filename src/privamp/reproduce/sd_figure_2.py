@@ -1,7 +1,8 @@
 """SD Figure 2: a truncated Gaussian sample size, n = 10,000, mean n/2, base epsilon 0.01, sigma from 1 to 1000.
 
-The figure draws both bounds of SD Theorem 3.1. The upper one is false: it puts the add/remove epsilon where the replace-one
-epsilon belongs. Beside it: the corrected bound, and the exact value over all mechanisms by the chain program.
+The figure draws both bounds of SD Theorem 3.1. The upper one is false: it puts the add/remove epsilon where the
+replace-one epsilon belongs. Beside it: the corrected bound, and the exact value over all mechanisms by the chain
+program.
 """
 
 import math
@@ -9,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ..amplification import amplify
 from ..designs.random_size import RandomSize
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 SD = "Bun, Drechsler, Gaboardi, McMillan & Sarathy, Controlling Privacy Loss in Sampling Schemes (SD)"
 N, EPSILON = 10_000, 0.01
-SIGMAS = (1, 2, 5, 10, 20, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 550, 600, 650, 700, 750, 800, 850, 900, 950, 1000)
+SIGMAS = (1, 2, 5, 10, 20, *range(50, 1001, 50))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,9 @@ def checks(found: Sequence[Point]) -> Iterator[Check]:
     holds = all(p.printed_lower <= p.exact for p in found)
     yield Check("some mechanism reaches the lower bound", "yes", "yes" if holds else "no", holds)
     formula = f"{few.printed_upper:.6f}"
-    yield Check("the printed upper bound at sigma = 1, about epsilon/2", "0.005", formula, agrees(few.printed_upper, "0.005"))
+    yield Check(
+        "the printed upper bound at sigma = 1, about epsilon/2", "0.005", formula, agrees(few.printed_upper, "0.005")
+    )
     yield Check("the guarantee at sigma = 1", "0.005", f"{few.exact:.6f}", agrees(few.exact, "0.005"), _FALSE)
     near = many.printed_upper >= 0.95 * EPSILON
     yield Check("the printed upper bound at sigma = 800, close to epsilon", "0.01", f"{many.printed_upper:.6f}", near)
@@ -94,7 +95,9 @@ def picture(found: Sequence[Point]) -> "Figure":
     for level, text in ((EPSILON, "ε: the mechanism, add/remove"), (2 * EPSILON, "2ε: the mechanism, replace-one")):
         ax.axhline(level, color="#777777", lw=0.9)
         ax.annotate(text, (1000, level), (0, 4), textcoords="offset points", ha="right", color="#333333")
-    ax.set(xlim=(0, 1000), ylim=(0, 2.25 * EPSILON), xlabel="σ of the sample size (n = 10,000, mean 5,000)", ylabel="ε′")
+    ax.set(
+        xlim=(0, 1000), ylim=(0, 2.25 * EPSILON), xlabel="σ of the sample size (n = 10,000, mean 5,000)", ylabel="ε′"
+    )
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.02, 0.9))
     ax.grid(color="#E8E8E8", lw=0.8)
@@ -126,7 +129,9 @@ def run(out_dir: Path) -> Outcome:
     text = "\n\n".join(
         [columns(_COLUMNS, _rows(found)), columns(HEADER, (c.row for c in compared)), f"{counted(compared)}."]
     )
-    report = Report("SD Figure 2: a truncated Gaussian sample size", f"n = {N}, base ε = {EPSILON}. {counted(compared)}.")
+    report = Report(
+        "SD Figure 2: a truncated Gaussian sample size", f"n = {N}, base ε = {EPSILON}. {counted(compared)}."
+    )
     report.add_figure(figure, "Bounds on ε′ under replace-one as the spread of the sample size grows.", _DESCRIPTION)
     report.add_table(_COLUMNS, _rows(found), "The curves in numbers.")
     marked = [i for i, check in enumerate(compared) if not check.agrees]
@@ -138,8 +143,8 @@ def run(out_dir: Path) -> Outcome:
 
 
 _DESCRIPTION = (
-    "Four rising curves over sigma. The printed bounds run together from 0.005 to 0.01; the exact value and the corrected "
-    "bound run together from 0.01 to 0.02, twice as high."
+    "Four rising curves over sigma. The printed bounds run together from 0.005 to 0.01; the exact value and the "
+    "corrected bound run together from 0.01 to 0.02, twice as high."
 )
 
 ENTRY = Entry(

@@ -1,7 +1,8 @@
 """SD Theorem 4.3 / 7.2 against the exact supremum for proportional allocation with randomised rounding.
 
-Printed: log(1 + 2r(a^2-1)) + log(1 + r(a^2-1)), a = e^eps, for populations with rn >= 1. True and loose: the supremum over every n is
-log(1 + r(a-1) + r(1-r)(a^2-1)), and a real pair of populations comes as close to it as one likes.
+Printed: log(1 + 2r(a^2-1)) + log(1 + r(a^2-1)), a = e^eps, for populations with rn >= 1. True and loose: the
+supremum over every n is log(1 + r(a-1) + r(1-r)(a^2-1)), and a real pair of populations comes as close to it as
+one likes.
 """
 
 import math
@@ -63,7 +64,9 @@ def _cell(rate: Fraction, epsilon: float) -> Cell:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegradingDesign)  # large rates lose privacy; that is in the table
         ours = amplify(PureDP(epsilon), Proportional(rate)).epsilon()
-    return Cell(rate, epsilon, printed_bound(float(rate), epsilon), ours, added_at(rate, "random", epsilon, LARGE).lower)
+    return Cell(
+        rate, epsilon, printed_bound(float(rate), epsilon), ours, added_at(rate, "random", epsilon, LARGE).lower
+    )
 
 
 def checks(found: Sequence[Cell]) -> Iterator[Check]:
@@ -73,7 +76,9 @@ def checks(found: Sequence[Cell]) -> Iterator[Check]:
     small = [c for c in found if c.epsilon == min(EPSILONS)]
     first = small[0].ours / (float(small[0].rate) * small[0].epsilon)
     why = "the constant is 3 - 2r"
-    yield Check("epsilon' is about 6 r epsilon for small epsilon", "6", f"{first:.3f} at r = 0.001", abs(first - 6) < 0.5, why)
+    yield Check(
+        "epsilon' is about 6 r epsilon for small epsilon", "6", f"{first:.3f} at r = 0.001", abs(first - 6) < 0.5, why
+    )
     limits = all(abs(c.factor * (3 - 2 * float(c.rate)) / 6 - 1) < 0.05 for c in small)
     shown = f"{min(c.factor for c in small):.2f} to {max(c.factor for c in small):.2f}"
     yield Check("factor at small epsilon is 6/(3 - 2r)", "2 to 6", shown, limits)
@@ -128,7 +133,9 @@ def run(out_dir: Path) -> Outcome:
         [columns(_COLUMNS, _rows(found)), columns(HEADER, (c.row for c in compared)), f"{counted(compared)}."]
     )
     report = Report("SD Theorem 4.3 beside the exact supremum", f"Randomised rounding of r n. {counted(compared)}.")
-    report.add_figure(figure, "How many times larger the printed bound is.", "Lines rise from about 2 at r = 0.001 to 6 near r = 1.")
+    report.add_figure(
+        figure, "How many times larger the printed bound is.", "Lines rise from about 2 at r = 0.001 to 6 near r = 1."
+    )
     report.add_table(_COLUMNS, _rows(found), "Add/remove, any epsilon-DP mechanism.")
     marked = [i for i, check in enumerate(compared) if not check.agrees]
     report.add_table(HEADER, (c.row for c in compared), "The claims, checked.", marked)

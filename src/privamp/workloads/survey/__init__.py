@@ -2,6 +2,7 @@
 
 from .allocation import Allocation, Cost, Stratum, allocate
 from .estimation import estimate
+from .guarantees import guarantees
 from .interval import Estimate
 from .neyman import NeymanChange, allocation_loss, neyman_sensitivity
 from .planning import Plan, PlanRow, plan
@@ -17,6 +18,7 @@ __all__ = [
     "allocate",
     "allocation_loss",
     "estimate",
+    "guarantees",
     "neyman_sensitivity",
     "plan",
 ]

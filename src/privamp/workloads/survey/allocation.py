@@ -1,8 +1,8 @@
 """How many records to draw from each stratum when the answer is released with noise.
 
 The estimate is sum_h N_h mean_h / N plus noise; strata are drawn without replacement, their sizes N_h and ranges R_h
-are public, neighbours replace one record within its stratum. Rates and noise are chosen together (`program`), then rounded
-to whole sizes, and the noise is computed again from those. A weighted mean never needs *less* noise because of
+are public, neighbours replace one record within its stratum. Rates and noise are chosen together (`program`), then
+rounded to whole sizes, and the noise is computed again from those. A weighted mean never needs *less* noise because of
 subsampling: sampling saves interviews, not noise.
 """
 
@@ -133,7 +133,7 @@ def allocate(
     >>> strata = [Stratum("small", 5000, 10, 3), Stratum("large", 500, 1000, 15)]
     >>> found = allocate(strata, 600, epsilon=0.5)
     >>> found.sizes, round(found.variance, 4)
-    ({'small': 147, 'large': 453}, 0.307)
+    ({'small': 157, 'large': 443}, 0.3254)
     """
     cells = _checked(strata, size, epsilon, method)
     own = np.array([epsilon if h.epsilon is None else h.epsilon for h in cells], dtype=float)

@@ -7,6 +7,7 @@ wide but free), or, by default, from a variance that is released too and paid fo
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,16 +82,18 @@ def estimate(
             raise InvalidInput("a Poisson mean by groups or strata needs their public sizes; give population=")
         return poisson_mean(sample, frame, float(epsilon or 0), delta, noise, sd, share)
     task = _Weighted(frame, statistic, by, sd)
-    theta = None if mechanism else _signal(frame, float(epsilon or 0), delta, noise)
+    theta = None if mechanism else _signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
     return task.run(sample, noise, theta, mechanism, share)
 
 
-def _signal(frame: Frame, epsilon: float, delta: float, noise: str) -> FloatArray:
+@lru_cache(maxsize=256)
+def _signal(rates: tuple[float, ...], epsilon: float, delta: float, noise: str) -> FloatArray:
     """The signal-to-noise ratio that each stratum's rate allows."""
-    hidden = strength(noise, np.full(frame.rate.shape, epsilon), delta)
-    if np.any(frame.rate < hidden.least):
+    rate = as_floats(rates)
+    hidden = strength(noise, np.full(rate.shape, epsilon), delta)
+    if np.any(rate < hidden.least):
         raise InvalidInput("a stratum is drawn at a rate below 4 delta, where (epsilon, delta) hides nobody")
-    return hidden.phi(frame.rate) / frame.rate
+    return hidden.phi(rate) / rate
 
 
 def noise_for(frame: Frame, kind: str, reach: FloatArray, scale: float) -> Mechanism:
@@ -107,12 +110,16 @@ class _Weighted:
     """Weighted totals of one or several groups, and their sampling variances."""
 
     def __init__(self, frame: Frame, statistic: str, by: ArrayLike | None, sd: Any) -> None:
-        self.frame, self.statistic, self.sd = frame, statistic, sd
+        self.frame, self.statistic, self.grouped = frame, statistic, by is not None
+        if isinstance(sd, str):
+            one_of(("range",), sd=sd)
+        elif sd is not None and self.grouped:
+            raise InvalidInput("with by=, leave sd out (a private variance) or give sd='range'")
+        self.sd: FloatArray | str | None = sd if sd is None or isinstance(sd, str) else _sds(sd, frame)
         n, H = frame.values.size, len(frame.names)
         labels = np.zeros(n, dtype=np.intp) if by is None else np.asarray(by)
         if labels.shape != (n,):
             raise InvalidInput("by must have one value per record, in the order of the values")
-        self.grouped = by is not None
         self.labels, self.group = np.unique(labels, return_inverse=True)
         if self.grouped and np.any(np.isnan(frame.records)):
             raise InvalidInput("groups of a Poisson sample need public sizes; give population=")
@@ -156,19 +163,15 @@ class _Weighted:
     def public_variance(self, totals: FloatArray) -> FloatArray:
         """From public standard deviations, or from the bounds."""
         f = self.frame
-        if isinstance(self.sd, str):
-            one_of(("range",), sd=self.sd)
+        if not isinstance(self.sd, np.ndarray):
             if not f.fixed:
                 return np.asarray((self.sizes * (1.0 - f.rate) / f.rate * f.farthest**2).sum(axis=1))
-            share = np.minimum(self.sizes, f.records / 1.0) / np.maximum(f.records - 1.0, 1.0)
+            share = self.sizes / np.maximum(f.records - 1.0, 1.0)
             return np.asarray((self.factor * share * (0.5 * f.range) ** 2).sum(axis=1))
-        if self.grouped:
-            raise InvalidInput("with by=, leave sd out (a private variance) or give sd='range'")
-        sd = _sds(self.sd, f)
         if f.fixed:
-            return np.asarray([(self.factor * sd**2).sum()])
+            return np.asarray([(self.factor * self.sd**2).sum()])
         away = totals / self.records  # how far the estimated mean is from the centre
-        return np.asarray([((1.0 - f.rate) / f.rate * f.records * (sd**2 + away**2)).sum()])
+        return np.asarray([((1.0 - f.rate) / f.rate * f.records * (self.sd**2 + away**2)).sum()])
 
     def run(
         self, sample: Sample, kind: str, theta: FloatArray | None, declared: Laplace | Gaussian | None, share: float

@@ -107,7 +107,8 @@ def plan(
 
     `frame` holds the public columns, one value per record; `strata` and `cluster` name two of them. `bounds` is
     (lowest, highest), or one pair per stratum; `sd` the public standard deviations per stratum and `overall_sd` that of
-    everybody (the largest that the bounds allow where they are not given). `icc` is the assumed correlation inside clusters.
+    everybody (the largest that the bounds allow where they are not given). `icc` is the assumed correlation inside
+    clusters.
     """
     columns = {name: np.asarray(values) for name, values in frame.items()}
     for name in (strata, cluster):

@@ -1,0 +1,128 @@
+"""Plans: candidates side by side, from public columns only; and what one record can do to Neyman's allocation."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privamp import InvalidInput, PureDP, Stratified, amplify
+from privamp.core.neighbors import Neighbors
+from privamp.designs.stratified import WITHIN
+from privamp.survey import Stratum, allocate, allocation_loss, neyman_sensitivity, plan
+
+STRATUM = np.repeat(["small", "large"], [900, 100])
+CLUSTER = np.arange(1000) % 100
+FRAME = {"stratum": STRATUM, "district": CLUSTER}
+BOUNDS = {"small": (0, 10), "large": (0, 500)}
+
+
+def test_a_plan_with_everything():
+    found = plan(
+        FRAME, size=100, epsilon=1.0, bounds=BOUNDS, strata="stratum", cluster="district",
+        sd={"small": 2.0, "large": 90.0}, overall_sd=60.0,
+    )  # fmt: skip
+    names = [row.name for row in found.rows]
+    assert {"simple random", "poisson", "stratified, proportional", "stratified, minimax", "stratified, optimal"} <= {
+        *names
+    }
+    assert "cluster" in names or any("cluster" in note for note in found.notes)
+    assert [row.standard_error for row in found.rows] == sorted(row.standard_error for row in found.rows)
+    assert found.recommendation == names[0] == "stratified, optimal"
+    assert "smallest expected standard error" in found.reason
+    best = found.rows[0]
+    assert isinstance(best.design, Stratified)
+    assert best.amplified_upper == pytest.approx(
+        amplify(PureDP(1.0, neighbors=Neighbors.REPLACE_ONE), best.design, WITHIN).epsilon()
+    )
+    assert best.amplified_lower <= best.amplified_upper
+    cells = [Stratum("large", 100, 500, 90.0), Stratum("small", 900, 10, 2.0)]
+    assert best.standard_error == pytest.approx(math.sqrt(allocate(cells, 100, 1.0).variance))
+
+
+def test_without_public_spread_minimax_stands_for_optimal():
+    found = plan(FRAME, size=100, epsilon=1.0, bounds=BOUNDS, strata="stratum")
+    assert found.recommendation == "stratified, minimax"
+    assert any("public sd" in note for note in found.notes)
+    assert any("overall_sd" in note for note in found.notes)
+    plain = plan({"id": np.arange(50)}, size=10, epsilon=1.0, bounds=(0, 1), overall_sd=0.3)
+    assert {row.name for row in plain.rows} == {"simple random", "poisson"}
+
+
+def test_gaussian_plans():
+    found = plan(FRAME, size=200, epsilon=1.0, delta=1e-6, noise="gaussian", bounds=BOUNDS, strata="stratum")
+    assert all(math.isfinite(row.standard_error) for row in found.rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strata": "region"}, "no column 'region'"),
+        ({"cluster": "town"}, "no column 'town'"),
+        ({"size": 0}, "size must be"),
+        ({"size": 1001}, "size must be"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"bounds": (1, 0)}, "lowest < highest"),
+        ({"bounds": {"small": (0, 1)}, "strata": "stratum"}, "one such pair"),
+        ({"delta": 1e-6}, "delta must be 0"),
+        ({"frame": {}}, "at least one record"),
+        ({"frame": {"a": [1], "b": [1, 2]}}, "one length"),
+        ({"icc": 2}, "icc must be"),
+    ],
+)
+def test_bad_plans_are_refused_in_one_sentence(options, message):
+    given = {"frame": FRAME, "size": 10, "epsilon": 1.0, "bounds": (0, 1)} | options
+    with pytest.raises(InvalidInput, match=message) as caught:
+        plan(given.pop("frame"), **given)
+    assert "\n" not in str(caught.value)
+
+
+def spreads(values, strata):
+    return np.array([math.sqrt(v.size * ((v - v.mean()) ** 2).sum()) for v in (values[strata == k] for k in (0, 1, 2))])
+
+
+def test_one_record_changes_neyman_no_more_than_the_formula_says():
+    random, strata, R = np.random.default_rng(2), np.repeat([0, 1, 2], [30, 20, 10]), (1.0, 4.0, 9.0)
+    largest = 0.0
+    for _ in range(300):
+        values = random.uniform(0, 1, 60) ** random.integers(1, 6) * np.repeat(R, [30, 20, 10])
+        other, at = values.copy(), int(random.integers(60))
+        i = int(strata[at])
+        other[at] = random.choice([0.0, R[i]])
+        before, after = spreads(values, strata), spreads(other, strata)
+        d = abs(after[i] - before[i])
+        assert d <= R[i] * math.sqrt((30, 20, 10)[i] - 1) * (1 + 1e-12)
+        cells = [
+            Stratum(k, int((strata == k).sum()), R[k], float(values[strata == k].std(ddof=1))) for k in (0, 1, 2)
+        ]
+        worst = neyman_sensitivity(cells, 24, 1.0)[i]
+        moved = 24 * np.abs(after / after.sum() - before / before.sum())
+        assert moved.sum() == pytest.approx(2 * moved[i])
+        rest = before.sum() - before[i]
+        low = rest + min(before[i], after[i])
+        assert moved[i] == pytest.approx(24 * d * rest / (low * (low + d)))
+        assert moved.sum() <= worst.distance * (1 + 1e-9)
+        largest = max(largest, moved.sum() / worst.distance)
+    assert largest > 0.4
+
+
+def test_the_bound_on_the_spread_is_attained():
+    values = np.zeros(30)
+    values[0] = 7.0
+    assert math.sqrt(30 * ((values - values.mean()) ** 2).sum()) == pytest.approx(7.0 * math.sqrt(29))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: neyman_sensitivity([], 10, 1.0), "at least one Stratum"),
+        (lambda: neyman_sensitivity([Stratum("a", 10, 1.0)], 10, 1.0), "needs the sd"),
+        (lambda: neyman_sensitivity([Stratum("a", 10, 1.0, 0.0)], 10, 1.0), "above 0"),
+        (lambda: neyman_sensitivity([Stratum("a", 10, 1.0, 1.0)], 10, 1.0, "up"), "rounding must be"),
+        (lambda: allocation_loss({"a": 1}, {"b": 1}, Stratum("a", 10, 1.0), 1.0), "the same strata"),
+        (lambda: allocation_loss({"a": -1}, {"a": 1}, Stratum("a", 10, 1.0), 1.0), "size must be"),
+        (lambda: allocation_loss({"a": 20}, {"a": 20}, Stratum("a", 10, 1.0), 1.0), "fewer than the 20"),
+    ],
+)
+def test_bad_neyman_input_is_refused(make, message):
+    with pytest.raises(InvalidInput, match=message):
+        make()
