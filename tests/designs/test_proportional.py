@@ -188,3 +188,10 @@ def test_drawing_with_a_shared_rate():
         SharedRate(10, 20, 2).draw(people, seeded_key(5))
     with pytest.raises(InvalidInput, match="needs a column 'stratum'"):
         design.draw(20, seeded_key(5))
+
+
+def test_the_shared_rate_bound_grows_with_the_rate():
+    found = [amplify(PureDP(1.0), SharedRate(size, 100, 2)).epsilon() for size in range(1, 101)]
+    assert found == sorted(found)
+    moved = [amplify(PureDP(1.0), SharedRate(size, 100, 2), RO).epsilon() for size in range(1, 101)]
+    assert moved == sorted(moved)

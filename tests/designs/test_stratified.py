@@ -172,7 +172,7 @@ def test_equal_designs_in_two_strata_have_independent_coins():
             "a stratum 'z', which the design does not name",
         ),
         (
-            lambda: Stratified({"a": Poisson(0.5), "b": Poisson(1.0)}).draw(Population(1, stratum=["a"]), seeded_key(0)),
+            lambda: Stratified({"a": Poisson(1), "b": Poisson(1)}).draw(Population(1, stratum=["a"]), seeded_key(0)),
             "no record in stratum 'b'",
         ),
         (

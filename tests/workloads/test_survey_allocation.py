@@ -75,8 +75,9 @@ def slsqp(problem):
     bounds = [(1e-7, 1.0)] * H + [(1e-6, None)]
     with np.errstate(all="ignore"):
         found = minimize(
-            value, [*even, 0.9], method="SLSQP", bounds=bounds, constraints=limits, options={"maxiter": 500, "ftol": 1e-14}
-        )
+            value, [*even, 0.9], method="SLSQP", bounds=bounds, constraints=limits,
+            options={"maxiter": 500, "ftol": 1e-14},
+        )  # fmt: skip
     rates = np.clip(found.x[:H], 1e-7, 1.0)
     rates *= min(1.0, problem.size / float(N @ rates))  # exactly feasible
     return problem.variance(rates)
@@ -87,7 +88,7 @@ def slsqp(problem):
 def test_never_worse_than_slsqp(seed):
     """40 random instances a seed, 240 in all; the last seed is Gaussian."""
     random, ahead = np.random.default_rng(seed), 0
-    for k in range(40):
+    for _ in range(40):
         problem = instance(random, gaussian=seed == 5)
         ours, theirs = problem.variance(best_rates(problem)), slsqp(problem)
         assert ours <= theirs * (1 + 1e-8)
@@ -162,7 +163,9 @@ def test_a_thousand_strata_take_milliseconds():
     import time
 
     random = np.random.default_rng(0)
-    cells = [Stratum(k, int(random.integers(50, 5000)), random.uniform(1, 100), random.uniform(0, 20)) for k in range(1000)]
+    cells = [
+        Stratum(k, int(random.integers(50, 5000)), random.uniform(1, 100), random.uniform(0, 20)) for k in range(1000)
+    ]
     allocate(cells, 100_000, 1.0)
     taken = []
     for _ in range(3):

@@ -155,6 +155,10 @@ def draw(design=STRATIFIED, key=1):
         (lambda: estimate(draw(Poisson(0.0)), VALUES, bounds=(0, 1), epsilon=1.0), "rate 0"),
         (lambda: estimate(draw(Poisson(0.1)), VALUES, bounds=(0, 1), epsilon=1.0, by=GROUP), "public sizes"),
         (
+            lambda: estimate(draw(Poisson(0.1)), VALUES, "total", bounds=(0, 1), epsilon=1.0, sd="range"),
+            "public number of records",
+        ),
+        (
             lambda: estimate(draw(), VALUES, bounds=(0, 1), stratum=LABEL, mechanism=Laplace(1.0)),
             "a declared mechanism",
         ),

@@ -35,7 +35,7 @@ from .keyed_order import SizeOnly, Weights
 from .pure_only import is_black_box, losses, reached
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
-_MARGIN = 1e-12  # relative, above the error of the tilted mean
+_MARGIN, _ULP = 1e-12, 2.0**-52  # relative errors: of the tilted mean, and of one rounding
 _SHOWN = 12  # longer laws are shown by their digest
 
 
@@ -43,7 +43,8 @@ def _tilted(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) ->
     add, swap = losses(mechanism, AR), losses(mechanism, RO)
     log_rate = design.log_tilted_mean(add) - math.log(design.population)
     loss = float(np.logaddexp(0.0, log_rate + float(log_expm1(swap)))) if swap > 0.0 else 0.0
-    return Profile.symmetric(pure_curve(min(loss * (1.0 + _MARGIN), swap)))
+    margin = _MARGIN + 8 * _ULP * (add * design.population + 745.0)  # the exponents are that large
+    return Profile.symmetric(pure_curve(min(loss * (1.0 + margin), swap)))
 
 
 def _chain(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

@@ -155,3 +155,38 @@ def _plain_ticks(axis: Any) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def draw_plan(found: Any, epsilon: float, path: Path) -> None:
+    """Left: the standard error to expect of every design, best first. Right: what `epsilon` amplifies to."""
+    rows = found.rows
+    figure = new_figure(11.0, 2.2 + 0.45 * len(rows))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    for at, row in enumerate(rows):
+        total, bold = row.standard_error, {"fontweight": "bold"} if at == 0 else {}
+        sampling = row.standard_error_sampling**2 / total if total else 0.0  # its share of the variance
+        left.barh(at, sampling, color=COLORS[0], height=0.55, label="sampling" if at == 0 else None)
+        left.barh(at, total - sampling, left=sampling, color=COLORS[1], height=0.55, label="noise" if at == 0 else None)
+        beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
+        left.annotate(f"{total:.3g}", (total, at), **beside, **bold)
+        low = row.amplified_upper if row.amplified_lower is None else row.amplified_lower
+        right.plot([low, row.amplified_upper], [at, at], color=COLORS[2], linewidth=5, alpha=0.5)
+        right.plot(row.amplified_upper, at, color=COLORS[2], **DOT)
+        right.annotate(f"{row.amplified_upper:.3g}", (row.amplified_upper, at), **beside | {"xytext": (8, 0)}, **bold)
+    right.axvline(epsilon, color=GREY, linewidth=1, linestyle=":")
+    usual = rows[0].relation.kind
+    names = [row.name + f"\n({row.relation.kind})" * (row.relation.kind != usual) for row in rows]
+    left.set(yticks=range(len(rows)), yticklabels=names, ylim=(len(rows) - 0.4, -0.6))
+    left.set(xlabel="expected standard error", xlim=(0.0, 1.12 * max(row.standard_error for row in rows)))
+    left.get_yticklabels()[0].set_fontweight("bold")
+    ends = [epsilon, *(row.amplified_upper for row in rows if np.isfinite(row.amplified_upper))]
+    right.set(xscale="log", xlabel=f"amplified ε (dotted: {epsilon:g}, no gain)")
+    right.set_xlim(min(ends) / 1.6, 2.2 * max(ends))
+    _plain_ticks(right.xaxis)
+    figure.legend(loc="outside lower left", ncols=2, frameon=False)
+    tidy(left, "The error to expect", "a bar is the whole error, coloured by its shares of the variance")
+    tidy(right, f"What ε = {epsilon:g} on the sample amplifies to", "from a known attack to the certified bound")
+    for axes in (left, right):
+        axes.grid(False, axis="y")
+        axes.tick_params(axis="y", length=0)
+    save(figure, path)

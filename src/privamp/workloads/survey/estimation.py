@@ -7,7 +7,6 @@ wide but free), or, by default, from a variance that is released too and paid fo
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from ...validation import in_range, one_of, positive
 from .frame import Frame, frame_of
 from .interval import Estimate
 from .ratio import poisson_mean
-from .strength import strength
+from .strength import signal
 
 _ROUND_UP = 1.0 + 1e-9
 PUBLIC_BY = "the column given as `by` is public, and a replaced record keeps its value of it"
@@ -82,18 +81,8 @@ def estimate(
             raise InvalidInput("a Poisson mean by groups or strata needs their public sizes; give population=")
         return poisson_mean(sample, frame, float(epsilon or 0), delta, noise, sd, share)
     task = _Weighted(frame, statistic, by, sd)
-    theta = None if mechanism else _signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
+    theta = None if mechanism else signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
     return task.run(sample, noise, theta, mechanism, share)
-
-
-@lru_cache(maxsize=256)
-def _signal(rates: tuple[float, ...], epsilon: float, delta: float, noise: str) -> FloatArray:
-    """The signal-to-noise ratio that each stratum's rate allows."""
-    rate = as_floats(rates)
-    hidden = strength(noise, np.full(rate.shape, epsilon), delta)
-    if np.any(rate < hidden.least):
-        raise InvalidInput("a stratum is drawn at a rate below 4 delta, where (epsilon, delta) hides nobody")
-    return hidden.phi(rate) / rate
 
 
 def noise_for(frame: Frame, kind: str, reach: FloatArray, scale: float) -> Mechanism:
@@ -115,6 +104,8 @@ class _Weighted:
             one_of(("range",), sd=sd)
         elif sd is not None and self.grouped:
             raise InvalidInput("with by=, leave sd out (a private variance) or give sd='range'")
+        if sd is not None and np.any(np.isnan(frame.records)):
+            raise InvalidInput("a public error of a Poisson total needs population=, the public number of records")
         self.sd: FloatArray | str | None = sd if sd is None or isinstance(sd, str) else _sds(sd, frame)
         n, H = frame.values.size, len(frame.names)
         labels = np.zeros(n, dtype=np.intp) if by is None else np.asarray(by)
@@ -165,7 +156,8 @@ class _Weighted:
         f = self.frame
         if not isinstance(self.sd, np.ndarray):
             if not f.fixed:
-                return np.asarray((self.sizes * (1.0 - f.rate) / f.rate * f.farthest**2).sum(axis=1))
+                many = self.sizes if self.grouped else f.records[None, :]
+                return np.asarray((many * (1.0 - f.rate) / f.rate * f.farthest**2).sum(axis=1))
             share = self.sizes / np.maximum(f.records - 1.0, 1.0)
             return np.asarray((self.factor * share * (0.5 * f.range) ** 2).sum(axis=1))
         if f.fixed:

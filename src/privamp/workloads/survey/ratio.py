@@ -17,7 +17,7 @@ from ...mechanisms.laplace import Laplace
 from ...validation import nonnegative
 from .frame import Frame
 from .interval import Estimate
-from .strength import strength
+from .strength import signal
 
 
 def poisson_mean(
@@ -27,7 +27,7 @@ def poisson_mean(
     q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
     z = frame.values - centre
-    theta = float(strength(noise, np.array([epsilon]), delta).phi(frame.rate)[0]) / q
+    theta = float(signal((q,), epsilon, delta, noise)[0])
     shares = [(1.0 - share) / 2.0] * 2 + ([share] if share else [])
     reach = [half, 1.0, half * half][: len(shares)]
     portions = shares if noise == "laplace" else [s**0.5 for s in shares]

@@ -14,7 +14,7 @@ refused). phi(r) <= phi(1): a weighted mean never needs less noise because of su
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -165,3 +165,13 @@ def strength(noise: str, epsilon: FloatArray, delta: float) -> Strength:
     if delta == 0.0:
         raise InvalidInput("delta must be above 0 for gaussian noise, got 0 instead; or ask for noise='laplace'")
     return GaussianStrength(epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def signal(rates: tuple[float, ...], epsilon: float, delta: float, noise: str) -> FloatArray:
+    """The signal-to-noise ratio that each stratum's rate allows."""
+    rate = as_floats(rates)
+    hidden = strength(noise, np.full(rate.shape, epsilon), delta)
+    if np.any(rate < hidden.least):
+        raise InvalidInput("a stratum is drawn at a rate below 4 delta, where (epsilon, delta) hides nobody")
+    return hidden.phi(rate) / rate
