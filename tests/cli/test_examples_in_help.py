@@ -7,6 +7,12 @@ import shlex
 import pytest
 
 COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["audit", "designs"], ["reproduce"])
+COMMANDS += (["survey", "plan"], ["survey", "draw"], ["survey", "estimate"])
+
+# The file that the survey examples name: made-up schools at three levels in ten districts.
+SCHOOLS = "school,level,district,enroll\n" + "".join(
+    f"s{k:03d},{'EEEMH'[k % 5]},d{k // 30},{200 + 37 * k % 1300}\n" for k in range(300)
+)
 
 
 def examples(text: str) -> list[list[str]]:
@@ -15,7 +21,8 @@ def examples(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_examples_work(privamp, command) -> None:
+def test_examples_work(privamp, tmp_path, command) -> None:
+    (tmp_path / "schools.csv").write_text(SCHOOLS, encoding="utf-8")
     found = examples(privamp(*command, "--help").stdout)
     assert found
     for example in found:

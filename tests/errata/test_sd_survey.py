@@ -62,7 +62,13 @@ def together(one, other):
 
 @pytest.mark.parametrize(
     ("here", "there"),  # (draws before, draws after, records) in the changed stratum and in the other
-    [((1, 2, 3), (2, 1, 2)), ((2, 1, 3), (1, 2, 3)), ((1, 3, 3), (2, 1, 2)), ((0, 1, 2), (2, 1, 3)), ((2, 2, 3), (1, 2, 2))],
+    [
+        ((1, 2, 3), (2, 1, 2)),
+        ((2, 1, 3), (1, 2, 3)),
+        ((1, 3, 3), (2, 1, 2)),
+        ((0, 1, 2), (2, 1, 3)),
+        ((2, 2, 3), (1, 2, 2)),
+    ],
 )
 def test_sd_neyman_loss_is_every_draw_moved_plus_the_replaced_record(here, there):
     m, n, N = here

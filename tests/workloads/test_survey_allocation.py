@@ -86,14 +86,14 @@ def slsqp(problem):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 6))])
 def test_never_worse_than_slsqp(seed):
-    """40 random instances a seed, 240 in all; the last seed is Gaussian."""
+    """40 random instances a seed, 200 in all; the last seed has 10 with Gaussian noise."""
     random, ahead = np.random.default_rng(seed), 0
-    for _ in range(40):
+    for _ in range(10 if seed == 5 else 40):
         problem = instance(random, gaussian=seed == 5)
         ours, theirs = problem.variance(best_rates(problem)), slsqp(problem)
         assert ours <= theirs * (1 + 1e-8)
         ahead += ours < theirs * (1 - 1e-8)
-    assert ahead < 40  # they agree somewhere
+    assert ahead < (10 if seed == 5 else 40)  # they agree somewhere
 
 
 def test_the_solution_satisfies_its_constraints():

@@ -1,6 +1,8 @@
 """Plans: candidates side by side, from public columns only; and what one record can do to Neyman's allocation."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +48,13 @@ def test_without_public_spread_minimax_stands_for_optimal():
     assert any("overall_sd" in note for note in found.notes)
     plain = plan({"id": np.arange(50)}, size=10, epsilon=1.0, bounds=(0, 1), overall_sd=0.3)
     assert {row.name for row in plain.rows} == {"simple random", "poisson"}
+
+
+def test_the_plan_in_the_guide_runs_as_printed(capsys):
+    page = (Path(__file__).parents[2] / "docs" / "which_design.md").read_text(encoding="utf-8")
+    for code in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        exec(compile(code, "which_design.md", "exec"), {"__name__": "which_design"})
+    assert capsys.readouterr().out.startswith("stratified, optimal because")
 
 
 def test_gaussian_plans():

@@ -10,6 +10,7 @@ with the q of `rounded_size`: never better than eps, and worse for large r. Unde
 records all of them are evaluated exactly. Proofs: docs/designs/proportional.md.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,14 +45,14 @@ class FixedShare(SizeOnly):
     at_most: int | None
 
     @property
+    @abstractmethod
     def share(self) -> Fraction:
         """r, exactly."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def how(self) -> str:
         """How r n is rounded."""
-        raise NotImplementedError
 
     def size_weights(self, population: int) -> Weights:
         """One size, or the two around r n."""
