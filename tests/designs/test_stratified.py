@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privamp import (
+    ClusterSampling,
     Gaussian,
     InvalidInput,
     Joint,
@@ -14,8 +15,10 @@ from privamp import (
     NoTheorem,
     Poisson,
     Population,
+    Proportional,
     PureDP,
     Stratified,
+    Systematic,
     WithoutReplacement,
     amplify,
 )
@@ -27,6 +30,7 @@ from privamp.testing import seeded_key
 from privamp.verify import check_design, exact_epsilon
 from privamp.verify.enumerate import exact_delta
 from privamp.verify.exact import exact_epsilon_of_laws
+from privamp.verify.sampler import draws, follows_law, same_in_pieces
 from privamp.verify.symmetry import collect
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -90,6 +94,27 @@ def test_a_maximum_for_a_move_between_strata_would_be_caught():
     assert max(forward.values()) < truth - 0.05
     assert truth == pytest.approx(max(forward["a"] + backward["b"], forward["b"] + backward["a"]), abs=1e-8)
     assert truth <= sum(forward.values())
+
+
+OTHERS = [
+    (Stratified({"a": Proportional(0.3), "b": Poisson(0.5)}), {"a": Population(3), "b": Population(1)}),
+    (
+        Stratified({"a": ClusterSampling(1, 2, 2), "b": Proportional(0.6)}),
+        {"a": Population(3, cluster=[0, 0, 1]), "b": Population(2)},
+    ),
+    (Stratified({"a": Systematic(2, order="random"), "b": wor(1, 2)}), {"a": Population(3), "b": Population(2)}),
+]
+
+
+@pytest.mark.parametrize(("design", "strata"), OTHERS, ids=lambda x: "")
+@pytest.mark.filterwarnings("ignore::privamp.errors.DegradingDesign")
+def test_any_design_may_draw_a_stratum(design, strata):
+    population = joined(strata)
+    for asked in (AR, RO, WITHIN):
+        truth = exact_epsilon(design, population, asked, 1.0, AR)
+        assert amplify(PureDP(1.0), design, asked).epsilon() >= truth - 1e-9
+    assert same_in_pieces(design, population, seeded_key(1), rounds=10) is None
+    assert follows_law(draws(design, population, seeded_key(2), 1000), collect(design.law(population))) is None
 
 
 def test_each_stratum_has_its_own_guarantee():

@@ -62,7 +62,8 @@ def noise_of(delta: float) -> str:
 
 def read_bounds(text: str | None, strata: list[str]) -> dict[str, Pair]:
     """(lowest, highest) of every stratum."""
-    return {name: _pair(entry) for name, entry in _per_stratum("bounds", "0:1" if text is None else text, strata).items()}
+    given = "0:1" if text is None else text
+    return {name: _pair(entry) for name, entry in _per_stratum("bounds", given, strata).items()}
 
 
 def read_sd(text: str | None, strata: list[str]) -> dict[str, float] | None:

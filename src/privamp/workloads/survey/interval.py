@@ -1,7 +1,7 @@
 """An estimate with the two errors that it has, and an interval that covers."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from ...core.guarantee import Guarantee
 from ...core.neighbors import Neighbors
+from ...errors import InvalidInput
 from ...validation import in_range
 
 if TYPE_CHECKING:
@@ -42,10 +43,8 @@ class Estimate:
     @cached_property
     def guarantee(self) -> Guarantee:
         """Everything asked of the sample so far, composed inside it and amplified once."""
-        from dataclasses import replace
-
         if self.sample is None:
-            raise ValueError("this estimate was made without a sample")
+            raise InvalidInput("this estimate was made without a sample, so nothing certifies it")
         found = self.sample.guarantee(self.relation)
         return replace(found, assumes=(*found.assumes, *self.assumes))
 
