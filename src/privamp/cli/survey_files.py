@@ -64,6 +64,8 @@ def key_from(path: Path | None) -> "tuple[Key, bool]":
 
 def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> None:
     """The sample and, where `key_file` is given, its fresh key: both or neither."""
+    from pyarrow.lib import ArrowException
+
     from ..errors import InvalidInput
 
     made_key = False
@@ -77,6 +79,8 @@ def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> N
                     file.write(key.secret_bytes().hex() + "\n")
             os.replace(part, out)
             made_key = False
+    except ArrowException:
+        raise InvalidInput(f"a column cannot be written as {out.suffix}; write .parquet, or leave it out") from None
     except OSError as error:
         why = error.strerror or "no reason given"
         raise InvalidInput(f"cannot write {str(error.filename or out)!r} ({why}); nothing was written") from None
@@ -105,3 +109,19 @@ def _writer(out: Path) -> Callable[[Any, Path], None]:
     from pyarrow import parquet
 
     return lambda table, part: parquet.write_table(table, part)
+
+
+def typed(column: Any) -> Any:
+    """Text that is whole numbers or numbers throughout, as such; '007' stays text."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    filled = compute.if_else(compute.equal(column, ""), None, column)
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = compute.cast(filled, kind)
+        except pa.lib.ArrowException:
+            continue
+        is_same = kind != pa.int64() or compute.cast(numbers, pa.string()).equals(filled)
+        return numbers if is_same else column
+    return column

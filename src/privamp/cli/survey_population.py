@@ -32,7 +32,7 @@ class Records:
 
     def text(self, role: str) -> "NDArray[Any]":
         """A named column as words."""
-        return _words(self.table[self.roles[role]])
+        return _words(self.table[self.roles[role]], self.roles[role])
 
     def numbers(self, role: str) -> "NDArray[Any]":
         """A named column as numbers."""
@@ -46,11 +46,13 @@ class Records:
 
     def rows(self, positions: "NDArray[Any]", *, with_types: bool) -> Any:
         """Some records with all their columns. Types are guessed from everybody, so that they do not tell who it is."""
+        from .survey_files import typed
+
         table = self.table
         if with_types and self.is_text:
             for at, name in enumerate(table.column_names):
                 if name != self.roles.get("id"):
-                    table = table.set_column(at, name, _typed(table.column(at)))
+                    table = table.set_column(at, name, typed(table.column(at)))
         return table.take(positions)
 
     def population(self) -> "Population":
@@ -144,13 +146,18 @@ def _checked(path: Path, names: list[str], named: dict[str, str]) -> list[str]:
     return list(dict.fromkeys(named.values()))
 
 
-def _words(column: Any) -> "NDArray[Any]":
+def _words(column: Any, name: str) -> "NDArray[Any]":
     """Entries as text, without spaces around them; '' where there is none."""
     import numpy as np
     import pyarrow as pa
     from pyarrow import compute
 
-    text = compute.utf8_trim_whitespace(compute.cast(column, pa.string())).fill_null("")
+    from ..errors import InvalidInput
+
+    try:
+        text = compute.utf8_trim_whitespace(compute.cast(column, pa.string())).fill_null("")
+    except pa.lib.ArrowException:
+        raise InvalidInput(f"column {name!r} must hold words or numbers, not {column.type}") from None
     return np.asarray(text.to_pylist(), dtype=np.str_)
 
 
@@ -178,20 +185,4 @@ def _numbers(column: Any, name: str) -> "tuple[NDArray[Any], NDArray[Any]]":
 def _is_missing(column: Any, name: str, role: str) -> "NDArray[Any]":
     import numpy as np
 
-    return _numbers(column, name)[1] if role == "value" else np.asarray(_words(column) == "")
-
-
-def _typed(column: Any) -> Any:
-    """Text that is whole numbers or numbers throughout, as such; '007' stays text."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    filled = compute.if_else(compute.equal(column, ""), None, column)
-    for kind in (pa.int64(), pa.float64()):
-        try:
-            numbers = compute.cast(filled, kind)
-        except pa.lib.ArrowException:
-            continue
-        is_same = kind != pa.int64() or compute.cast(numbers, pa.string()).equals(filled)
-        return numbers if is_same else column
-    return column
+    return _numbers(column, name)[1] if role == "value" else np.asarray(_words(column, name) == "")
