@@ -21,6 +21,7 @@ from .mechanisms.black_box import PureDP
 from .numerics.rounding import margin
 
 ADAPTIVE = "the total over this sample was bounded beforehand (a filter); without a bound it is an odometer's reading"
+OWN_IDS = ("every record of a person has an id of its own (records that share an id share their chance)",)
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
 
@@ -45,11 +46,12 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
     attack = design.attack(mechanism, neighbors)
     lower = attack.rounded_down() if attack else None
     parts = (Part(upper, lower),)
+    assumed = OWN_IDS if neighbors.records > 1 else ()
     return Guarantee(
         neighbors=neighbors,
         upper=upper,
-        because=_binding(bounds),
-        assumes=tuple(dict.fromkeys((*mechanism.assumes, *design.assumes))),
+        reasons=lambda: _binding(bounds),
+        assumes=tuple(dict.fromkeys((*mechanism.assumes, *design.assumes, *assumed))),
         parts=parts,
         lower=Lower(lower) if lower else None,
         degrades=_degrades(mechanism, design, neighbors, upper),

@@ -179,7 +179,7 @@ def test_bad_compositions_are_refused():
 
 def test_parts_without_an_attack_give_no_lower_bound():
     one = amplify(PureDP(0.5), Poisson(0.1))
-    bare = type(one)(one.neighbors, one.upper, one.because, one.assumes, (Part(one.upper, None),))
+    bare = type(one)(one.neighbors, one.upper, one.reasons, one.assumes, (Part(one.upper, None),))
     assert compose(bare, 2).lower is None
 
 

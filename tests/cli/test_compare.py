@@ -31,7 +31,7 @@ def test_must_sees_the_reverse(found) -> None:
         assert row["expected_distinct"] == pytest.approx(1000 * row["eta"])
     last = found["designs"][-1]
     assert last["eta"] == pytest.approx(0.240908, abs=1e-6)
-    assert last["amplified_delta"] == pytest.approx(0.0827572, abs=1e-6)
+    assert last["amplified_delta"] == pytest.approx(0.0820329, abs=1e-6)  # Theorem A alone: 0.0827572
     assert last["type"] == "strong"
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "estimate": COMMON | {"--value": "enroll", "--id": "school"},
 }
 FIXED = {"--strata": None, "--size": None, "--bounds": None}  # for --design
+SPEC = "cluster:chosen=20,clusters=40,max_size=15"
 HEAD = "school,level,enroll\n"
 FILES = {
     "schools.xlsx": "", "nothing.csv": "", "header.csv": HEAD, "bad.parquet": "PAR1", "bad.csv.gz": "?", "old.csv": "",
@@ -51,6 +52,22 @@ BAD = [
     ("estimate", {"--bounds": None}, "needs --bounds"),
     ("estimate", {"--statistic": "median"}, "statistic must be one of"),
     ("estimate", FIXED | {"--bounds": "0:9", "--design": "poisson:rate=0.1", "--by": "level"}, "design of fixed size"),
+    *[
+        ("estimate", FIXED | {"--bounds": "0:4200"} | changes, part)
+        for changes, part in (
+            ({"--design": SPEC}, "needs --cluster COLUMN"),
+            ({"--design": SPEC, "--cluster": "kind"}, "has no column 'kind' (--cluster)"),
+            ({"--design": SPEC, "--cluster": "level"}, "declared max_size"),
+            ({"--design": SPEC, "--cluster": "district", "--delta": "1e-6"}, "amplifies pure mechanisms only"),
+            ({"--design": SPEC, "--cluster": "district", "--by": "level"}, "design of fixed size"),
+            ({"--design": f"{SPEC},second_size=2", "--cluster": "district"}, "take a second stage Poisson"),
+            ({"--design": "systematic:step=10", "--cluster": "district"}, "leave it out for other designs"),
+            ({"--design": "poisson-pps:low=0.1,high=0.5"}, "needs --probability COLUMN"),
+            ({"--design": "poisson-pps:low=0.1,high=0.5", "--probability": "enroll"}, "declare a public range"),
+            ({"--design": "poisson-pps:low=0.1,high=0.5,per_size=1", "--probability": "enroll"}, "leave per_size out"),
+            ({"--design": "proportional:rate=0.1,rounding=floor"}, "rounding='random'"),
+        )
+    ],
     ("draw", {"--population": "weights.csv"}, "has a column 'design_weight' already"),
     ("draw", {"--epsilon": None}, "needs --bounds and --epsilon"),
     ("draw", {"--size": None}, "give --design SPEC, or --size"),
@@ -181,6 +198,30 @@ def test_estimate_has_both_errors_and_a_guarantee(privamp, schools) -> None:
     assert "total of enroll by level" in privamp(*question("estimate", groups)).stdout
     asked = FIXED | {"--value": "public", "--statistic": "proportion", "--design": "poisson:rate=0.5"}
     assert -1 < answer(privamp, "estimate", asked)["estimates"][0]["estimate"] < 2
+
+
+@pytest.mark.parametrize("statistic", ["mean", "total"])
+@pytest.mark.parametrize(
+    ("design", "column"),
+    [
+        (SPEC, {"--cluster": "district"}),
+        (f"{SPEC},second_rate=0.5", {"--cluster": "district"}),
+        ("systematic:step=4", {}),
+        ("proportional:rate=0.2", {}),
+        ("poisson-pps:low=0.3,high=0.6", {"--probability": "chance", "--population": "chances.csv"}),
+    ],
+)
+def test_estimates_from_other_designs(privamp, schools, tmp_path, design, column, statistic) -> None:
+    table = schools.append_column("chance", [np.where(schools["level"].to_numpy() == "E", 0.3, 0.6)])
+    csv.write_csv(table, tmp_path / "chances.csv")
+    found = answer(
+        privamp, "estimate", FIXED | {"--bounds": "0:4200", "--design": design, "--statistic": statistic} | column
+    )
+    (one,) = found["estimates"]
+    truth = np.mean(schools["enroll"].to_pylist()) * (600 if statistic == "total" else 1)
+    assert abs(one["estimate"] - truth) < 12 * one["standard_error"]
+    assert one["sampling_error_from"] == "private"
+    assert found["epsilon_upper"] == pytest.approx(1, abs=1e-6)
 
 
 def test_the_schools_of_california(privamp) -> None:

@@ -81,11 +81,14 @@ def test_three_stage_reference_value():
 
 def test_gaussian_two_stage_reference_row():
     design = MultiStage([("wr", 500), ("wr", 400)], 1000)
+    theorem_a = design.theorems[0].bound(design, Gaussian(1.0, neighbors=RO), RO)
     guarantee = amplify(Gaussian(1.0, neighbors=RO), design)
     base = (0.05, 0.5, 1.0, 2.0, 3.0, 4.5)
     right = (0.128820, 0.105179, 0.0827572, 0.0534365, 0.0373932, 0.0227611)
     for epsilon, delta in zip(base, right, strict=True):
-        assert guarantee.delta(float(log_mix(design.appearances().eta, epsilon))) == pytest.approx(delta, rel=5e-6)
+        amplified = float(log_mix(design.appearances().eta, epsilon))
+        assert theorem_a.delta(amplified) == pytest.approx(delta, rel=5e-6)
+        assert guarantee.delta(amplified) <= delta * (1 + 5e-6)
 
 
 def test_the_order_reverses_at_fixed_delta():
@@ -125,6 +128,7 @@ def test_a_person_with_many_records():
     # independent coins, pure: j times epsilon' is exact
     person = amplify(pure(1.0, AR), Poisson(0.01), AR.for_person(10))
     assert person.epsilon() == pytest.approx(10 * math.log1p(0.01 * math.expm1(1)), rel=1e-12)
+    assert any("id of its own" in a for a in person.assumes)
     # records that share an id share a coin: the group enters whole, 5.40 and not .170
     shared = amplify(pure(10.0, AR), Poisson(0.01))
     assert shared.epsilon() == pytest.approx(5.40, abs=5e-3)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from base64 import b64decode
+from dataclasses import replace
 from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
@@ -103,7 +104,7 @@ def test_everything_given_is_escaped():
     report.add_table([ATTACK, "b"], [[ATTACK, ATTACK]], ATTACK)
     report.add_figure(figure(), ATTACK, ATTACK)
     honest = amplify(PureDP(1.0), Poisson(0.5))
-    made = Guarantee(**{**honest.__dict__, "because": (ATTACK,), "assumes": (ATTACK,)})
+    made = replace(honest, reasons=lambda: (ATTACK,), assumes=(ATTACK,))
     report.add_guarantee(made, heading=ATTACK)
     text = report.html()
     assert "<script" not in text
@@ -188,7 +189,7 @@ def test_a_delta_too_small_for_a_double_is_not_shown_as_zero():
 
 def test_not_private_and_degrading_are_loud():
     honest = amplify(PureDP(1.0), Poisson(0.5))
-    tested = Guarantee(**{**honest.__dict__, "assumes": (*honest.assumes, NOT_PRIVATE)})
+    tested = replace(honest, assumes=(*honest.assumes, NOT_PRIVATE))
     assert "NOT PRIVATE: made in test mode" in shown(tested)
     with pytest.warns(DegradingDesign):
         worse = amplify(Laplace(1.0, neighbors=RO), MultiStage((("wr", 500), ("wr", 400)), 1000))

@@ -54,7 +54,7 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
     return Guarantee(
         neighbors=first.neighbors,
         upper=composition.upper,
-        because=(*dict.fromkeys(b for g in several for b in g.because if b != COMPOSED), COMPOSED),
+        reasons=lambda: (*dict.fromkeys(b for g in several for b in g.because if b != COMPOSED), COMPOSED),
         assumes=tuple(dict.fromkeys(a for g in several for a in g.assumes)),
         parts=parts,
         lower=Lower(composition.lower) if composition.lower else None,

@@ -60,6 +60,21 @@ def _allocated(
     return allocate(strata, size, 1.0 if epsilon is None else epsilon, method, delta, noise_of(delta)).design()
 
 
+def check_columns(design: "Design", records: "Records") -> None:
+    """A design for clusters or with probabilities comes with the option that names their column, others do not."""
+    from ..designs.cluster import ClusterSampling
+    from ..designs.poisson_pps import PoissonPPS
+    from ..errors import InvalidInput
+
+    for role, kind, word in (("cluster", ClusterSampling, "cluster"), ("probability", PoissonPPS, "poisson-pps")):
+        if isinstance(design, kind) and role not in records.roles:
+            raise InvalidInput(f"a design {word} needs --{role} COLUMN, which says it for every record")
+        if role in records.roles and not isinstance(design, kind):
+            raise InvalidInput(f"--{role} goes with --design {word}:…; leave it out for other designs")
+    if isinstance(design, PoissonPPS) and design.per_size is not None:
+        raise InvalidInput("give the probabilities themselves with --probability COLUMN, and leave per_size out")
+
+
 def design_weights(design: "Design", records: "Records") -> "NDArray[Any]":
     """One over the expected number of times each record is drawn; a sentence where that is not known."""
     import numpy as np

@@ -11,12 +11,14 @@ from .survey_options import (
     EVERYBODY,
     RANGE,
     Bounds,
+    Cluster,
     Delta,
     DesignOrSize,
     DropMissing,
     Id,
     Method,
     PopulationFile,
+    Probability,
     Size,
     Strata,
     noise_of,
@@ -66,6 +68,8 @@ def estimate(
         ),
     ] = None,
     delta: Delta = 0.0,
+    cluster: Cluster = None,
+    probability: Probability = None,
     id: Id = None,
     drop_missing: DropMissing = False,
     json: Json = False,
@@ -75,29 +79,38 @@ def estimate(
     A sample file drawn earlier cannot be used here: what was asked of a sample before adds up, and only the ledger of
     the running draw knows it. Each run is a fresh draw with a fresh key, and its epsilon adds to that of other runs.
 
+    Clusters, systematic samples, shares and unequal probabilities are designs too: cluster:chosen=20,clusters=400,
+    max_size=9 with --cluster COLUMN, systematic:step=10, proportional:rate=0.1, poisson-pps:low=0.1,high=0.5 with
+    --probability COLUMN. Their noise is Laplace (no --delta).
+
     Values are cut to the bounds, which must be public, as must the strata, the column --by and all their sizes. The
     sampling error is released too, for a fifth of the budget, unless --sd gives it for free.
     """
     import numpy as np
 
     from ..survey import estimate as release
-    from .survey_design import choose
+    from .survey_design import check_columns, choose
     from .survey_population import read_records
 
     _check(statistic, bounds, epsilon)
     with waiting("drawing and releasing", quiet=json):
-        records = read_records(population, drop_missing=drop_missing, value=value, strata=strata, by=by, id=id)
+        records = read_records(
+            population, drop_missing=drop_missing, value=value, strata=strata, by=by, id=id, cluster=cluster,
+            probability=probability,
+        )  # fmt: skip
         ends = "0:1" if bounds is None else bounds
         chosen = choose(records, design, size, method, ends, sd, epsilon, delta)
         _check_design(chosen, by)
+        check_columns(chosen, records)
         names = np.unique(records.strata()).tolist()
         limits, known = read_bounds(ends, names), read_sd(sd, names)
-        alone = "strata" not in records.roles
+        alone, people = "strata" not in records.roles, records.population()
         found = release(
-            chosen.draw(records.population()), records.numbers("value"), statistic,
+            chosen.draw(people), records.numbers("value"), statistic,
             bounds=limits[EVERYBODY] if alone else limits, epsilon=epsilon, delta=delta, noise=noise_of(delta),
             stratum=None if alone else records.strata(), by=records.text("by") if by else None,
             sd=RANGE if sd == RANGE else known[EVERYBODY] if known and alone else known,
+            cluster=people.columns.get("cluster"), probability=people.columns.get("probability"),
         )  # fmt: skip
         groups: dict[str, Estimate] = found if isinstance(found, dict) else {"": found}
         answer = answers(next(iter(groups.values())).guarantee, epsilon=None, delta=delta or None)
@@ -122,8 +135,9 @@ def _check(statistic: str, bounds: str | None, epsilon: float) -> None:
 def _check_design(chosen: "Design", by: str | None) -> None:
     from ..designs.poisson import Poisson
     from ..errors import InvalidInput
+    from ..workloads.survey.units import COVERED
 
-    if by is not None and isinstance(chosen, Poisson):
+    if by is not None and isinstance(chosen, (Poisson, *COVERED)):
         raise InvalidInput("--by needs a design of fixed size: give --size, with or without --strata")
 
 

@@ -16,6 +16,10 @@ Strata = Annotated[
 Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="COLUMN", help="The public column that says who is in which cluster.")
 ]
+Probability = Annotated[
+    str | None,
+    typer.Option("--probability", metavar="COLUMN", help="The public column of drawing probabilities (poisson-pps)."),
+]
 Bounds = Annotated[
     str | None,
     typer.Option(

@@ -64,6 +64,8 @@ class Records:
         columns = {"stratum": self.strata()} if "strata" in self.roles else {}
         if "cluster" in self.roles:
             columns["cluster"] = np.unique(self.text("cluster"), return_inverse=True)[1].astype(np.int64)
+        if "probability" in self.roles:
+            columns["probability"] = self.numbers("probability")
         return Population(self.text("id") if "id" in self.roles else self.size, self.name, **columns)
 
 
@@ -185,4 +187,4 @@ def _numbers(column: Any, name: str) -> "tuple[NDArray[Any], NDArray[Any]]":
 def _is_missing(column: Any, name: str, role: str) -> "NDArray[Any]":
     import numpy as np
 
-    return _numbers(column, name)[1] if role == "value" else np.asarray(_words(column, name) == "")
+    return _numbers(column, name)[1] if role in ("value", "probability") else np.asarray(_words(column, name) == "")

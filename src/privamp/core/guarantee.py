@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,17 @@ class Guarantee:
 
     neighbors: Neighbors
     upper: Profile  # already rounded up
-    because: tuple[str, ...]
+    reasons: Callable[[], tuple[str, ...]]  # found when asked for: it means evaluating every theorem
     assumes: tuple[str, ...]
     parts: tuple[Part, ...]
     lower: Lower | None = None
     degrades: bool = False  # the design loses privacy against the mechanism alone
     pld_maker: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def because(self) -> tuple[str, ...]:
+        """The theorems that give these numbers."""
+        return self.reasons()
 
     @property
     def steps(self) -> int:

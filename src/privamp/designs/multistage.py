@@ -5,6 +5,7 @@ The record starts as 1 of n. A stage "wr" from N entries to m makes u of j copie
 
 Theorem A (replace-one → replace-one). delta'(eps') <= sum_u p_u delta_u(log(1 + (e^eps' - 1)/eta)), delta_u the
 replace-one profile at distance u. MUST Theorem 4 with the repaired proof (stagewise monotone coupling).
+Theorem B (Gaussian noise; "wr", "wor, wr", "wr, wr"). Near the attack: shared_copies.py.
 Theorem B' (pure, replace-one → replace-one). Work back from the last stage: "wor" m of N turns eps into
 log(1 + (m/N)(e^eps - 1)), "wr" turns it into m log(1 + (e^eps - 1)/N). Proved for every chain; for "wr" alone and
 "wor, wr" it equals log sum_u p_u e^(u eps). Proofs: docs/designs/multistage.md.
@@ -36,6 +37,7 @@ from ..validation import whole
 from .exact_law import with_replacement, without_replacement
 from .fixed_size import FixedSize, Ints, occupancy
 from .how_often import shared_absence
+from .shared_copies import copies_bound
 
 RO = Neighbors.REPLACE_ONE
 Stages = tuple[tuple[str, int], ...]
@@ -43,6 +45,10 @@ Stages = tuple[tuple[str, int], ...]
 
 def _theorem_a(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     return shared_absence(design.appearances(neighbors.records), mechanism, RO)
+
+
+def _theorem_b(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return copies_bound(design.stages, design.population, mechanism)
 
 
 def _stage_by_stage(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -76,6 +82,15 @@ class MultiStage(FixedSize):
             False,
             _theorem_a,
             groups=True,
+        ),
+        Theorem(
+            "Multi-stage sampling, Theorem B (Gaussian, last stage with replacement)",
+            "docs/designs/multistage.md, Thm B",
+            RO.kind,
+            RO.kind,
+            False,
+            _theorem_b,
+            applies=lambda m: m.aligned_shifts_are_worst,
         ),
         Theorem(
             "Multi-stage sampling, stage by stage",

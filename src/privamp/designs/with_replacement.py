@@ -7,7 +7,9 @@ replace-one profile at distance u. Balle, Barthe & Gaboardi 2018, Theorem 10. A 
 Theorem 2 (pure, replace-one → replace-one). eps' = size * log(1 + (e^eps - 1)/population): replace the draws
 one at a time, each a simple random sample of one. Exactly tight.
 Theorems 3, 4, 5 (add/remove): the same one-sided, with population + 1 where `population` is a public lower
-bound; for Gaussian noise the exact pair (sum_u p_u N(u s), N(0)). Proofs: docs/designs/with_replacement.md.
+bound; for Gaussian noise the exact pair (sum_u p_u N(u s), N(0)).
+Theorem 6 (Gaussian noise, replace-one → replace-one). Near that pair: shared_copies.py.
+Proofs: docs/designs/with_replacement.md.
 """
 
 import math
@@ -31,6 +33,7 @@ from ..validation import whole
 from .exact_law import with_replacement
 from .fixed_size import FixedSize, Ints, occupancy
 from .how_often import one_sided, shared_absence
+from .shared_copies import copies_bound
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -41,6 +44,10 @@ def _pure(mechanism: Mechanism) -> bool:
 
 def _replaced(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     return shared_absence(design.appearances(neighbors.records), mechanism, RO)
+
+
+def _replaced_gaussian(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return copies_bound((("wr", design.size),), design.population, mechanism)
 
 
 def _replaced_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -85,6 +92,15 @@ class WithReplacement(FixedSize):
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem(
             "With replacement", "Balle, Barthe & Gaboardi 2018, Thm 10", RO.kind, RO.kind, False, _replaced, groups=True
+        ),
+        Theorem(
+            "With replacement, Gaussian copies against copies",
+            "docs/designs/with_replacement.md, Thm 6",
+            RO.kind,
+            RO.kind,
+            False,
+            _replaced_gaussian,
+            applies=lambda m: m.aligned_shifts_are_worst,
         ),
         Theorem(
             "With replacement, draw by draw",

@@ -1,6 +1,7 @@
 """A private mean, total or proportion from a sample, with both of its errors.
 
-Weights are public: N_h/n_h in strata drawn without replacement, 1/rate for Poisson. The weighted total goes through
+Weights are public: N_h/n_h in strata drawn without replacement, 1/rate for Poisson; clusters, fixed shares and unequal
+coins have theorems for pure mechanisms alone and are estimated in `pure`. The weighted total goes through
 `Sample.release` with just the noise that the budget needs, each stratum with its own sensitivity. The sampling error is
 itself a fact about the data: it comes from a public standard deviation (`sd={...}`), from the bounds (`sd="range"`,
 wide but free), or, by default, from a variance that is released too and paid for with `variance_share` of the budget.
@@ -25,8 +26,10 @@ from ...numerics.log_domain import FloatArray, as_floats
 from ...validation import in_range, one_of, positive
 from .frame import Frame, frame_of
 from .interval import Estimate
+from .pure import estimate_pure
 from .ratio import poisson_mean
 from .strength import signal
+from .units import COVERED
 
 _ROUND_UP = 1.0 + 1e-9
 PUBLIC_BY = "the column given as `by` is public, and a replaced record keeps its value of it"
@@ -48,6 +51,8 @@ def estimate(
     weights: str = "horvitz-thompson",
     sd: Any = None,
     variance_share: float = 0.2,
+    cluster: ArrayLike | None = None,
+    probability: ArrayLike | None = None,
 ) -> Any:
     """Release one estimate (or one per value of the public column `by`, as a dictionary) from a drawn sample.
 
@@ -55,6 +60,9 @@ def estimate(
     one pair per stratum), which must be public. Give the budget as `epsilon` (and `delta` for Gaussian noise), or the
     noise itself as `mechanism` (its scale is that of the released statistic). `population` is the public number of
     records for Poisson designs; a Poisson mean without it, or weights="hajek", is a ratio of two released sums.
+
+    `Systematic`, `Proportional` (random rounding), `ClusterSampling` (give `cluster`, the column of the draw) and
+    `PoissonPPS` (give `probability`, one per record) take Laplace noise, under add/remove, in the same way.
     """
     one_of(("mean", "total", "proportion"), statistic=statistic)
     one_of(("horvitz-thompson", "hajek"), weights=weights)
@@ -67,13 +75,21 @@ def estimate(
         raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
     if sample.ledger.entries and isinstance(sample.design, Stratified):
         raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
+    share = variance_share if sd is None else 0.0
+    if isinstance(sample.design, COVERED):
+        if epsilon is None or by is not None:
+            raise InvalidInput(f"{type(sample.design).__name__} takes epsilon= and no by=; set others' values to 0")
+        positive(epsilon=epsilon)
+        noise = "gaussian" if delta else noise
+        return estimate_pure(
+            sample, values, statistic, bounds, epsilon, noise, population, weights, sd, share, cluster, probability
+        )
     frame = frame_of(sample.design, values, bounds, stratum, population)
     ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or bool(np.any(np.isnan(frame.records))))
     if mechanism is not None:
         noise = "laplace" if isinstance(mechanism, Laplace) else "gaussian"
     else:
         positive(epsilon=epsilon)
-    share = variance_share if sd is None else 0.0
     if mechanism is not None and (sd is None or ratio or by is not None):
         raise InvalidInput("a declared mechanism releases one number: give sd= (or sd='range'), no by=, no hajek ratio")
     if ratio:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.design import Design
 from ...core.neighbors import Neighbors
+from ...core.sample import Drawn
 from ...designs.poisson import Poisson
 from ...designs.simple_random import WithoutReplacement
 from ...designs.stratified import WITHIN, Stratified
@@ -64,15 +65,16 @@ def frame_of(
     design: Design, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any
 ) -> Frame:
     """Check what was given against the design."""
-    numbers = _numbers(values)
+    numbers = numbers_of(values)
     parts = design.strata if isinstance(design, Stratified) else ((EVERYBODY, design),)
     names = tuple(name for name, _ in parts)
     which = _membership(design, names, stratum, numbers.size)
     kinds = {type(part) for _, part in parts}
     if not (kinds == {WithoutReplacement} or kinds == {Poisson}):
         raise InvalidInput(
-            "estimate knows the weights of WithoutReplacement, of Poisson, and of strata that are all one or all the "
-            f"other, got {design} instead"
+            "estimate knows the weights of WithoutReplacement, of Poisson, of strata that are all one or all the "
+            "other, and, without strata, of ClusterSampling, Systematic, Proportional and PoissonPPS, "
+            f"got {design} instead"
         )
     fixed = kinds == {WithoutReplacement}
     counted = np.bincount(which, minlength=len(names)).astype(float)
@@ -95,7 +97,14 @@ def frame_of(
     return Frame(names, fixed, rate, drawn, records, low, high, which, clipped, relation)
 
 
-def _numbers(values: ArrayLike) -> FloatArray:
+def check_covers(drawn: Drawn, records: int) -> None:
+    """Refuse fewer values than the population has records."""
+    if drawn.positions.size and int(drawn.positions.max()) >= records:
+        raise InvalidInput("values must have one number per record of the population, in its order, got fewer instead")
+
+
+def numbers_of(values: ArrayLike) -> FloatArray:
+    """The values as finite numbers."""
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -15,19 +15,21 @@ from ...core.sample import Drawn, Sample
 from ...mechanisms.gaussian import Gaussian
 from ...mechanisms.laplace import Laplace
 from ...validation import nonnegative
-from .frame import Frame
+from .frame import Frame, check_covers
 from .interval import Estimate
 from .strength import signal
 
 
 def poisson_mean(
-    sample: Sample, frame: Frame, epsilon: float, delta: float, noise: str, sd: Any, share: float
-) -> Estimate:
-    """Release T, C and, unless `sd` is public, Q."""
+    sample: Sample, frame: Frame, epsilon: float, delta: float, noise: str, sd: Any, share: float,
+    theta: float | None = None,
+) -> Estimate:  # fmt: skip
+    """Release T, C and, unless `sd` is public, Q; `theta` is the loss inside the sample, that of Poisson when None."""
     q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
     z = frame.values - centre
-    theta = float(signal((q,), epsilon, delta, noise)[0])
+    if theta is None:
+        theta = float(signal((q,), epsilon, delta, noise)[0])
     shares = [(1.0 - share) / 2.0] * 2 + ([share] if share else [])
     reach = [half, 1.0, half * half][: len(shares)]
     portions = shares if noise == "laplace" else [s**0.5 for s in shares]
@@ -36,6 +38,7 @@ def poisson_mean(
     plan = Joint([make(b, r, Neighbors.ADD_REMOVE) for b, r in zip(scales, reach, strict=True)])
 
     def sums(drawn: Drawn) -> list[float]:
+        check_covers(drawn, z.size)
         kept = z[drawn.positions]
         return [float(x) for x in (kept.sum(), kept.size, (kept**2).sum())][: len(shares)]
 

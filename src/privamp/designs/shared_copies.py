@@ -1,0 +1,237 @@
+"""Theorem B: Gaussian noise on a sample whose last stage draws with replacement, replace-one → replace-one.
+
+After the earlier stages j of the b entries are the record's, with law P(j); the last stage takes u of its m draws
+from them, pi_u = Binomial(m, j/b). Let theta = sensitivity/sigma, e_u(t) = e^(u theta t - u^2 theta^2/2) the ratio
+of N(u theta, 1) to N(0, 1), alpha = e^eps' >= 1, and r_j >= 0 with sum 1. Then delta' <= sum_j P(j) G_j(beta_j),
+
+    beta_j - 1 = (alpha - 1) (1 + P(0) r_j/P(j)),
+    beta = max_k E[e_u(t) | u <= k]                                    (this t and the k that attains it)
+    G(beta) = sum_{1<=u<=k} pi_u delta_{u,t} + sum_{u>k} pi_u delta_u(log beta),
+
+with delta_{u,t} = Pr[N > t - u theta] - e_u(t) Pr[N > t], delta_u the Gaussian profile at distance u. Small counts
+are held against all smaller ones at one threshold t, as the attack does; large ones each against its own kind.
+
+No root is sought: t is the parameter, beta(t) and G(t) are positive sums, and between tabulated points the chord in
+alpha is an upper bound, because the true delta' is convex in alpha. Proof: docs/designs/multistage.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import erfinv
+
+from ..core.mechanism import Change, Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.profile import Curve, Profile
+from ..errors import NoTheorem
+from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log_expm1, log_mills_gap, log_sum
+
+RO = Neighbors.REPLACE_ONE
+Stages = tuple[tuple[str, int], ...]
+Sampled = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # parameter → (log(alpha - 1), log delta)
+
+_OUTWARD = 1e-12  # relative, on alpha - 1: a value is claimed for a slightly larger alpha than it was computed at
+_NEGLIGIBLE = -130.0  # log of the mass that may be counted as lost when there are many j
+_FINE, _COARSE = 1e-3, 4e-3  # relative excess of a chord that is worth another point
+_START, _ROUNDS, _MOST = 65, 14, 6000  # points to begin with, rounds that halve bad gaps, points in all
+_WORK, _WIDEST, _AT_ONCE = 20_000_000, 50_000, 200_000  # terms in all; counts (u and j) worth a table; in one array
+_SEARCH = 40  # halvings of the common slope
+
+
+def copies_bound(stages: Stages, population: int, mechanism: Mechanism) -> Profile:
+    """Theorem B for the chains it covers; NoTheorem for the others."""
+    *first, (_, draws) = reduced(stages, population)
+    case = (tuple(first), population, draws, gaussian_shift(mechanism))
+    _refuse_wide(_counts(*case[:3]))
+    return Profile.symmetric(Curve(lambda epsilon: _table(*case).log_delta(epsilon)))  # the table waits until asked for
+
+
+def reduced(stages: Stages, population: int) -> Stages:
+    """The same sample in fewer stages, "wr" or "wor, wr" or "wr, wr"; NoTheorem for any other."""
+    kept: list[tuple[str, int]] = []
+    for kind, size in stages:
+        if kind == "wor" and kept:  # part of independent draws, or of a simple random sample
+            kept[-1] = (kept[-1][0], size)
+        elif (kind, size) != ("wor", population):
+            kept.append((kind, size))
+    if not 1 <= len(kept) <= 2 or kept[-1][0] != "wr":
+        raise NoTheorem("Theorem B is proved for 'wr', 'wor, wr' and 'wr, wr' only")
+    return tuple(kept)
+
+
+def gaussian_shift(mechanism: Mechanism) -> float:
+    """theta of a mechanism whose profiles are all Gaussian, from its total variation 2 Phi(theta/2) - 1."""
+    weight = 1.0
+    while (tv := mechanism.profile(RO, Change(weight=weight)).delta(0.0)) > 0.5:
+        weight *= 1e-3
+    return float(2.0 * math.sqrt(2.0) * erfinv(tv) / weight) * (1.0 + 1e-13)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Upper bounds log_delta[i] at log(alpha - 1) = log_x[i], increasing, log_x[0] = -inf."""
+
+    log_x: FloatArray
+    log_v: FloatArray
+
+    def at(self, log_x: FloatArray) -> FloatArray:
+        """The chord in alpha; from the last point on its value, for delta never grows with alpha."""
+        i = np.clip(np.searchsorted(self.log_x, log_x, side="right") - 1, 0, self.log_x.size - 2)
+        low, high = self.log_x[i], self.log_x[i + 1]
+        with np.errstate(invalid="ignore"):
+            log_w = np.where(i == 0, log_x - high, log_diff(np.maximum(log_x, low), low) - log_diff(high, low))
+        log_w = np.minimum(np.where(np.isnan(log_w), -np.inf, log_w), 0.0)
+        return np.logaddexp(self.log_v[i] + log1mexp(log_w), self.log_v[i + 1] + log_w)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """log delta at epsilon >= 0."""
+        return self.at(log_expm1(epsilon)) + _OUTWARD
+
+    @property
+    def log_slope(self) -> FloatArray:
+        """log of minus the slope to the right of each point but the last."""
+        with np.errstate(invalid="ignore"):
+            return log_diff(self.log_v[:-1], self.log_v[1:]) - log_diff(self.log_x[1:], self.log_x[:-1])
+
+
+def _tabulated(sampled: Sampled, at_zero: float, points: FloatArray, tolerance: float, most: int = _MOST) -> Table:
+    """Halve the gaps whose chord is off by more than the tolerance (a quarter of it is left), until none is or
+    there are too many; far out less will do."""
+    log_x, log_v = sampled(points)
+    new = np.arange(points.size - 1)
+    for _ in range(_ROUNDS):
+        middle = 0.5 * (points[new] + points[new + 1])
+        mx, mv = sampled(middle)
+        wrong = _sorted(log_x, log_v, at_zero).at(mx) - mv > tolerance * np.maximum(1.0, np.abs(0.05 * mv) ** 3)
+        points, order = np.unique(np.concatenate([points, middle]), return_index=True)
+        log_x, log_v = np.concatenate([log_x, mx])[order], np.concatenate([log_v, mv])[order]
+        place = np.searchsorted(points, middle[wrong])
+        new = np.unique(np.concatenate([place - 1, place]))
+        if new.size == 0 or points.size > most:
+            break
+    return _sorted(log_x, log_v, at_zero)
+
+
+def _sorted(log_x: FloatArray, log_v: FloatArray, at_zero: float) -> Table:
+    """With the value at alpha = 1, without points that are not strictly to the right of those before."""
+    keep = np.diff(np.maximum.accumulate(log_x), prepend=-np.inf) > 1e-12
+    values = np.minimum.accumulate(np.append(at_zero, log_v[keep]))
+    return Table(np.append(-np.inf, log_x[keep] + _OUTWARD), values)
+
+
+def _cut(log_p: FloatArray, log_tail: float, negligible: float) -> tuple[int, float]:
+    """How many masses to keep so that the rest is negligible (at least one), and the log of the rest."""
+    to_come = np.logaddexp.accumulate(np.append(log_p, log_tail)[::-1])[::-1]
+    kept = max(int(np.sum(to_come[:-1] > negligible)), 1)
+    return kept, float(to_come[kept])
+
+
+def _refuse_wide(counts: int) -> None:
+    if counts > _WIDEST:
+        raise NoTheorem(f"Theorem B would need {counts} counts of copies; more than {_WIDEST} are left to Theorem A")
+
+
+def _counts(first: Stages, population: int, draws: int) -> int:
+    """How many (j, u) the table of this chain looks at, at most."""
+    entries = first[0][1] if first else population
+    if not first or first[0][0] == "wor":
+        return int(Multiplicity.binomial(draws, 1.0 / entries).log_p.size)
+    law = Multiplicity.binomial(entries, 1.0 / population)
+    count, _ = _cut(law.log_p, law.log_tail, _NEGLIGIBLE)
+    return count * int(Multiplicity.binomial(draws, count / entries).log_p.size)
+
+
+class Copies:
+    """G(beta) for one j: u = 1..U with masses pi_u, and pi_0."""
+
+    def __init__(self, law: Multiplicity, theta: float, negligible: float) -> None:
+        live = np.isfinite(law.log_p)
+        kept, self.lost = _cut(law.log_p[live], law.log_tail, negligible)
+        self.log_pi, self.shift = law.log_p[live][:kept], law.counts[live][:kept] * theta
+        self.log_below = np.logaddexp.accumulate(np.append(law.log_none, self.log_pi))[1:]  # log Pr[u <= k]
+        self.first = 0.5 * float(self.shift[0])  # the t of beta = 1
+
+    def sampled(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log(beta - 1) and log G at thresholds t > first."""
+        step = max(1, _AT_ONCE // self.shift.size)
+        pieces = [self._piece(t[i : i + step]) for i in range(0, t.size, step)]
+        return np.concatenate([x for x, _ in pieces] or [t]), np.concatenate([v for _, v in pieces] or [t])
+
+    def _piece(self, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        exponent = self.shift * (t[:, None] - 0.5 * self.shift)
+        # log of sum_{u<=k} pi_u (e_u - 1); terms below zero come after the k that is best, and are left out
+        gains = np.logaddexp.accumulate(self.log_pi + log_expm1(np.maximum(exponent, 0.0)), axis=1)
+        averages = np.where(exponent > 0.0, gains - self.log_below, -np.inf)
+        best = np.argmax(averages, axis=1)
+        log_x = np.take_along_axis(averages, best[:, None], axis=1)
+        alone = np.logaddexp(0.0, log_x) / self.shift + 0.5 * self.shift  # where e_u = beta
+        threshold = np.where(np.arange(self.shift.size) <= best[:, None], t[:, None], alone)
+        terms = self.log_pi + log_mills_gap(threshold - self.shift, self.shift)
+        return log_x[:, 0], np.logaddexp(log_sum(terms, axis=1), self.lost)
+
+    def table(self, tolerance: float, tables: int = 1) -> Table:
+        """From beta = 1 to where nothing is left; one of so many tables."""
+        most = min(_MOST, _WORK // (tables * self.shift.size))
+        last = float(self.shift[-1])
+        start = self.first + np.union1d(
+            np.linspace(0.0, last + 40.0, _START)[1:], np.geomspace(1e-3 * min(self.first, 1.0), 12.0, _START)
+        )
+        at_zero = log_sum(self.log_pi + log_mills_gap(-0.5 * self.shift, self.shift))
+        return _tabulated(self.sampled, float(np.logaddexp(at_zero, self.lost)), start, tolerance, most)
+
+
+@lru_cache(maxsize=256)
+def _table(first: Stages, population: int, draws: int, theta: float) -> Table:
+    """The whole bound as a function of alpha - 1."""
+    if not first:
+        return Copies(Multiplicity.binomial(draws, 1.0 / population), theta, -math.inf).table(_FINE)
+    (kind, entries) = first[0]
+    if kind == "wor":
+        log_p1 = math.log(entries / population)
+        one = Copies(Multiplicity.binomial(draws, 1.0 / entries), theta, -math.inf).table(_FINE)
+        return Table(one.log_x + log_p1, one.log_v + log_p1)  # beta - 1 = (alpha - 1)/P(1)
+    return _Several(Multiplicity.binomial(entries, 1.0 / population), entries, draws, theta).table()
+
+
+class _Several:
+    """sum_j P(j) G_j with the shares r_j of the absent record that make it least."""
+
+    def __init__(self, law: Multiplicity, entries: int, draws: int, theta: float) -> None:
+        count, self.lost = _cut(law.log_p, law.log_tail, _NEGLIGIBLE)
+        self.log_p, self.log_p0 = law.log_p[:count], law.log_none
+        self.tables = [
+            Copies(Multiplicity.binomial(draws, j / entries), theta, _NEGLIGIBLE - log_p).table(_COARSE, count)
+            for j, log_p in zip(range(1, count + 1), self.log_p.tolist(), strict=True)
+        ]
+        self.slopes = [-np.minimum.accumulate(table.log_slope) for table in self.tables]
+
+    def sampled(self, log_x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The sum at log(alpha - 1): any shares are sound, a common slope of all G_j is best."""
+        low, high = np.full_like(log_x, -2000.0), np.full_like(log_x, 50.0)
+        for _ in range(_SEARCH):
+            slope = 0.5 * (low + high)
+            too_much = log_sum(self.log_p[:, None] + self._extra(slope, log_x)) > self.log_p0
+            low, high = np.where(too_much, slope, low), np.where(too_much, high, slope)
+        extra = np.logaddexp(self._extra(high, log_x), -40.0)  # log of (beta_j - 1)/(alpha - 1) - 1
+        extra += self.log_p0 - log_sum(self.log_p[:, None] + extra) - _OUTWARD
+        rows = [table.at(log_x + np.logaddexp(0.0, e)) for table, e in zip(self.tables, extra, strict=True)]
+        return log_x, np.logaddexp(log_sum(self.log_p[:, None] + np.stack(rows)), self.lost)
+
+    def _extra(self, log_slope: FloatArray, log_x: FloatArray) -> FloatArray:
+        """log((beta_j - 1)/(alpha - 1) - 1) where G_j has this slope, shape (J, x); -inf where beta_j < alpha."""
+        rows = []
+        for table, slopes in zip(self.tables, self.slopes, strict=True):
+            beta = table.log_x[np.searchsorted(slopes, -log_slope, side="left")]
+            rows.append(log_expm1(np.maximum(beta - log_x, 0.0)))
+        return np.stack(rows)
+
+    def table(self) -> Table:
+        """Between the smallest and the largest alpha that any of the tables knows."""
+        known = [t.log_x[1:] for t in self.tables]
+        start = np.linspace(min(k[0] for k in known) - 8.0, max(k[-1] for k in known), 4 * _START)
+        at_zero = log_sum(self.log_p + as_floats([t.log_v[0] for t in self.tables]))
+        return _tabulated(self.sampled, float(np.logaddexp(at_zero, self.lost)), start, _COARSE)
