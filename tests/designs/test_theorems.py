@@ -215,3 +215,10 @@ def test_bad_designs_are_refused_in_one_sentence(make):
         make()
     assert "got" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_json_names_a_narrower_scope():
+    within = Neighbors("replace-one", scope="within stratum")
+    guarantee = amplify(pure(1.0), WithoutReplacement(2, 10), within)
+    assert guarantee.to_json()["scope"] == "within stratum"
+    assert "scope" not in amplify(pure(1.0), WithoutReplacement(2, 10)).to_json()

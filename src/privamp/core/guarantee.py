@@ -116,6 +116,8 @@ class Guarantee:
     def to_json(self, *, epsilon: float | None = None, delta: float | None = None) -> dict[str, Any]:
         """A dictionary for machines, with a schema version; infinite numbers become null."""
         answer: dict[str, Any] = {"schema": SCHEMA, "neighbors": self.neighbors.kind, "steps": self.steps}
+        if self.neighbors.scope != "anywhere":
+            answer["scope"] = self.neighbors.scope
         if self.neighbors.unit == "person":
             answer["records_per_person"] = self.neighbors.records
         if epsilon is not None:
