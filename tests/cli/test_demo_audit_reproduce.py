@@ -106,3 +106,18 @@ def test_ctrl_c_is_exit_130() -> None:
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, ""), err
     assert err == "Error: interrupted, nothing half-written was left behind\n"
+
+
+def test_pieces_of_an_audit_add_up_when_a_theorem_is_missing_in_one() -> None:
+    from privamp.cli.audit import _merged
+    from privamp.verify.report import Report, Tally
+
+    one = Report("D", (Tally("structure", 3, 3), Tally("pure upper bounds", 10, 10), Tally("alone: T", 4, 0)))
+    two = Report("D", (Tally("structure", 3, 3), Tally("pure upper bounds", 5, 5, ("false",))))
+    both = _merged([one, two])
+    assert {t.kind: (t.comparisons, t.cases) for t in both.tallies} == {
+        "structure": (6, 3),
+        "pure upper bounds": (15, 15),
+        "alone: T": (4, 0),
+    }
+    assert both.violations == ("false",)
