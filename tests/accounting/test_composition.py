@@ -219,3 +219,10 @@ def test_losses_beyond_the_exponential_range():
     assert guarantee.epsilon() == pytest.approx(1200.0)
     assert guarantee.delta(100.0) == pytest.approx(1.0)
     assert guarantee.lower.delta(100.0) > 0.9
+
+
+def test_one_release_has_a_loss_distribution_that_dominates_its_curve():
+    guarantee = amplify(Laplace(1.0), Poisson(0.1))
+    for epsilon in (0.0, 0.1, 0.15):
+        exact = guarantee.delta(epsilon)
+        assert exact * (1 - 1e-9) <= guarantee.pld().get_delta_for_epsilon(epsilon) <= exact + 1e-6
