@@ -100,10 +100,21 @@ def test_a_reproduction(privamp, tmp_path, monkeypatch, ok) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 def test_ctrl_c_is_exit_130() -> None:
     command = [sys.executable, "-m", "privamp", "audit", "designs", "--checks", "100000", "--jobs", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(3.0)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    # a shell in the background ignores the signal and its children inherit that: give it back its meaning
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        time.sleep(3.0)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
     assert (process.returncode, out) == (130, ""), err
     assert err == "Error: interrupted, nothing half-written was left behind\n"
 
