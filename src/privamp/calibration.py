@@ -82,7 +82,10 @@ def calibrate(
         guarantee = compose(one, steps) if steps > 1 else one
         if delta == 0.0:
             return guarantee.epsilon() / epsilon - 1.0
-        return float(guarantee.upper.log_delta(epsilon)) - math.log(delta)
+        try:
+            return float(guarantee.upper.log_delta(epsilon)) - math.log(delta)
+        except NumericalFailure:
+            return math.inf  # so little noise that the losses cannot be composed: counted as not reached
 
     if isinstance(design, Design):
         make = mechanism

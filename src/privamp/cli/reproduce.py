@@ -15,12 +15,17 @@ EXAMPLES = """\
 Examples:
   privamp reproduce list
 
-  privamp reproduce must-table-s1 --out out"""
+  privamp reproduce must-table-s1 --out out
+
+  privamp reproduce must-table-7"""
 
 
 def reproduce(
     name: Annotated[str, typer.Argument(metavar="list|NAME", help="'list', or the name of an entry.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files it writes.")] = Path("out"),
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's whole setting where the default is a quick version (minutes).")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Make a paper's figure or table again, with the printed numbers beside ours.
@@ -32,7 +37,7 @@ def reproduce(
     if name == "list":
         _listed(entries(), json)
     else:
-        _run(entry(name), out, json)
+        _run(entry(name), out, full, json)
 
 
 def _listed(entries: "dict[str, Entry]", json: bool) -> None:
@@ -45,13 +50,13 @@ def _listed(entries: "dict[str, Entry]", json: bool) -> None:
     say("Run one with: privamp reproduce NAME")
 
 
-def _run(entry: "Entry", out: Path, json: bool) -> None:
+def _run(entry: "Entry", out: Path, full: bool, json: bool) -> None:
     from ..errors import InvalidInput
 
     try:
         out.mkdir(parents=True, exist_ok=True)
         with waiting(entry.title, quiet=json):
-            outcome = entry.run(out)
+            outcome = (entry.full if full and entry.full else entry.run)(out)
     except OSError as error:
         why = error.strerror or "no reason given"
         raise InvalidInput(f"cannot write into {str(out)!r} ({why}); choose another folder with --out") from None

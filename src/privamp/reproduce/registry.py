@@ -35,6 +35,7 @@ class Entry:
     title: str
     summary: str
     run: Callable[[Path], Outcome]  # writes its files into the folder, all or none
+    full: Callable[[Path], Outcome] | None = None  # the paper's whole setting, where `run` is a quick version of it
 
 
 @cache
