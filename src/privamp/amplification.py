@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .mechanisms.black_box import PureDP
 from .numerics.rounding import margin
 
 ADAPTIVE = "the total over this sample was bounded beforehand (a filter); without a bound it is an odometer's reading"
+CLAIMED = "what was run on the sample by Sample.run is as private as it was declared to be"
 OWN_IDS = ("every record of a person has an id of its own (records that share an id share their chance)",)
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
@@ -42,12 +44,12 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
         )
     neighbors = neighbors or design.natural
     bounds = _bounds(mechanism, design, neighbors)
-    upper = Profile.minimum(p for _, p in bounds).rounded_up()
+    upper = Profile.minimum(p.rounded_up() for _, p in bounds)
     attack = design.attack(mechanism, neighbors)
     lower = attack.rounded_down() if attack else None
     parts = (Part(upper, lower),)
     assumed = OWN_IDS if neighbors.records > 1 else ()
-    return Guarantee(
+    everybody = Guarantee(
         neighbors=neighbors,
         upper=upper,
         reasons=lambda: _binding(bounds),
@@ -57,6 +59,17 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
         degrades=_degrades(mechanism, design, neighbors, upper),
         pld_maker=Composition(parts).pld,
     )
+
+    def personal(record: Any) -> Guarantee:
+        """The same release, as it looks to one record."""
+        own = design.personal(mechanism, neighbors, record)
+        if own is None:
+            return everybody
+        own = Profile.minimum([own.rounded_up(), upper])
+        part = (Part(own, None),)
+        return replace(everybody, upper=own, parts=part, lower=None, pld_maker=Composition(part).pld)
+
+    return replace(everybody, personal=personal)
 
 
 def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[tuple[str, Profile]]:
@@ -107,6 +120,8 @@ def _binding(bounds: list[tuple[str, Profile]]) -> tuple[str, ...]:
 
 
 def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper: Profile) -> bool:
+    if design.trades_privacy:
+        return False
     try:
         alone = mechanism.profile(neighbors.per_record).largest_loss * neighbors.records
     except NoTheorem:
@@ -123,27 +138,43 @@ def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper:
 
 
 def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, *, is_test: bool) -> Guarantee:
-    """What a sample's releases so far have cost: composed inside the sample, amplified once."""
-    guarantee = amplify(_inside(ledger), design, neighbors)
-    extra: tuple[str, ...] = (ADAPTIVE,) if ledger.plan is None and len(ledger.entries) > 1 else ()
-    extra += (NOT_PRIVATE,) if is_test else ()
-    return replace(guarantee, assumes=(*guarantee.assumes, *extra))
+    """What a sample's releases cost: composed inside the sample, amplified once.
+
+    A declared plan and a filter's limit are certified whole, used up or not; without either, what was released.
+    """
+    whole = _inside(ledger)
+    guarantee = amplify(whole, design, neighbors)
+    extra = [a for m in ledger.entries for a in m.assumes]
+    if ledger.has_claims:
+        extra.append(CLAIMED)
+    if ledger.plan is None and ledger.filter is None and len(ledger.entries) > 1:
+        extra.append(ADAPTIVE)
+    if is_test:
+        extra.append(NOT_PRIVATE)
+    because = (ledger.filter.theorem,) if ledger.filter is not None else ()
+    return replace(
+        guarantee,
+        reasons=lambda: (*because, *guarantee.reasons()),
+        assumes=tuple(dict.fromkeys((*guarantee.assumes, *extra))),
+    )
 
 
 def _inside(ledger: Ledger) -> Mechanism:
-    """One mechanism for the whole ledger: a declared plan exactly, an adaptive one through a filter."""
-    entries = ledger.plan or tuple(ledger.entries)
+    """One mechanism for the whole ledger: a declared plan exactly, a filter's limit, or an adaptive sum."""
+    if ledger.filter is not None:
+        return ledger.filter.whole()
+    entries = ledger.plan or ledger.entries
     if not entries:
         return PureDP(0.0)
     if ledger.plan or len(entries) == 1:
         return Joint(entries) if len(entries) > 1 else entries[0]
     joint = Joint(entries)
     if joint.aligned_shifts_are_worst:
-        return joint  # Gaussian releases may be chosen adaptively: GDP adds up in squares
+        return joint  # Gaussian releases may be chosen adaptively: squared shifts add up (docs/ledger.md, Thm 3)
     losses = [m.profile(joint.neighbors).largest_loss for m in entries]
     if all(math.isfinite(loss) for loss in losses):
-        return PureDP(sum(losses), neighbors=joint.neighbors)
+        return PureDP(math.fsum(losses), neighbors=joint.neighbors)
     raise NoTheorem(
-        "releases chosen one after the other must be all pure or all Gaussian to be added up; "
-        "declare the plan first (Sample.declare) or draw a fresh sample"
+        "releases chosen one after the other must be all pure or all Gaussian to be added up; declare the plan first "
+        "(Sample.declare), set a limit first (Sample.limit with a RenyiFilter), or draw a fresh sample"
     )

@@ -1,8 +1,10 @@
-"""A drawn sample and its ledger. What was drawn is secret; the only door out is `release`."""
+"""A drawn sample and its ledger. What was drawn is secret; the only doors out are `release` and `run`."""
 
+import os
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,27 +31,121 @@ class Drawn:
     weights: FloatArray = field(repr=False)
 
 
+class Limit(Protocol):
+    """A filter (accounting/filters.py): what a sample needs of one."""
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """Whom the limit protects."""
+
+    @property
+    def theorem(self) -> str:
+        """Why the limit holds."""
+
+    def admit(self, made: Iterable[Mechanism], release: Mechanism) -> None:
+        """Raise BudgetExceeded when `release` would pass the limit."""
+
+    def whole(self) -> Mechanism:
+        """One mechanism that stands for all that may be released."""
+
+
+class Payment(Protocol):
+    """A reservation in a budget (accounting/budget.py)."""
+
+    def spend(self) -> None:
+        """Noise is about to be drawn: from here on nothing is given back."""
+
+    def commit(self) -> None:
+        """The answer was given out."""
+
+
+class Purse(Protocol):
+    """A budget (accounting/budget.py): what a sample needs of one."""
+
+    @property
+    def neighbors(self) -> Neighbors:
+        """Whom it protects."""
+
+    def reserve(
+        self, release: Guarantee, *, note: str = "", delta: float | None = None, draw: bytes | None = None
+    ) -> Payment:
+        """Set the cost aside durably, or raise BudgetExceeded."""
+
+
 @dataclass(slots=True)
 class Ledger:
-    """Every mechanism run on one sample, in order; `plan` is set when it was declared beforehand."""
+    """Every mechanism run on one sample, in order; a `plan` or a `filter` is set before the first of them."""
 
     plan: tuple[Mechanism, ...] | None = None
-    entries: list[Mechanism] = field(default_factory=list)
+    filter: Limit | None = None
+    payment: Payment | None = field(default=None, repr=False)
+    has_claims: bool = False  # something was run whose privacy is the caller's word
+    _entries: list[Mechanism] = field(default_factory=list)
+    _process: int = field(default_factory=os.getpid, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def entries(self) -> tuple[Mechanism, ...]:
+        """What was run so far."""
+        return tuple(self._entries)
 
     def declare(self, mechanisms: Iterable[Mechanism]) -> None:
         """Fix the whole plan before the first release, which allows the tightest composition."""
-        if self.entries or self.plan is not None:
-            raise InvalidInput("a plan must be declared once and before the first release from a sample")
-        self.plan = tuple(mechanisms)
+        plan = tuple(mechanisms)
+        with self._lock:
+            self._check_unused("a plan must be declared")
+            self.plan = plan
 
-    def register(self, mechanism: Mechanism) -> None:
-        """Write the mechanism down, before its noise is drawn."""
-        if self.plan is not None and (len(self.entries) >= len(self.plan) or self.plan[len(self.entries)] != mechanism):
+    def limit(self, filter: Limit) -> None:
+        """Fix how far adaptively chosen releases may go."""
+        if filter.neighbors.records > 1:
             raise InvalidInput(
-                f"release {len(self.entries) + 1} is {mechanism}, which the declared plan does not have there; "
-                "follow the plan or draw a fresh sample"
+                f"the limit of a sample is stated for one record, got {filter.neighbors}; "
+                "ask the sample's guarantee for persons instead"
             )
-        self.entries.append(mechanism)
+        with self._lock:
+            self._check_unused("a limit must be set")
+            self.filter = filter
+
+    def pay(self, reserve: Callable[[], Payment]) -> None:
+        """Charge everything this sample may release, once."""
+        with self._lock:
+            self._check_process()
+            if self.plan is None and self.filter is None:
+                raise InvalidInput("a sample is charged as a whole: declare its plan or set its limit first")
+            if self._entries or self.payment is not None:
+                raise InvalidInput("a sample must be charged once and before its first release")
+            self.payment = reserve()
+
+    def register(self, mechanism: Mechanism, *, claimed: bool = False) -> int:
+        """Write the mechanism down, before its noise is drawn; returns how many there are now."""
+        with self._lock:
+            self._check_process()
+            number = len(self._entries)
+            if self.plan is not None and (number >= len(self.plan) or self.plan[number] != mechanism):
+                raise InvalidInput(
+                    f"release {number + 1} is {mechanism}, which the declared plan does not have there; "
+                    "follow the plan or draw a fresh sample"
+                )
+            if self.filter is not None:
+                self.filter.admit(self._entries, mechanism)
+            if self.payment is not None:
+                self.payment.spend()
+            self.has_claims |= claimed
+            self._entries.append(mechanism)
+            return number + 1
+
+    def _check_unused(self, what: str) -> None:
+        self._check_process()
+        if self._entries or self.plan is not None or self.filter is not None:
+            raise InvalidInput(f"{what} once and before the first release from a sample")
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise InvalidInput(
+                "a sample's ledger belongs to the process that opened it, and this is a fork of it; "
+                "release in that process, or draw a fresh sample here"
+            )
 
 
 # One ledger per subkey, kept from the first release on: the same draw is the same sample, drawn again or not.
@@ -81,18 +177,54 @@ class Sample:
         self._opened_ledger().declare(mechanisms)
         return self
 
+    def limit(self, filter: Limit) -> "Sample":
+        """Set how far releases chosen one after the other may go, by a filter; returns the sample.
+
+        A release that would pass the limit raises BudgetExceeded before any noise is drawn. The guarantee is that
+        of the limit, whatever was used of it.
+        """
+        self._opened_ledger().limit(filter)
+        return self
+
+    def charge(self, budget: Purse, *, note: str = "", delta: float | None = None) -> "Sample":
+        """Charge a `Budget` for all that the plan or the limit allows, amplified once; returns the sample."""
+
+        def reserve() -> Payment:
+            whole = self.guarantee(budget.neighbors)
+            return budget.reserve(whole, note=note, delta=delta, draw=self._key.fingerprint)
+
+        self._opened_ledger().pay(reserve)
+        return self
+
     def release(self, mechanism: Mechanism, statistic: Callable[[Drawn], Any] | ArrayLike) -> Any:
         """Register the mechanism, compute the statistic on the sample, add noise.
 
         `statistic` is an array with one row per record of the population (its sum over the sample is
         released; the mechanism's sensitivity must bound one record's row), or a function of the secret
-        `Drawn` for anything else.
+        `Drawn` for anything else. Such a function is trusted code: what it keeps of its argument, or says in
+        an error, is outside every guarantee.
         """
-        value = statistic(self._drawn) if callable(statistic) else self._sum(np.asarray(statistic), mechanism)
-        self._opened_ledger().register(mechanism)
-        logger.info("release %d from a sample by %s: %s", len(self.ledger.entries), self.design, mechanism)
-        stream = Stream(self._key.subkey("noise", len(self.ledger.entries))) if self._key.is_test else Stream.from_os()
-        return mechanism.release(value, stream)
+        if callable(statistic):
+            return self._registered(mechanism, lambda stream: mechanism.release(statistic(self._drawn), stream))
+        values = self._checked(np.asarray(statistic), mechanism)
+        return self._registered(mechanism, lambda stream: mechanism.release(self._sum(values), stream))
+
+    def run(self, mechanism: Mechanism, procedure: Callable[[Drawn, Stream], Any]) -> Any:
+        """Register `mechanism`, then run your own `procedure(drawn, stream)`, which must be as private as it says.
+
+        For procedures that privamp does not know, mostly as PureDP(epsilon) or ApproxDP(epsilon, delta). The
+        guarantee names your word for it among its assumptions.
+        """
+        return self._registered(mechanism, lambda stream: procedure(self._drawn, stream), claimed=True)
+
+    def _registered(self, mechanism: Mechanism, work: Callable[[Stream], Any], *, claimed: bool = False) -> Any:
+        ledger = self._opened_ledger()
+        number = ledger.register(mechanism, claimed=claimed)
+        logger.info("release %d from a sample by %s: %s", number, self.design, mechanism)
+        answer = work(Stream(self._key.subkey("noise", number)) if self._key.is_test else Stream.from_os())
+        if ledger.payment is not None:
+            ledger.payment.commit()
+        return answer
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
         """Everything asked of this sample, composed inside it, then amplified once."""
@@ -105,7 +237,7 @@ class Sample:
         logger.warning("a sample by %s was opened outside its ledger", self.design)
         return self._drawn
 
-    def _sum(self, values: NDArray[Any], mechanism: Mechanism) -> Any:
+    def _checked(self, values: NDArray[Any], mechanism: Mechanism) -> NDArray[Any]:
         if values.shape[:1] != self._ids.shape:
             raise InvalidInput("the statistic needs one row per record of the population, in the order of its ids")
         if values.ndim > 1 and not mechanism.hides_vectors:
@@ -113,6 +245,9 @@ class Sample:
                 f"{type(mechanism).__name__} is proved for one number, got a sum of rows instead; "
                 "release the columns one by one, or use Laplace, Gaussian or NormNoise"
             )
+        return values
+
+    def _sum(self, values: NDArray[Any]) -> Any:
         drawn = self._drawn
         scale = drawn.counts * drawn.weights if np.any(drawn.weights != 1.0) else drawn.counts
         return np.tensordot(scale, values[drawn.positions], axes=(0, 0))

@@ -25,7 +25,7 @@ from ..validation import in_range, nonnegative
 from .noise import check_relation
 
 
-class _BlackBox(Mechanism):
+class BlackBox(Mechanism):
     """What both black boxes refuse."""
 
     __slots__ = ()
@@ -48,7 +48,7 @@ class _BlackBox(Mechanism):
 
 
 @dataclass(frozen=True, slots=True)
-class PureDP(_BlackBox):
+class PureDP(BlackBox):
     """Any epsilon-DP mechanism.
 
     >>> PureDP(epsilon=1.0).profile(Neighbors.REPLACE_ONE).epsilon()
@@ -111,7 +111,7 @@ def _two_coins(log_p: float, log_q: float) -> Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class ApproxDP(_BlackBox):
+class ApproxDP(BlackBox):
     """Any (epsilon, delta)-DP mechanism.
 
     >>> f"{ApproxDP(epsilon=1.0, delta=1e-6).profile(Neighbors.ADD_REMOVE).delta(1.0):.1e}"

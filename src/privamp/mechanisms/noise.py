@@ -12,6 +12,8 @@ from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray
 from ..validation import positive, whole
 
+_FINE = 24  # bits kept below the scale of the noise
+
 
 def check_relation(neighbors: object) -> None:
     """A mechanism is stated for one relation."""
@@ -73,6 +75,15 @@ def whole_numbers(value: Any) -> NDArray[np.int64]:
     if not fits:
         raise InvalidInput("the value must be whole numbers (an integer dtype, within 2^62); round it first")
     return array.astype(np.int64)
+
+
+def on_grid(noisy: FloatArray, scale: float) -> FloatArray:
+    """Rounded to a power of two far below the noise: the low bits of a sum of floats tell the summands apart.
+
+    Rounding is post-processing, so the idealised guarantee stays what it was.
+    """
+    grid = math.ldexp(1.0, math.frexp(scale)[1] - _FINE)
+    return np.rint(noisy / grid) * grid
 
 
 def like(value: Any, noisy: NDArray[Any]) -> Any:

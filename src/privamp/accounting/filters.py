@@ -1,0 +1,338 @@
+"""Filters: a limit set beforehand that releases chosen one after the other cannot pass, whatever they are.
+
+What is certified is the limit, not what was used of it, so choosing each release by the answers before it is free.
+A reading of what was used (an odometer) or the best Rényi order picked afterwards would not be covered.
+
+pure      the epsilons add up                      Rogers, Roth, Ullman & Vadhan 2016
+basic     epsilons and deltas add up               Rogers, Roth, Ullman & Vadhan 2016
+renyi     divergences of ONE order add up          Feldman & Zrnic 2021
+gdp       squared shifts of Gaussian noise add up  Smith & Thakurta 2022
+
+Proofs, and why a Gaussian limit keeps the sharper theorems of samples: docs/ledger.md.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..core.curves import group
+from ..core.guarantee import Guarantee
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..core.profile import Profile
+from ..errors import BudgetExceeded, InvalidInput, NoTheorem
+from ..mechanisms.black_box import ApproxDP, PureDP
+from ..mechanisms.gaussian import Gaussian, gaussian_curve
+from ..mechanisms.noise import check_relation
+from ..numerics.roots import least_passing
+from ..numerics.rounding import number_up
+from ..validation import in_range, one_of, positive
+from .amounts import Amounts, cost_amounts, limit_amounts, number_of
+from .joint import Joint
+from .renyi import RenyiDP, best_order, check_order, loss_within, renyi_of_guarantee, renyi_of_mechanism
+
+Release = Mechanism | Guarantee
+_SPARE = 0.01  # of a budget's delta: more than a sample's, because a charged sample takes its own from it
+
+
+class Filter(ABC):
+    """A limit and how releases count against it. Frozen dataclass per rule; `neighbors` is whom it protects."""
+
+    rule: ClassVar[str]
+    theorem: ClassVar[str]
+    neighbors: Neighbors
+
+    @property
+    @abstractmethod
+    def limits(self) -> dict[str, float]:
+        """What is added up, by name, and how far it may go."""
+
+    @abstractmethod
+    def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
+        """What a mechanism, or a release that is already certified, adds to each of `limits`."""
+
+    @abstractmethod
+    def whole(self) -> Mechanism:
+        """One mechanism that stands for everything the filter lets through."""
+
+    def admit(self, made: Iterable[Mechanism], release: Mechanism) -> None:
+        """Raise BudgetExceeded when `release`, after those already made, would pass the limit."""
+        spent: Amounts = dict.fromkeys(self.limits, 0)
+        for mechanism in made:
+            spent = added(spent, cost_amounts(self.cost(mechanism)))
+        self.check(spent, cost_amounts(self.cost(release)), "draw a fresh sample, or add more noise")
+
+    def check(self, spent: Amounts, cost: Amounts, way_out: str) -> None:
+        """Raise BudgetExceeded when the sum of both is above a limit."""
+        limits = limit_amounts(self.limits)
+        for name, units in added(spent, cost).items():
+            if units > limits[name]:
+                word, left = name.replace("_", " "), max(limits[name] - spent[name], 0)
+                raise BudgetExceeded(
+                    f"this release costs {word} {number_of(name, cost[name]):.6g} and {number_of(name, left):.6g} of "
+                    f"{number_of(name, limits[name]):.6g} is left, so it was not made; {way_out}"
+                )
+
+    def facts(self) -> dict[str, Any]:
+        """The parameters, for storing; the relation apart."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "neighbors"}  # type: ignore[arg-type]
+
+    def _same_relation(self, guarantee: Guarantee) -> None:
+        if guarantee.neighbors != self.neighbors:
+            raise InvalidInput(
+                f"the limit protects {self.neighbors} and this guarantee is about {guarantee.neighbors}; "
+                "ask for the guarantee under the limit's relation"
+            )
+        if not guarantee.is_private:
+            raise InvalidInput(
+                "a guarantee made with a known seed is not private and cannot be counted; use a real key"
+            )
+
+    def _profile(self, release: Release) -> Profile:
+        if isinstance(release, Guarantee):
+            self._same_relation(release)
+            return release.upper
+        if not isinstance(release, Mechanism):
+            raise InvalidInput(f"a mechanism or a guarantee can be counted, got a {type(release).__name__} instead")
+        return group(release.profile(self.neighbors.per_record), self.neighbors.records)
+
+
+def added(one: Amounts, two: Amounts) -> Amounts:
+    """Name by name."""
+    return {name: units + two[name] for name, units in one.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PureFilter(Filter):
+    """Pure releases, whose epsilons may add up to `epsilon`.
+
+    >>> from privamp import Laplace
+    >>> PureFilter(5.0).cost(Laplace(scale=2.0))
+    {'epsilon': 0.5}
+    """
+
+    epsilon: float
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    rule: ClassVar[str] = "pure"
+    theorem: ClassVar[str] = "Filter: pure epsilons add up (Rogers, Roth, Ullman & Vadhan 2016; docs/ledger.md, Thm 1)"
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+        check_relation(self.neighbors)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """One number."""
+        return {"epsilon": float(self.epsilon)}
+
+    def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
+        """The pure epsilon; there must be one."""
+        epsilon = self._profile(release).largest_loss
+        if epsilon == float("inf"):
+            raise NoTheorem(
+                "this release is not pure DP and cannot be counted by a limit on pure epsilon; "
+                "use a Rényi or Gaussian limit, or Laplace noise"
+            )
+        return {"epsilon": epsilon}
+
+    def whole(self) -> Mechanism:
+        """Any pure mechanism of that epsilon."""
+        return PureDP(number_up(float(self.epsilon)), neighbors=self.neighbors.per_record)
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxFilter(Filter):
+    """Releases whose epsilons and deltas may add up to these two: simple, and never the tightest."""
+
+    epsilon: float
+    delta: float
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    rule: ClassVar[str] = "basic"
+    theorem: ClassVar[str] = (
+        "Filter: epsilons and deltas add up (Rogers, Roth, Ullman & Vadhan 2016; docs/ledger.md, Thm 1)"
+    )
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+        in_range(0, 1, delta=self.delta)
+        check_relation(self.neighbors)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Two numbers."""
+        return {"epsilon": float(self.epsilon), "delta": float(self.delta)}
+
+    def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
+        """Epsilon at the delta given; delta 0 for pure releases, its own for an ApproxDP."""
+        if delta is None and isinstance(release, ApproxDP) and release.neighbors == self.neighbors:
+            return {"epsilon": float(release.epsilon), "delta": float(release.delta)}
+        profile = self._profile(release)
+        share = 0.0 if delta is None else float(delta)
+        in_range(0, 1, delta=share)
+        epsilon = profile.epsilon(share)
+        if epsilon == float("inf"):
+            raise InvalidInput(
+                f"this release is not pure DP at delta {share:g}: say how much of the limit's delta it takes, "
+                "for example delta=1e-8"
+            )
+        return {"epsilon": epsilon, "delta": share}
+
+    def whole(self) -> Mechanism:
+        """Any mechanism of that epsilon and delta."""
+        epsilon, delta = number_up(float(self.epsilon)), min(number_up(float(self.delta)), 1.0)
+        return ApproxDP(epsilon, delta, neighbors=self.neighbors.per_record)
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiFilter(Filter):
+    """Releases whose Rényi divergences of one order, fixed now, may add up to what gives (epsilon, delta).
+
+    The share `spare` of delta is kept for mass that has no divergence: what a composed curve cuts off, or the delta of
+    a black box.
+
+    >>> round(RenyiFilter(order=8.0, epsilon=3.0, delta=1e-6).limits["renyi_loss"], 4)
+    1.4569
+    """
+
+    order: float
+    epsilon: float
+    delta: float
+    spare: float = 1e-6
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    rule: ClassVar[str] = "renyi"
+    theorem: ClassVar[str] = (
+        "Filter: Rényi divergences of one order add up (Feldman & Zrnic 2021; docs/ledger.md, Thm 2)"
+    )
+
+    def __post_init__(self) -> None:
+        check_order(self.order)
+        positive(epsilon=self.epsilon)
+        in_range(0, 1, open_ends=True, delta=self.delta, spare=self.spare)
+        check_relation(self.neighbors)
+        _ = self.limits  # says so when nothing fits
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The divergence that the conversion at this order allows, and the mass that may be lost beside it."""
+        delta, spare = float(self.delta), float(self.spare)
+        allowed = loss_within(float(self.order), float(self.epsilon), delta * (1.0 - spare))
+        return {"renyi_loss": allowed, "delta": delta * spare}
+
+    def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
+        """The divergence of this order."""
+        if isinstance(release, Guarantee):
+            self._same_relation(release)
+            loss, lost = renyi_of_guarantee(release, float(self.order))
+        elif isinstance(release, Mechanism):
+            loss, lost = renyi_of_mechanism(release, float(self.order), self.neighbors)
+        else:
+            raise InvalidInput(f"a mechanism or a guarantee can be counted, got a {type(release).__name__} instead")
+        return {"renyi_loss": loss, "delta": lost}
+
+    def whole(self) -> Mechanism:
+        """What this one order implies, and no other order."""
+        loss, lost = (number_up(limit) for limit in self.limits.values())
+        return RenyiDP(float(self.order), loss, lost, neighbors=self.neighbors.per_record)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianFilter(Filter):
+    """Gaussian releases whose squared shifts (sensitivity/sigma) may add up to mu squared."""
+
+    mu: float
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+    rule: ClassVar[str] = "gdp"
+    theorem: ClassVar[str] = "Filter: squared Gaussian shifts add up (Smith & Thakurta 2022; docs/ledger.md, Thm 3)"
+
+    def __post_init__(self) -> None:
+        positive(mu=self.mu)
+        check_relation(self.neighbors)
+
+    @classmethod
+    def within(cls, epsilon: float, delta: float, neighbors: Neighbors = Neighbors.ADD_REMOVE) -> "GaussianFilter":
+        """The largest mu that is (epsilon, delta)-DP.
+
+        >>> round(GaussianFilter.within(1.0, 1e-6).mu, 6)
+        0.236704
+        """
+        positive(epsilon=epsilon)
+        in_range(0, 1, open_ends=True, delta=delta)
+        at, wanted = np.asarray([float(epsilon)]), float(np.log(delta))
+
+        def excess(noise: float) -> float:
+            return float(gaussian_curve(1.0 / noise).rounded_up()(at)[0]) - wanted
+
+        mu = 1.0 / least_passing(excess, 1e-3, 1e9, relative=1e-13)
+        return cls(mu * (1.0 - 4e-12), neighbors)  # so that the certified number, rounded up, is within too
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The square."""
+        return {"mu_squared": float(self.mu) ** 2}
+
+    def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
+        """The squared shift of Gaussian noise; nothing else has one."""
+        parts = release.mechanisms if isinstance(release, Joint) else (release,)
+        return {"mu_squared": math.fsum(self._square(part) for part in parts)}
+
+    def _square(self, release: Release) -> float:
+        if not isinstance(release, Gaussian):
+            raise NoTheorem(
+                "only Gaussian noise can be counted by a Gaussian limit; use a Rényi limit for other releases, "
+                "and for samples"
+            )
+        records = release.records_apart(self.neighbors) * self.neighbors.records
+        return float(records * release.sensitivity / release.sigma) ** 2
+
+    def whole(self) -> Mechanism:
+        """One Gaussian release."""
+        return Gaussian(1.0, number_up(float(self.mu)), neighbors=self.neighbors.per_record)
+
+
+RULES: dict[str, Any] = {kind.rule: kind for kind in (PureFilter, ApproxFilter, RenyiFilter, GaussianFilter)}
+
+
+def filter_within(
+    epsilon: float,
+    delta: float = 0.0,
+    *,
+    rule: str | None = None,
+    order: float | None = None,
+    neighbors: Neighbors = Neighbors.ADD_REMOVE,
+) -> Filter:
+    """The filter of a rule that ends at (epsilon, delta).
+
+    Without a rule: pure for delta 0, else Rényi, at the order into which the most Gaussian noise fits.
+    """
+    positive(epsilon=epsilon)
+    in_range(0, 1, delta=delta)
+    chosen = rule or ("renyi" if delta > 0 else "pure")
+    one_of(RULES, rule=chosen)
+    if order is not None and chosen != "renyi":
+        raise InvalidInput(f"an order belongs to the renyi rule, got {order!r} for {chosen}; leave it out")
+    if chosen == "pure" and delta > 0:
+        raise InvalidInput(f"the pure rule has no delta, got {delta!r}; leave it out, or use renyi or basic")
+    if chosen == "pure":
+        return PureFilter(epsilon, neighbors)
+    if delta == 0.0:
+        raise InvalidInput(f"the {chosen} rule needs a delta above 0; give one, for example 1e-6, or use pure")
+    if chosen == "basic":
+        return ApproxFilter(epsilon, delta, neighbors)
+    if chosen == "gdp":
+        return GaussianFilter.within(epsilon, delta, neighbors)
+    chosen_order = best_order(epsilon, delta) if order is None else order
+    return RenyiFilter(chosen_order, epsilon, delta, _SPARE, neighbors)
+
+
+def stored_filter(rule: str, facts: dict[str, Any], neighbors: Neighbors) -> Filter:
+    """A filter rebuilt from its rule and `facts()`."""
+    rebuilt: Filter = RULES[rule](**facts, neighbors=neighbors)
+    return rebuilt

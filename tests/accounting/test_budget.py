@@ -1,0 +1,380 @@
+"""A budget in a file: what is reserved counts, what is spent stays spent, and the limit holds."""
+
+import os
+import pickle
+import shutil
+import sqlite3
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from privamp import (
+    ApproxDP,
+    Budget,
+    BudgetExceeded,
+    DiscreteGaussian,
+    Gaussian,
+    InvalidInput,
+    Joint,
+    Key,
+    Laplace,
+    Neighbors,
+    Poisson,
+    PureDP,
+    PureFilter,
+    RenyiFilter,
+    amplify,
+    compose,
+)
+from privamp.accounting.budget import charged
+from privamp.testing import seeded_key
+
+
+def in_child(work):
+    """The exit code of work() in a fork."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: fork with threads, meant here
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = work()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "study.db"
+
+
+@pytest.fixture
+def budget(path):
+    return Budget.create(path, population="patients", epsilon=1.0)
+
+
+def spent(budget):
+    return budget.status().spent["epsilon"]
+
+
+def states(budget):
+    return [entry.state for entry in budget.log()]
+
+
+def test_reserve_spend_commit(budget):
+    with budget.reserve(PureDP(0.25), note="mean age") as held:
+        assert spent(budget) == 0.25  # before any noise
+        assert budget.status().reserved == {"epsilon": 0.25}
+        held.spend()
+    assert budget.status().reserved == {"epsilon": 0.0}
+    assert budget.status().left == {"epsilon": 0.75}
+    (entry,) = budget.log()
+    assert (entry.note, entry.cost, entry.state) == ("mean age", {"epsilon": 0.25}, "answered")
+    assert "answered" in repr(held)
+    assert "patients" in repr(budget)
+
+
+def test_only_an_unused_reservation_is_given_back(budget):
+    held = budget.reserve(PureDP(0.5))
+    held.cancel()
+    assert spent(budget) == 0.0
+    with pytest.raises(InvalidInput, match="cancelled"):
+        held.spend()
+    with pytest.raises(InvalidInput):
+        held.cancel()
+    held = budget.reserve(PureDP(0.5))
+    held.spend()
+    with pytest.raises(InvalidInput, match="noise was not drawn"):
+        held.cancel()
+    held.commit()
+    held.commit()
+    with budget.reserve(PureDP(0.1)) as held:
+        held.cancel()
+    assert spent(budget) == 0.5
+    assert states(budget) == ["cancelled", "answered", "cancelled"]
+
+
+def test_an_error_or_a_forgotten_commit_counts(budget):
+    def fail():
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), budget.reserve(PureDP(0.25)):
+        fail()
+    budget.reserve(PureDP(0.25))
+    again = Budget.open(budget.path)
+    assert spent(again) == 0.5
+    assert states(again) == ["failed", "reserved"]
+
+
+def test_past_the_limit_nothing_is_written(budget):
+    budget.spend(PureDP(0.9))
+    before = budget.path.read_bytes()
+    with pytest.raises(BudgetExceeded, match=r"costs epsilon 0\.2 and 0\.1 of 1 is left.*not made"):
+        budget.reserve(PureDP(0.2))
+    assert spent(budget) == 0.9
+    assert len(budget.log()) == 1
+    budget.spend(PureDP(0.1))  # the rest, exactly
+    assert budget.status().left == {"epsilon": 0.0}
+    with pytest.raises(BudgetExceeded):
+        budget.spend(PureDP(1e-300))
+    assert before
+
+
+def test_ten_thousand_small_ones_do_not_drift():
+    pieces = [PureDP(0.0001)] * 10_000
+    PureFilter(1.0).admit(pieces[1:], pieces[0])
+    with pytest.raises(BudgetExceeded):
+        PureFilter(1.0).admit(pieces, pieces[0])
+
+
+def test_one_store_many_populations(budget, path):
+    nurses = Budget.create(path, population="nurses", epsilon=3.0, delta=1e-6)
+    budget.spend(PureDP(0.5))
+    assert nurses.status().spent == {"renyi_loss": 0.0, "delta": 0.0}
+    with pytest.raises(InvalidInput, match="not overwritten"):
+        Budget.create(path, population="nurses", epsilon=100.0)
+    with pytest.raises(InvalidInput, match="say which population"):
+        Budget.open(path)
+    with pytest.raises(InvalidInput, match="'patients', 'nurses'"):
+        Budget.open(path, "doctors")
+    assert Budget.open(path, "nurses").limit == nurses.limit
+    assert pickle.loads(pickle.dumps(budget)).status() == budget.status()
+
+
+def test_rules(path):
+    certified = amplify(Gaussian(2.0), Poisson(0.1))
+    renyi = Budget.create(path, population="a", limit=RenyiFilter(8.0, 3.0, 1e-6))
+    renyi.spend(certified)
+    renyi.spend(compose(certified, 5))
+    one, five = (entry.cost["renyi_loss"] for entry in renyi.log())
+    assert five == pytest.approx(5 * one, rel=1e-9)
+    assert renyi.guarantee().delta(3.0) <= 1e-6 * (1 + 1e-9)
+    renyi.spend(amplify(DiscreteGaussian(4.0), Poisson(0.1)))
+    renyi.spend(amplify(Joint([Gaussian(4.0), Laplace(4.0)]), Poisson(0.1)))
+    assert 0 < renyi.status().spent["delta"] < 1e-15
+    with pytest.raises(BudgetExceeded, match="delta"):
+        renyi.spend(ApproxDP(0.01, 1e-9))
+    basic = Budget.create(path, population="b", epsilon=1.0, delta=1e-6, rule="basic")
+    basic.spend(ApproxDP(0.3, 5e-7))
+    basic.spend(certified, delta=5e-7)
+    assert basic.status().left["delta"] == 0.0
+    with pytest.raises(BudgetExceeded, match="delta"):
+        basic.spend(ApproxDP(0.01, 1e-18))
+    basic.spend(PureDP(0.01))
+    gdp = Budget.create(path, population="c", epsilon=1.0, delta=1e-6, rule="gdp")
+    gdp.spend(Gaussian(5.0))
+    assert gdp.status().spent["mu_squared"] == pytest.approx(0.04)
+    assert gdp.guarantee().epsilon(1e-6) == pytest.approx(1.0, rel=1e-6)
+    persons = Budget.create(path, population="d", epsilon=1.0, neighbors=Neighbors.ADD_REMOVE.for_person(3))
+    persons.spend(PureDP(0.1))
+    assert persons.status().spent["epsilon"] == pytest.approx(0.3)
+    with pytest.raises(InvalidInput, match="relation"):
+        persons.spend(amplify(PureDP(0.1), Poisson(0.1)))
+    assert persons.guarantee().epsilon() == pytest.approx(1.0)
+    assert any("another label" in a for a in persons.guarantee().assumes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"population": "", "epsilon": 1.0}, "label"),
+        ({"population": "\ud800", "epsilon": 1.0}, "label"),
+        ({"population": "a"}, "either an epsilon"),
+        ({"population": "a", "epsilon": 1.0, "limit": PureFilter(1.0)}, "either an epsilon"),
+        ({"population": "a", "epsilon": -1.0}, "above 0"),
+        ({"population": "a", "epsilon": 1e-20}, "smallest amount"),
+        ({"population": "a", "epsilon": 1e8}, "must be from 0"),
+    ],
+)
+def test_bad_limits_leave_no_file(path, arguments, words):
+    with pytest.raises(InvalidInput, match=words):
+        Budget.create(path, **arguments)
+    assert not path.exists()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_foreign_and_damaged_files_are_one_sentence(tmp_path, budget):
+    text, other, empty = (tmp_path / name for name in ("notes.txt", "other.db", "empty.db"))
+    text.write_text("not a database, but long enough to be looked at by anyone who opens it\n" * 20)
+    empty.write_bytes(b"")
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE budgets (id INTEGER)")
+    connection.close()
+    for bad in (text, other, empty):
+        before = bad.read_bytes()
+        with pytest.raises(InvalidInput, match="not a privamp budget store"):
+            Budget.open(bad)
+        with pytest.raises(InvalidInput, match="not a privamp budget store"):
+            Budget.create(bad, population="a", epsilon=1.0)
+        assert bad.read_bytes() == before
+    for missing in (tmp_path / "none.db", tmp_path):
+        with pytest.raises(InvalidInput, match="no budget store"):
+            Budget.open(missing)
+    with pytest.raises(InvalidInput, match="no folder"):
+        Budget.create(tmp_path / "nowhere" / "study.db", population="a", epsilon=1.0)
+    for n in range(200):
+        budget.spend(PureDP(0.001), note=f"release {n}")
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(budget.path) as connection, sqlite3.connect(copy) as target:
+        connection.backup(target)
+    connection.close()
+    target.close()
+    assert len(Budget.open(copy).log()) == 200
+    damaged = bytearray(copy.read_bytes())
+    damaged[len(damaged) // 2 : len(damaged) // 2 + 6000] = bytes(6000)
+    (tmp_path / "damaged.db").write_bytes(damaged)
+    with pytest.raises(InvalidInput, match="damaged"):
+        Budget.open(tmp_path / "damaged.db")
+    (tmp_path / "cut.db").write_bytes(copy.read_bytes()[:9000])
+    with pytest.raises(InvalidInput, match="damaged"):
+        Budget.open(tmp_path / "cut.db")
+
+
+def test_a_total_that_is_not_the_sum_of_its_entries_is_refused(budget):
+    budget.spend(PureDP(0.5))
+    with sqlite3.connect(budget.path) as connection:
+        connection.execute("UPDATE budgets SET main_spent = 0")
+    connection.close()
+    with pytest.raises(InvalidInput, match="damaged"):
+        Budget.open(budget.path)
+
+
+def test_the_file_itself_refuses_to_pass_the_limit(budget):
+    with sqlite3.connect(budget.path) as connection, pytest.raises(sqlite3.IntegrityError):
+        connection.execute("UPDATE budgets SET main_spent = main_limit + 1")
+    connection.close()
+
+
+def test_a_newer_store_is_refused(budget):
+    with sqlite3.connect(budget.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(InvalidInput, match="version 99"):
+        Budget.open(budget.path)
+
+
+def test_a_store_that_cannot_be_written(budget, monkeypatch):
+    import privamp.accounting.budget_store as store
+    from privamp import PrivampError
+
+    monkeypatch.setattr(store, "_PATIENCE", 0.05)
+    impatient = Budget.open(budget.path)
+    blocker = sqlite3.connect(budget.path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(PrivampError, match="busy"):
+        impatient.spend(PureDP(0.1))
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    impatient.spend(PureDP(0.1))
+    assert spent(impatient) == 0.1
+
+
+def test_notes_are_kept_as_text(budget):
+    note = 'Müller\'s "mean"; DROP TABLE entries; \ud800\n'
+    budget.spend(PureDP(0.1), note=note)
+    assert budget.log()[0].note == note.replace("\ud800", "?")
+
+
+def test_threads_share_a_budget(budget):
+    got = []
+
+    def ask():
+        for _ in range(30):
+            try:
+                budget.spend(PureDP(0.01))
+                got.append(1)
+            except BudgetExceeded:
+                pass
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 100
+    assert spent(budget) == 1.0
+
+
+def test_a_sample_is_charged_once_for_all_that_it_may_release(budget):
+    sample = Poisson(0.1).draw(40, Key.generate()).limit(PureFilter(2.0)).charge(budget, note="panel")
+    cost = sample.guarantee().epsilon()
+    assert spent(budget) == pytest.approx(cost, abs=1e-14)
+    assert budget.log()[0].state == "reserved"
+    for _ in range(2):
+        sample.release(Laplace(1.0), np.ones(40))
+    assert spent(budget) == pytest.approx(cost, abs=1e-14)
+    assert states(budget) == ["answered"]
+    with pytest.raises(InvalidInput, match="once and before"):
+        sample.charge(budget)
+
+
+def test_one_draw_cannot_be_charged_in_two_pieces(budget):
+    """Negative control: two charges of log(1 + q(e^.5 - 1)) would add up below the truth, log(1 + q(e^1 - 1))."""
+    key, design = Key.generate(), Poisson(0.1)
+    one = amplify(PureDP(0.5), design).epsilon()
+    assert 2 * one < amplify(PureDP(1.0), design).epsilon()
+    design.draw(40, key).declare([PureDP(0.5)]).charge(budget)
+    from privamp.core import sample
+
+    sample._LEDGERS.clear()  # as if in another process, which does not know this draw
+    with pytest.raises(InvalidInput, match="charged before"):
+        design.draw(40, key).declare([PureDP(0.5)]).charge(budget)
+    design.draw(40, key, round=1).declare([PureDP(0.5)]).charge(budget)
+    assert spent(budget) == pytest.approx(2 * one, rel=1e-9)
+
+
+def test_what_cannot_be_charged_costs_nothing(budget):
+    sample = Poisson(0.5).draw(40, Key.generate()).declare([Laplace(0.1)])
+    with pytest.raises(BudgetExceeded):
+        sample.charge(budget)
+    assert spent(budget) == 0.0
+    with pytest.raises(InvalidInput, match="declare its plan"):
+        Poisson(0.5).draw(40, Key.generate()).charge(budget)
+    with pytest.raises(InvalidInput, match="known seed"):
+        Poisson(0.1).draw(40, seeded_key(1)).declare([Laplace(9.0)]).charge(budget)
+    cancelled = Poisson(0.1).draw(40, Key.generate()).declare([Laplace(9.0)]).charge(budget)
+    cancelled.ledger.payment.cancel()
+    with pytest.raises(InvalidInput, match="cancelled"):
+        cancelled.release(Laplace(9.0), np.ones(40))
+    assert cancelled.ledger.entries == ()
+
+
+def test_code_that_takes_a_budget_or_none(budget):
+    with charged(None, PureDP(0.5)):
+        pass
+    with charged(budget, PureDP(0.5), note="k-means"):
+        assert spent(budget) == 0.5
+    assert states(budget) == ["answered"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_fork_has_its_own_connection_and_no_reservation(budget):
+
+    held = budget.reserve(PureDP(0.25))
+
+    def work():
+        budget.spend(PureDP(0.25))
+        try:
+            held.cancel()
+        except InvalidInput:
+            return 0
+        return 1
+
+    assert in_child(work) == 0
+    held.commit()
+    assert spent(budget) == 0.5
+    assert spent(Budget.open(budget.path)) == 0.5
+
+
+def test_a_moved_store_still_knows(budget, tmp_path):
+    budget.spend(PureDP(0.5))
+    path = budget.path
+    del budget
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for file in path.parent.glob("study.db*"):
+        shutil.copy(file, moved / file.name)
+    assert spent(Budget.open(moved / "study.db")) == 0.5
