@@ -216,3 +216,15 @@ def test_who_has_a_mixture():
     assert Gaussian(1.0).opposite_mixture(0.0).epsilon() == 0.0
     assert DiscreteLaplace(1.0, 10**9).mixture(AR, law) is None
     assert DiscreteGaussian(1e6).mixture(AR, law) is None
+
+
+@pytest.mark.parametrize(("draws", "chance", "theta"), [(200, 1 / 118, 0.5), (400, 1 / 500, 1.0), (20, 0.4, 2.0)])
+def test_many_epsilons_leave_out_only_what_no_double_shows(draws, chance, theta) -> None:
+    from privamp.core.multiplicity import Multiplicity
+    from privamp.mechanisms.gaussian_mixture import gaussian_mixture
+
+    profile = gaussian_mixture(theta, Multiplicity.binomial(draws, chance))
+    for curve, farthest in ((profile.forward, 60.0), (profile.backward, 0.999 * profile.backward.largest_loss)):
+        at = np.linspace(0.0, farthest, 300)
+        one_by_one = np.array([float(curve(np.asarray([e]))[0]) for e in at])
+        assert curve(at) == pytest.approx(one_by_one, rel=1e-13, abs=1e-13)

@@ -30,4 +30,5 @@ def test_the_house_is_complete():
         "ClusterPPS",
         "PoissonPPS",
         "ConditionalPoisson",
+        "ImportanceSampling",
     }

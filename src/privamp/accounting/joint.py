@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..chance.stream import Stream
+from ..core.influence import Influence
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -57,6 +58,15 @@ class Joint(Mechanism):
         if self.aligned_shifts_are_worst and change.norm is None:
             return self._one_gaussian().profile(neighbors, change)
         return _composed(self.mechanisms, neighbors.per_record, change)
+
+    @property
+    def influence(self) -> Influence | None:
+        """The parts' together, when they are of one kind and in one norm."""
+        parts = [m.influence for m in self.mechanisms]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) or len({(part.kind, part.p) for part in known}) > 1:
+            return None
+        return Influence.total(known)
 
     def in_stratum(self, name: str | int) -> Mechanism:
         """Every part as records of this stratum meet it."""

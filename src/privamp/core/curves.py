@@ -9,14 +9,14 @@ from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log
 from .profile import Curve, Profile
 
 
-def pure_curve(epsilon: float) -> Curve:
+def pure_curve(epsilon: float, *, is_certain: bool = False) -> Curve:
     """The largest curve of any epsilon-DP pair, randomised response's: (e^eps0 - e^eps)/(1 + e^eps0)."""
 
     def log_delta(at: FloatArray) -> FloatArray:
         gap = np.minimum(at - epsilon, 0.0)
         return log1mexp(gap) - float(np.logaddexp(0.0, -epsilon))
 
-    return Curve(log_delta, epsilon)
+    return Curve(log_delta, epsilon, is_certain)
 
 
 def approx_curve(epsilon: float, delta: float) -> Curve:

@@ -29,6 +29,7 @@ class Design(ABC):
 
     theorems: ClassVar[tuple[Theorem, ...]]
     natural: ClassVar[Neighbors]  # the relation reported when none is asked for
+    trades_privacy: ClassVar[bool] = False  # costs privacy by its nature and saves work: nothing to warn about
     assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
 
     @abstractmethod
@@ -56,6 +57,13 @@ class Design(ABC):
     def appearances(self, records: int = 1) -> Multiplicity:
         """How often the records of one person (who has `records` of them) appear, under replace-one."""
 
+    def moves(self, population: Population) -> dict[int, float] | None:
+        """For designs with weights: by how much each record of a tiny population moves a weighted sum if it is drawn.
+
+        A mechanism that is epsilon-DP at weight and norm 1 lets it cost that many epsilons. None: one each.
+        """
+        return None
+
     def expected_size(self, population: int) -> float:
         """Expected number of draws from a population of this size."""
         return population * self.appearances().mean
@@ -66,6 +74,10 @@ class Design(ABC):
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """A profile that some real pair of neighbours reaches: a lower bound, or None."""
+        return None
+
+    def personal(self, mechanism: Mechanism, neighbors: Neighbors, record: Any) -> Profile | None:
+        """An upper bound on the profile of one record, where records differ; None: it is everybody's."""
         return None
 
     def draw(self, population: Population | int, key: Key | None = None, round: int = 0) -> Sample:

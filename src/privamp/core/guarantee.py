@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -59,6 +59,7 @@ class Guarantee:
     lower: Lower | None = None
     degrades: bool = False  # the design loses privacy against the mechanism alone
     pld_maker: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+    personal: Callable[[Any], "Guarantee"] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def because(self) -> tuple[str, ...]:
@@ -93,7 +94,7 @@ class Guarantee:
 
     def at(self, record: Any) -> "Guarantee":
         """The guarantee of one record; this one itself, for designs that treat all records alike."""
-        return self
+        return self if self.personal is None else replace(self.personal(record), assumes=self.assumes)
 
     def pld(self) -> Any:
         """The pessimistic privacy-loss distribution, as dp-accounting's object."""

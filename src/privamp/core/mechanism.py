@@ -9,6 +9,7 @@ from ..chance.stream import Stream
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, positive, whole
+from .influence import Influence
 from .multiplicity import Multiplicity
 from .neighbors import Neighbors
 from .profile import Profile
@@ -46,6 +47,11 @@ class Mechanism(ABC):
     @abstractmethod
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """delta(epsilon) between two samples that differ by `change` under the given relation."""
+
+    @property
+    def influence(self) -> Influence | None:
+        """How far a record of given norm and weight moves the release, or None where that is not known."""
+        return None
 
     @abstractmethod
     def release(self, value: Any, stream: Stream) -> Any:

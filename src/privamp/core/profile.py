@@ -32,6 +32,7 @@ class Curve:
 
     log_delta: LogDelta
     largest_loss: float = math.inf
+    is_end_certain: bool = False  # `largest_loss` was proved in directed arithmetic and needs no margin
 
     def __call__(self, epsilon: ArrayLike) -> FloatArray:
         """log delta at epsilon >= 0, never above log 1."""
@@ -46,7 +47,8 @@ class Curve:
         def log_delta(epsilon: FloatArray) -> FloatArray:
             return rounding.up(inner(np.maximum(epsilon - rounding.ARGUMENT * (1.0 + epsilon), 0.0)))
 
-        return Curve(log_delta, rounding.number_up(self.largest_loss))
+        end = self.largest_loss if self.is_end_certain else rounding.number_up(self.largest_loss)
+        return Curve(log_delta, end)
 
     def rounded_down(self) -> "Curve":
         """A lower bound in spite of floating-point error."""
@@ -76,7 +78,10 @@ class Profile:
         profiles = tuple(profiles)
         if len(profiles) == 1:
             return profiles[0]
-        return cls(_lowest([p.forward for p in profiles]), _lowest([p.backward for p in profiles]))
+        forward = _lowest([p.forward for p in profiles])
+        if all(p.is_symmetric for p in profiles):
+            return cls.symmetric(forward)
+        return cls(forward, _lowest([p.backward for p in profiles]))
 
     @property
     def is_symmetric(self) -> bool:

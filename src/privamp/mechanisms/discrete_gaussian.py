@@ -8,10 +8,10 @@ x^3 - 3x,
 
     delta/phi(a) = M(a) - M(b) + E M(b) + h E/2 + h^2 (E b - (b-a))/12 - h^4 (E H3(b) - H3(b) + H3(a))/720.
 
-Scalar only: unlike the continuous Gaussian it is not rotation invariant, so the curve says nothing about a
-vector that moves in several entries. Canonne, Kamath & Steinke 2020. No proof says that more discrete
-Gaussian noise is always more private, so the curve is that of the sigma that is drawn,
-`rational_scale(sigma)`.
+That is one number. Unlike the continuous Gaussian it is not rotation invariant, so a vector that moves in
+several entries (`dimension` > 1, l2 sensitivity) has a bound of its own: see discrete_gaussian_vectors.py.
+Canonne, Kamath & Steinke 2020. No proof says that more discrete Gaussian noise is always more private, so the
+curve is that of the sigma that is drawn, `rational_scale(sigma)`.
 """
 
 import math
@@ -27,10 +27,12 @@ from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
-from ..errors import NoTheorem
+from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, log1mexp, log_mills_gap, log_normal_density, mills
+from ..validation import whole
+from .discrete_gaussian_vectors import discrete_gaussian_vector_curve
 from .discrete_mixture import ENTRIES, discrete_mixture, identical
-from .noise import check_relation, check_sizes, check_whole_sensitivity, like, whole_numbers, whole_shift_of
+from .noise import check_relation, check_sizes, check_whole_sensitivity, like, shift_of, whole_numbers, whole_shift_of
 
 _REACH = 60.0  # the table reaches this many sigmas: e^-1800, far below the smallest double
 _SMOOTH = 2000.0  # from this sigma on the sum is smooth to the last digit
@@ -98,18 +100,24 @@ def discrete_gaussian_curve(sigma: float, shift: int) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Mechanism):
-    """Discrete Gaussian noise on one whole number, drawn exactly.
+    """Discrete Gaussian noise on one whole number, or on `dimension` of them together, drawn exactly.
 
     >>> f"{DiscreteGaussian(sigma=1.0).profile(Neighbors.ADD_REMOVE).delta(0.0):.4f}"
     '0.3989'
+    >>> two = DiscreteGaussian(sigma=20.0, sensitivity=math.sqrt(2), dimension=2)
+    >>> f"{two.profile(Neighbors.ADD_REMOVE).delta(0.0):.4f}"
+    '0.0282'
     """
 
     sigma: float
-    sensitivity: int = 1
+    sensitivity: float = 1  # whole for one number, the l2 norm for several
     neighbors: Neighbors = Neighbors.ADD_REMOVE
+    dimension: int = 1
 
     def __post_init__(self) -> None:
-        check_whole_sensitivity(self.sensitivity)
+        whole(1, 2**40, dimension=self.dimension)
+        if self.dimension == 1:
+            check_whole_sensitivity(self.sensitivity)
         check_sizes(self.sensitivity, sigma=self.sigma)
         check_relation(self.neighbors)
         rational_scale(self.sigma)  # refuses a sigma that cannot be drawn
@@ -119,14 +127,24 @@ class DiscreteGaussian(Mechanism):
         """The sigma of the noise that is drawn: the declared one, or just above it."""
         return float(rational_scale(self.sigma))
 
+    @property
+    def hides_vectors(self) -> bool:  # type: ignore[override]
+        """Whether the curve is that of several numbers."""
+        return self.dimension > 1
+
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
-        """The exact curve of one number, symmetric."""
-        shift = whole_shift_of(self, self.sensitivity, neighbors, change)
+        """The exact curve of one number, an upper bound for several; symmetric."""
+        if self.dimension > 1:
+            norm = shift_of(self, self.sensitivity, neighbors, change)
+            return Profile.symmetric(discrete_gaussian_vector_curve(self.drawn_sigma, norm, self.dimension))
+        shift = whole_shift_of(self, int(self.sensitivity), neighbors, change)
         return Profile.symmetric(discrete_gaussian_curve(self.drawn_sigma, shift))
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
-        """The exact profile of (sum_u p_u M(u s), M(0)), or None when the table would be too long."""
-        shift, sigma = whole_shift_of(self, self.sensitivity, neighbors, ONE), self.drawn_sigma
+        """The exact profile of (sum_u p_u M(u s), M(0)), or None for vectors and when the table would be too long."""
+        if self.dimension > 1:
+            return None
+        shift, sigma = whole_shift_of(self, int(self.sensitivity), neighbors, ONE), self.drawn_sigma
         last, reach = shift * law.log_p.size, _reach(sigma)
         if last == 0:
             return identical()
@@ -139,6 +157,8 @@ class DiscreteGaussian(Mechanism):
         return discrete_mixture(log_q, log_ratio, law, _log_outside(sigma))
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """The whole number with discrete Gaussian noise; entries of an array are hidden each on its own."""
+        """The whole numbers with discrete Gaussian noise; with dimension 1 entries are hidden each on its own."""
         array = whole_numbers(value)
+        if self.dimension > 1 and array.shape[-1:] != (self.dimension,):
+            raise InvalidInput(f"the last axis must be {self.dimension} long, got shape {array.shape}")
         return like(value, array + discrete_gaussian(stream, self.sigma, array.size).reshape(array.shape))

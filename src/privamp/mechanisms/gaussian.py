@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..chance.stream import Stream
+from ..core.influence import Influence
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -19,7 +20,7 @@ from ..core.profile import Curve, Profile
 from ..numerics.log_domain import FloatArray, log_mills_gap
 from ..validation import in_range
 from .gaussian_mixture import gaussian_mixture, opposite_gaussians
-from .noise import check_relation, check_sizes, like, numbers, shift_of
+from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
 
 
 def gaussian_curve(theta: float) -> Curve:
@@ -75,7 +76,12 @@ class Gaussian(Mechanism):
             return None
         return opposite_gaussians(self.sensitivity / self.sigma, float(chance))
 
+    @property
+    def influence(self) -> Influence | None:
+        """u/sigma for a record of l2 norm u."""
+        return Influence("gaussian", 0.0, 1.0 / self.sigma, 2.0, True) if self.neighbors.kind == "add-remove" else None
+
     def release(self, value: Any, stream: Stream) -> Any:
         """The value with independent Gaussian noise on every entry."""
         array = numbers(value)
-        return like(value, array + self.sigma * stream.normals(array.shape))
+        return like(value, on_grid(array + self.sigma * stream.normals(array.shape), self.sigma))

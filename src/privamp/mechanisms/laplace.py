@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..chance.stream import Stream
+from ..core.influence import Influence
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..numerics.log_domain import FloatArray, log1mexp
 from .laplace_mixture import laplace_mixture
-from .noise import check_relation, check_sizes, like, numbers, shift_of
+from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
 
 
 def laplace_curve(theta: float) -> Curve:
@@ -63,7 +64,12 @@ class Laplace(Mechanism):
         """The exact profile of (sum_u p_u Lap(u s), Lap(0))."""
         return laplace_mixture(shift_of(self, self.sensitivity, neighbors, ONE) / self.scale, law)
 
+    @property
+    def influence(self) -> Influence | None:
+        """u/scale for a record of l1 norm u; reached along an axis."""
+        return Influence("pure", 0.0, 1.0 / self.scale, 1.0, True) if self.neighbors.kind == "add-remove" else None
+
     def release(self, value: Any, stream: Stream) -> Any:
         """The value with independent Laplace noise on every entry."""
         array = numbers(value)
-        return like(value, array + self.scale * stream.laplaces(array.shape))
+        return like(value, on_grid(array + self.scale * stream.laplaces(array.shape), self.scale))

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..chance.stream import Stream
+from ..core.influence import Influence
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -27,7 +28,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
 from .laplace import laplace_curve
 from .laplace_mixture import laplace_mixture
-from .noise import check_relation, check_sizes, numbers, shift_of
+from .noise import check_relation, check_sizes, numbers, on_grid, shift_of
 
 
 def directions(p: float, shape: tuple[int, ...], stream: Stream) -> FloatArray:
@@ -84,10 +85,17 @@ class NormNoise(Mechanism):
             return None
         return laplace_mixture(shift_of(self, self.sensitivity, neighbors, ONE) / self.scale, law)
 
+    @property
+    def influence(self) -> Influence | None:
+        """u/scale for a record of p-norm u."""
+        if self.neighbors.kind != "add-remove":
+            return None
+        return Influence("pure", 0.0, 1.0 / self.scale, self.p, self.is_exact)
+
     def release(self, value: Any, stream: Stream) -> Any:
         """Vectors along the last axis, each with its own noise."""
         array = numbers(value)
         if array.ndim == 0 or array.shape[-1] != self.dimension:
             raise InvalidInput(f"the last axis must be {self.dimension} long, got shape {array.shape}")
         radius = self.scale * stream.gammas(float(self.dimension), array.shape[:-1])
-        return array + radius[..., None] * directions(self.p, array.shape, stream)
+        return on_grid(array + radius[..., None] * directions(self.p, array.shape, stream), self.scale)

@@ -110,7 +110,7 @@ def check_pure(plan: _Plan) -> Iterator[Tally]:
         epsilons = plan.random.uniform(0.05, 3.0, each).tolist()
         truths = np.max([p.epsilons(epsilons) for p in programs(design, population, out, into.kind)], axis=0)
         for epsilon, truth in zip(epsilons, truths.tolist(), strict=True):
-            mechanism = pure(epsilon, into)
+            mechanism = pure(epsilon, into, design, Population.of(population))
             case = f"{design} on {population} records, epsilon {epsilon:.6g} under {into} → {out}"
             guarantee = amplified(mechanism, design, out)
             bound = guarantee.epsilon()
@@ -204,4 +204,4 @@ def _has_neighbors(case: Case, out: Neighbors) -> bool:
 
 
 def _answers(into: Neighbors, out: Neighbors, case: Case) -> bool:
-    return amplified_or_none(pure(1.0, into), case[0], out) is not None
+    return amplified_or_none(pure(1.0, into, case[0], Population.of(case[1])), case[0], out) is not None

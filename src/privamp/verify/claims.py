@@ -8,15 +8,19 @@ import numpy as np
 from ..core.design import Design
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
+from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
 
 
-def pure(epsilon: float, neighbors: Neighbors) -> Mechanism:
-    """Any epsilon-DP mechanism."""
+def pure(epsilon: float, neighbors: Neighbors, design: Design, population: Population) -> Mechanism:
+    """Any epsilon-DP mechanism; for weighted samples a sum that is epsilon-DP at weight and norm 1."""
     from ..mechanisms.black_box import PureDP
+    from ..mechanisms.norm_noise import NormNoise
 
+    if design.moves(population) is not None:
+        return NormNoise(1.0 / epsilon, dimension=1, neighbors=neighbors)
     return PureDP(epsilon, neighbors=neighbors)
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from ..core.neighbors import Neighbors
 from ..numerics.log_domain import FloatArray, as_floats
+from .exact import steps_of_both
 from .noise import Noise, noise_of, sum_values
 from .symmetry import Law, alike, collect
 
@@ -52,11 +53,12 @@ def exact_delta(
     """
     values = sum_values(mechanism) if values is None else values
     noise = noise_of(mechanism)
-    pairs = design.neighboring(population, neighbors)
-    found = [
-        _worst(noise, *_sums(collect(design.law(one)), collect(design.law(other)), values), as_floats(epsilon))
-        for one, other in pairs
-    ]
+    found = []
+    for one, other in design.neighboring(population, neighbors):
+        first, second = collect(design.law(one)), collect(design.law(other))
+        steps = steps_of_both(design, one, other)
+        sums = _sums(first, second, values) if steps is None else _weighted_sums(first, second, steps, noise)
+        found.append(_worst(noise, *sums, as_floats(epsilon)))
     best = np.max(found, axis=0)
     return float(best) if np.ndim(epsilon) == 0 else best
 
@@ -75,9 +77,26 @@ def _sums(first: Law, second: Law, values: Sequence[float]) -> tuple[FloatArray,
     """Possible sums (K,), and the two laws of the sum under every assignment (A, K) of values to ids."""
     groups = alike(first, second)
     ids = [i for group in groups for i in group]
-    assigned = np.array([sum(choice, ()) for choice in _assignments(groups, values)])
+    return _laws(first, second, ids, np.array([sum(choice, ()) for choice in _assignments(groups, values)]))
+
+
+def _weighted_sums(
+    first: Law, second: Law, steps: Mapping[int, float], noise: Noise
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same for weighted records: each adds its weighted norm, to one side, the other, or across.
+
+    Discrete noise hides whole numbers: contributions are rounded toward zero, as they must be before it is added.
+    """
+    ids = sorted(steps)
+    steps = {i: float(math.floor(steps[i])) if noise.is_discrete else steps[i] for i in ids}
+    return _laws(first, second, ids, np.array(list(product(*((-steps[i], 0.0, steps[i]) for i in ids)))), digits=15)
+
+
+def _laws(
+    first: Law, second: Law, ids: Sequence[int], assigned: FloatArray, digits: int = 9
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     drawn = [np.array([[units.count(i) for i in ids] for units in law], dtype=float) for law in (first, second)]
-    sums = [np.round(assigned @ times.reshape(len(times), len(ids)).T, 9) for times in drawn]
+    sums = [np.round(assigned @ times.reshape(len(times), len(ids)).T, digits) for times in drawn]
     centres = np.unique(np.concatenate([s.ravel() for s in sums]))
     laws = []
     for s, law in zip(sums, (first, second), strict=True):

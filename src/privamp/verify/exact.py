@@ -10,10 +10,14 @@ from S to the intersection of S and T, then up to T). Replace-one: all multisets
 id appears more often than in some possible sample (swap one id at a time). Then constraints on adjacent
 pairs imply all others; imposing all pairs is numerically unreliable. Samples of different sizes are
 unrelated under replace-one, and the largest ratio of the sizes counts.
+
+Weighted samples (add/remove): a record may count for several steps, or for part of one, so that removing it
+costs its own length times epsilon.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.neighbors import Kind, Neighbors
+from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, one_of
 from .fractional import Block, Graph, optimal
@@ -67,8 +72,16 @@ def programs(
     design: "Design", population: "int | Population", neighbors: Neighbors, metric: Kind
 ) -> "tuple[Program, ...]":
     """One program per pair of neighbouring populations, to be solved at several epsilons."""
-    pairs = design.neighboring(population, neighbors)
-    return tuple(Program(collect(design.law(one)), collect(design.law(other)), metric) for one, other in pairs)
+    return tuple(
+        Program(collect(design.law(one)), collect(design.law(other)), metric, steps_of_both(design, one, other))
+        for one, other in design.neighboring(population, neighbors)
+    )
+
+
+def steps_of_both(design: "Design", one: "Population", other: "Population") -> dict[int, float] | None:
+    """How many of the mechanism's steps every record of two populations counts for; None: one each."""
+    first, second = design.moves(one), design.moves(other)
+    return None if first is None or second is None else {**first, **second}
 
 
 class Program:
@@ -76,12 +89,16 @@ class Program:
 
     __slots__ = ("_tasks", "nodes")
 
-    def __init__(self, first: Law, second: Law, metric: Kind) -> None:
+    def __init__(self, first: Law, second: Law, metric: Kind, steps: Mapping[int, float] | None = None) -> None:
         one_of(("add-remove", "replace-one"), metric=metric)
         first, second = collect(first.items()), collect(second.items())
-        groups = alike(first, second)
+        groups = alike(first, second) if steps is None else tuple((i,) for i in sorted(steps))
         p, q = fold(first, groups), fold(second, groups)
         graphs = _graphs(frozenset(p) | frozenset(q), metric)
+        if steps is not None:
+            if metric != "add-remove":
+                raise NoTheorem("weighted samples are compared under add-remove only")
+            graphs = tuple(_with_lengths(graph, [steps[i] for (i,) in groups]) for graph in graphs)
         self.nodes = sum(len(graph.nodes) for graph in graphs)  # variables of one linear program
         self._tasks = [
             (graph, _masses(one, graph), _masses(other, graph)) for graph in graphs for one, other in ((p, q), (q, p))
@@ -139,6 +156,13 @@ def _walk(starts: Iterable[Orbit], steps: Callable[[Orbit], Iterator[Orbit]]) ->
                 links |= {(number[o], number[other]), (number[other], number[o])}
     ends = np.array(sorted(links), dtype=np.intp).reshape(-1, 2)
     return Graph(tuple(queue), ends[:, 0], ends[:, 1])
+
+
+def _with_lengths(graph: Graph, lengths: list[float]) -> Graph:
+    """Every step as long as the record that it adds or removes; here every id is a group of its own."""
+    drawn = np.array([[group[0] for group in node] for node in graph.nodes], dtype=np.float64)
+    changed = np.abs(drawn[graph.tails] - drawn[graph.heads])
+    return replace(graph, lengths=changed @ np.asarray(lengths))
 
 
 def _smaller(o: Orbit) -> Iterator[Orbit]:

@@ -5,11 +5,13 @@ that changes by at most 1 along an edge (a spanning tree of constraints holds wi
 is rounded to such an f, made feasible, and its ratio recomputed: the answer is reached by a real g, so it
 never exceeds the truth but by rounding (1e-13 relative). When the solver's own optimum is more than 1e-7
 away, or it fails, the program is solved again in better scaled variables, and in the end an error is raised.
+Steps of other lengths, g[tail] <= a^length g[head], are for weighted samples: there f is not whole-valued and is not
+rounded, only made feasible, which again never exceeds the truth.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,7 @@ class Graph:
     nodes: tuple[Orbit, ...]
     tails: NDArray[np.intp]
     heads: NDArray[np.intp]
+    lengths: FloatArray | None = field(default=None)  # of the steps; None: all one, and f is whole-valued
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +130,23 @@ def _solve(blocks: list[Block]) -> list[FloatArray] | None:
 
 def _slopes(block: Block) -> FloatArray:
     """g[tail] <= a g[head] in terms of y: a e^(epsilon (f[head] - f[tail])), between 1 and a^2."""
-    f = block.levels
-    return as_floats(np.exp(block.epsilon * (1.0 + f[block.graph.heads] - f[block.graph.tails])))
+    f, length = block.levels, _lengths(block.graph)
+    return as_floats(np.exp(block.epsilon * (length + f[block.graph.heads] - f[block.graph.tails])))
+
+
+def _lengths(graph: Graph) -> FloatArray:
+    return np.ones(graph.tails.size) if graph.lengths is None else graph.lengths
 
 
 def _levels(graph: Graph, start: FloatArray, y: FloatArray, epsilon: float) -> FloatArray:
-    """Whole numbers f, at most 1 apart along edges, with e^(epsilon f) close to y e^(epsilon start)."""
+    """Numbers f, at most a step's length apart along it, with e^(epsilon f) close to y e^(epsilon start)."""
     with np.errstate(divide="ignore"):
-        f: FloatArray = np.rint(start + np.log(np.maximum(y, 0.0) / y.max()) / epsilon)
+        f: FloatArray = start + np.log(np.maximum(y, 0.0) / y.max()) / epsilon
+    f = np.rint(f) if graph.lengths is None else f
+    length = _lengths(graph)
     while True:
         raised = f.copy()
-        np.maximum.at(raised, graph.tails, f[graph.heads] - 1.0)
+        np.maximum.at(raised, graph.tails, f[graph.heads] - length)
         if np.array_equal(raised, f):
             return f
         f = raised

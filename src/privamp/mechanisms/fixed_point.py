@@ -1,0 +1,236 @@
+"""Sums of real vectors with exact noise: whole multiples of a grid, discrete noise, no float where it matters.
+
+Floats break textbook noise: which doubles a noisy sum can be depends on the sum. Here each record is clipped to the
+declared norm, weighted, and rounded *toward zero* to a multiple of the grid g, a power of two. That shrinks every
+coordinate, so a record of norm u and weight w adds a whole vector (in units of g) of norm at most w u/g: the profile
+of a weighted sum stays linear in w. (Rounding to the nearest multiple can lengthen a vector and breaks it.) Whole
+numbers add up exactly, in any order; discrete noise is drawn exactly; g times the result is exact up to the last
+rounding of a double, which is post-processing. So is a sum that runs over 64 bits and wraps around: it costs the
+answer, never the privacy; `grid_for` picks g from public bounds so that it does not happen.
+
+The certified mechanism is the discrete one:
+
+    Laplace   l1 norm N = floor(shift/g): the scalar discrete Laplace curve of shift N and scale t = scale/g.
+    Gaussian  l2 norm: the continuous curve at sigma' = sqrt(sigma^2 - (3 g)^2), which covers the discrete noise in any
+              dimension (discrete_gaussian_vectors.py; its factors (1 +- 1e-76)^d are far below the rounding margin).
+
+Proofs: docs/exact_noise.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..chance.discrete import discrete_gaussian, discrete_laplace, rational_scale
+from ..chance.stream import Stream
+from ..core.influence import Influence, norms
+from ..core.mechanism import ONE, Change, Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.profile import Profile
+from ..core.sample import Drawn
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
+from ..numerics.rounding import number_up
+from ..validation import positive
+from .discrete_gaussian_vectors import SMOOTHING
+from .discrete_laplace import binned_mixture, discrete_laplace_curve, more_than_continuous
+from .gaussian import gaussian_curve
+from .noise import check_sizes, numbers, shift_of
+
+Whole = NDArray[np.int64]
+RECORDS = 2**32  # how many records a sum is planned for when nothing is said
+_DOWN = 1.0 - 2.0**-50  # covers the rounding of a product
+_TOP = 2.0**62  # one entry never leaves int64, whatever the weight
+_COARSEST = 2.0**-6  # of the noise
+
+
+def grid_for(noise: float, bound: float, records: int = RECORDS) -> float:
+    """A power of two from public facts: the noise's scale, one record's largest contribution, how many there may be.
+
+    All records rounded together stay below a millionth of the noise, or the grid is as fine as 64 bits allow.
+
+    >>> grid_for(noise=1.0, bound=8.0, records=1000) == 2.0**-30
+    True
+    """
+    positive(noise=noise, bound=bound, records=records)
+    wanted = 2.0 ** math.floor(math.log2(noise / records) - 20.0)
+    finest = 2.0 ** math.ceil(math.log2(max(records * bound / 2.0**61, noise / 2.0**49)))
+    grid = max(wanted, finest)
+    if grid > noise * _COARSEST:
+        raise InvalidInput(
+            f"sums of {records} contributions of up to {bound:g} do not fit 64 bits at noise {noise:g}; "
+            "state fewer records, a smaller bound, or add more noise"
+        )
+    return grid
+
+
+def clipped(rows: ArrayLike, radius: float, p: float) -> FloatArray:
+    """The rows, each shortened to p-norm `radius` where it is longer, with all roundings on the safe side."""
+    x = numbers(rows)
+    with np.errstate(over="ignore"):  # a norm beyond the doubles is shortened to nothing
+        size = norms(x, p)
+    long = size > radius
+    if np.any(long):
+        shrink = radius / size[long]
+        x = x.copy()
+        x[long] *= shrink if x.ndim == 1 else shrink[:, None]
+    return x
+
+
+def toward_zero(rows: FloatArray, grid: float, weights: FloatArray | None = None) -> Whole:
+    """weights * rows / grid, each entry rounded toward zero; never longer than in exact arithmetic."""
+    if weights is None or np.all(weights == 1.0):
+        units = rows / grid
+    else:
+        down = np.where(weights == 1.0, 1.0, weights * _DOWN) / grid
+        units = rows * (down if rows.ndim == 1 else down[:, None])
+    np.clip(units, -_TOP, _TOP, out=units)
+    return units.astype(np.int64)  # a cast rounds toward zero
+
+
+def whole_sum(kept: ArrayLike, drawn: Drawn, radius: float, p: float, grid: float) -> Whole:
+    """The weighted sum of the kept records' rows, in units of the grid."""
+    units = toward_zero(clipped(kept, radius, p), grid, drawn.weights)
+    if np.any(drawn.counts != 1):
+        units *= drawn.counts if units.ndim == 1 else drawn.counts[:, None]
+    return np.asarray(np.sum(units, axis=0, dtype=np.int64))
+
+
+def _checked(noise: float, sensitivity: float, grid: float, **named: float) -> float:
+    """The grid: as given, or from the noise and one record's contribution."""
+    check_sizes(sensitivity, **named)
+    if grid == 0.0:
+        return grid_for(noise, sensitivity)
+    positive(grid=grid)
+    if math.frexp(grid)[0] != 0.5 or not 2.0**-49 <= grid / noise <= _COARSEST:
+        raise InvalidInput(f"grid must be a power of two from 2^-49 to 2^-6 times the noise, got {grid!r} instead")
+    return grid
+
+
+def _units(value: Any) -> Whole:
+    array = np.asarray(value)
+    if array.dtype != np.int64:
+        raise InvalidInput(
+            "the value must be int64 in units of the grid; release sum_of(rows), which rounds each record"
+        )
+    return array
+
+
+def _noisy(value: Any, noise: Whole, grid: float) -> Any:
+    with np.errstate(over="ignore"):  # wrapping around is post-processing
+        noisy = np.asarray(_units(value) + noise.reshape(np.shape(value))) * grid
+    return noisy if np.ndim(noisy) else float(noisy)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactLaplace(Mechanism):
+    """Laplace noise for sums of real vectors in exact arithmetic; `sensitivity` is the l1 norm records are clipped to.
+
+    >>> noise = ExactLaplace(scale=2.0, sensitivity=1.0)
+    >>> noise.profile(Neighbors.ADD_REMOVE).epsilon(), noise.assumes
+    (0.5, ())
+    """
+
+    scale: float
+    sensitivity: float = 1.0
+    grid: float = 0.0  # a power of two; 0 chooses it by `grid_for`
+
+    neighbors: ClassVar[Neighbors] = Neighbors.ADD_REMOVE  # type: ignore[misc]
+    hides_vectors: ClassVar[bool] = True
+    p: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        grid = _checked(self.scale, self.sensitivity, self.grid, scale=self.scale)
+        object.__setattr__(self, "grid", grid)
+
+    @property
+    def _rate(self) -> float:
+        return self.grid / self.scale
+
+    @property
+    def _drawn(self) -> Fraction:
+        return rational_scale(Fraction(self.scale) / Fraction(self.grid))
+
+    def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
+        """The curve of discrete Laplace noise at the whole shift, symmetric; reached along an axis."""
+        units = math.floor(number_up(shift_of(self, self.sensitivity, neighbors, change) / self.grid))
+        return Profile.symmetric(discrete_laplace_curve(self._rate, units))
+
+    @property
+    def influence(self) -> Influence:
+        """u/scale for a record of l1 norm u, and a hair so that Laplace's curve covers the discrete one."""
+        return Influence("pure", more_than_continuous(self._rate), 1.0 / self.scale, self.p)
+
+    def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
+        """A lower bound on the profile of (sum_u p_u M(u s), M(0)) for the noise that is drawn."""
+        one = math.floor(self.sensitivity / self.grid) - 1  # clipping may have cost a unit
+        return binned_mixture(1.0 / float(self._drawn), one * self.records_apart(neighbors), law)
+
+    def total(self, kept: ArrayLike, drawn: Drawn) -> Whole:
+        """The weighted sum of the kept records' rows, each clipped and rounded toward zero."""
+        return whole_sum(kept, drawn, self.sensitivity, self.p, self.grid)
+
+    def sum_of(self, rows: ArrayLike) -> Callable[[Drawn], Whole]:
+        """The statistic for `Sample.release`, from one row per record of the population."""
+        return lambda drawn: self.total(np.asarray(rows)[drawn.positions], drawn)
+
+    def release(self, value: Any, stream: Stream) -> Any:
+        """A whole sum in units of the grid (see `sum_of`) with noise, as real numbers."""
+        noise = discrete_laplace(stream, self._drawn, _units(value).size)
+        return _noisy(value, noise, self.grid)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactGaussian(Mechanism):
+    """Gaussian noise for sums of real vectors in exact arithmetic; `sensitivity` is the l2 norm records are clipped to.
+
+    >>> noise = ExactGaussian(sigma=1.0)
+    >>> f"{noise.profile(Neighbors.ADD_REMOVE).delta(1.0):.6f}", noise.assumes
+    ('0.126937', ())
+    """
+
+    sigma: float
+    sensitivity: float = 1.0
+    grid: float = 0.0  # a power of two; 0 chooses it by `grid_for`
+
+    neighbors: ClassVar[Neighbors] = Neighbors.ADD_REMOVE  # type: ignore[misc]
+    hides_vectors: ClassVar[bool] = True
+    p: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        grid = _checked(self.sigma, self.sensitivity, self.grid, sigma=self.sigma)
+        object.__setattr__(self, "grid", grid)
+
+    @property
+    def _covering(self) -> float:
+        """sigma', rounded down: continuous noise whose post-processing this is."""
+        lost = SMOOTHING * self.grid
+        return math.sqrt((self.sigma - lost) * (self.sigma + lost)) * (1.0 - 1e-15)
+
+    def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
+        """The covering continuous curve, symmetric."""
+        return Profile.symmetric(gaussian_curve(shift_of(self, self.sensitivity, neighbors, change) / self._covering))
+
+    @property
+    def influence(self) -> Influence:
+        """u/sigma' for a record of l2 norm u."""
+        return Influence("gaussian", 0.0, 1.0 / self._covering, self.p)
+
+    def total(self, kept: ArrayLike, drawn: Drawn) -> Whole:
+        """The weighted sum of the kept records' rows, each clipped and rounded toward zero."""
+        return whole_sum(kept, drawn, self.sensitivity, self.p, self.grid)
+
+    def sum_of(self, rows: ArrayLike) -> Callable[[Drawn], Whole]:
+        """The statistic for `Sample.release`, from one row per record of the population."""
+        return lambda drawn: self.total(np.asarray(rows)[drawn.positions], drawn)
+
+    def release(self, value: Any, stream: Stream) -> Any:
+        """A whole sum in units of the grid (see `sum_of`) with noise, as real numbers."""
+        noise = discrete_gaussian(stream, Fraction(self.sigma) / Fraction(self.grid), _units(value).size)
+        return _noisy(value, noise, self.grid)

@@ -1,0 +1,174 @@
+"""A rule: with what probability a record is kept, what weight it gets then, and what it can lose.
+
+The probability is a public function of the record alone. Everything else about the sample, the probabilities of
+the records in it above all, is secret.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.curves import pure_curve
+from ..core.guarantee import Guarantee, Part
+from ..core.influence import Influence, norms
+from ..core.neighbors import Neighbors
+from ..core.profile import Profile
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import FloatArray, as_floats
+from .losses import personal_epsilons
+from .profiles import GeneralProfile, PersonalProfile
+from .rounded import probabilities_below
+from .sampled_curves import amplified, record_profile
+
+_UP = 1.0 + 2.0**-46  # more than every rounding in a loss
+_INSIDE = 1.0 + 2.0**-44  # a norm this close to the radius was rounded up
+_ONE_RECORD = "Poisson importance sampling, one record [add-remove → add-remove] (docs/designs/importance.md, Thm 1)"
+_CHUNK = 16384  # records whose norms are computed at once
+
+
+class Rule(ABC):
+    """Frozen dataclass per kind; the fields are public facts.
+
+    `radius` is the declared public domain: every record has a norm of at most that (clip first). The guarantee is the
+    worst case over the domain, never over the data.
+    """
+
+    profile: PersonalProfile | GeneralProfile
+    radius: float | None
+    delta: float  # where personal losses of Gaussian noise are read; 0 for pure profiles
+
+    @abstractmethod
+    def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
+        """The weight of records of these norms; never falls below 1, never grows with the norm."""
+
+    @abstractmethod
+    def worst_profile(self) -> Profile:
+        """An upper bound for all records of the domain, under add/remove, for the rule's own profile."""
+
+    @property
+    @abstractmethod
+    def reason(self) -> str:
+        """Why `worst_profile` holds."""
+
+    @property
+    def kind(self) -> Literal["pure", "gaussian"]:
+        """What noise the profile is about."""
+        return self.profile.kind
+
+    @property
+    def influence(self) -> Influence | None:
+        """The influence the rule was made for, where it is a function of the norm."""
+        return self.profile.influence
+
+    @property
+    def radial(self) -> Influence | None:
+        """The influence at records whose norm is measured as the rule measures it."""
+        return self.influence
+
+    @property
+    def farthest(self) -> float | None:
+        """The largest norm of the domain, or None where it is not known."""
+        return self.radius
+
+    @property
+    def p(self) -> float:
+        """Which norm decides the probability."""
+        return self.influence.p if self.influence is not None else 2.0
+
+    def norms(self, records: Any) -> FloatArray:
+        """The norm of every record; an error when one is outside the domain."""
+        x = _rows(records)
+        found = [norms(_finite(x[i : i + _CHUNK]), self.p) for i in range(0, len(x), _CHUNK)]
+        width = x.shape[1] if x.ndim == 2 else 1
+        return self._inside(np.concatenate([*found, np.empty(0)]), 1.0 + (width + 8.0) * 2.0**-51)
+
+    def of_norms(self, norms: ArrayLike) -> FloatArray:
+        """The probability of records of these norms, as it is drawn: a multiple of 2^-64."""
+        return probabilities_below(self.weights_of_norms(norms))
+
+    def weights(self, records: Any) -> FloatArray:
+        """The weight of every record if it is kept: 1/q, rounded down."""
+        return self.weights_of_norms(self.norms(records))
+
+    def probabilities(self, records: Any) -> FloatArray:
+        """The probability of every record, as it is drawn."""
+        return probabilities_below(self.weights(records))
+
+    def losses(self, records: Any) -> FloatArray:
+        """The personal loss of every record, rounded up: its epsilon, at the rule's delta for Gaussian noise."""
+        w = self.weights(records)
+        return self._losses(probabilities_below(w), w, self._influences(records))
+
+    def losses_of_norms(self, norms: ArrayLike) -> FloatArray:
+        """The same for records of these norms."""
+        if self.radial is None:
+            raise NoTheorem("the loss is not a function of the norm here; ask for losses(records)")
+        w = self.weights_of_norms(norms)
+        return self._losses(probabilities_below(w), w, self.radial.at(norms))
+
+    def expected_size(self, norms: ArrayLike, counts: ArrayLike = 1.0) -> float:
+        """The expected sample size for records of these norms, `counts` of each (a histogram)."""
+        return float(np.sum(self.of_norms(as_floats(norms)) * as_floats(counts)))
+
+    def guarantee(self) -> Guarantee:
+        """The worst case over the domain for any release with the rule's profile; `at(record)` is one record's."""
+        upper = self.worst_profile().rounded_up()
+        everybody = Guarantee(
+            neighbors=Neighbors.ADD_REMOVE,
+            upper=upper,
+            reasons=lambda: (self.reason,),
+            assumes=("the release has at most the rule's profile", "records lie in the declared domain"),
+            parts=(Part(upper, None),),
+        )
+
+        def personal(record: Any) -> Guarantee:
+            row = np.atleast_2d(as_floats(record))
+            w = self.weights(row)
+            own = Profile.minimum([self._personal_profile(probabilities_below(w), w, row).rounded_up(), upper])
+            return replace(everybody, upper=own, parts=(Part(own, None),), reasons=lambda: (_ONE_RECORD,))
+
+        return replace(everybody, personal=personal)
+
+    def _personal_profile(self, q: FloatArray, w: FloatArray, row: FloatArray) -> Profile:
+        theta = self._influences(row) * w
+        if self.kind == "gaussian":
+            return record_profile("gaussian", q, theta)
+        return Profile.symmetric(pure_curve(float(amplified(q, theta)[0]) * _UP))
+
+    def _influences(self, records: Any) -> FloatArray:
+        if isinstance(self.profile, GeneralProfile):
+            raise NoTheorem("a general profile has no single influence")
+        return self.profile.influences(_finite(_rows(records)))
+
+    def _losses(self, q: FloatArray, w: FloatArray, influences: FloatArray) -> FloatArray:
+        if self.kind == "pure":
+            return amplified(q, influences * w) * _UP
+        if self.delta == 0.0:
+            raise NoTheorem("Gaussian noise has no epsilon at delta 0; make the rule with a delta")
+        return personal_epsilons(q, influences * w, self.delta)
+
+    def _inside(self, u: FloatArray, slack: float = _INSIDE) -> FloatArray:
+        if self.radius is None:
+            return u
+        if np.any(u > self.radius * slack):
+            raise InvalidInput(
+                f"records must lie in the declared ball of radius {self.radius:g}, but some do not; clip them first"
+            )
+        return np.minimum(u, self.radius)
+
+
+def _rows(records: Any) -> NDArray[Any]:
+    x = np.asarray(records)
+    if x.dtype.kind not in "iuf" or x.ndim not in (1, 2):
+        raise InvalidInput(f"records must be an array of numbers, one row each, got {x.ndim} dimensions of {x.dtype}")
+    return x
+
+
+def _finite(rows: NDArray[Any]) -> FloatArray:
+    x = as_floats(rows)
+    if not np.all(np.isfinite(x)):
+        raise InvalidInput("records must be finite, but some contain nan or infinity; clean them first")
+    return x
