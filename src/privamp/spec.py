@@ -30,6 +30,7 @@ from .errors import InvalidInput
 from .mechanisms.black_box import ApproxDP, PureDP
 from .mechanisms.discrete_gaussian import DiscreteGaussian
 from .mechanisms.discrete_laplace import DiscreteLaplace
+from .mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from .mechanisms.gaussian import Gaussian
 from .mechanisms.geometric import GeometricCount
 from .mechanisms.laplace import Laplace
@@ -104,6 +105,8 @@ MECHANISMS: dict[str, Word] = {
     "gaussian": Word(Gaussian, ("sigma",), _NOISE),
     "discrete-laplace": Word(DiscreteLaplace, ("scale",), _NOISE, whole=("sensitivity",)),
     "discrete-gaussian": Word(DiscreteGaussian, ("sigma",), _NOISE, whole=("sensitivity",)),
+    "exact-laplace": Word(ExactLaplace, ("scale",), ("sensitivity",)),
+    "exact-gaussian": Word(ExactGaussian, ("sigma",), ("sensitivity",)),
     "geometric": Word(GeometricCount, ("epsilon",), ("neighbors",)),
     "randomized-response": Word(RandomizedResponse, ("epsilon",), ("categories",), whole=("categories",)),
     "norm": Word(NormNoise, ("scale", "dimension"), ("p", *_NOISE), whole=("dimension",)),

@@ -68,9 +68,7 @@ def test_draws_do_not_repeat_across_calls_and_are_a_function_of_the_stream(sampl
     assert sampler(stream, 3.0, 1).shape == (1,)
 
 
-@pytest.mark.parametrize(
-    ("sampler", "spread"), [(discrete_laplace, 1.0), (discrete_gaussian, np.sqrt(2 / np.pi))]
-)
+@pytest.mark.parametrize(("sampler", "spread"), [(discrete_laplace, 1.0), (discrete_gaussian, np.sqrt(2 / np.pi))])
 @pytest.mark.parametrize("scale", [2.0**-30, 2.0**30, 2.0**31 + 0.1, 2.0**50])
 def test_extreme_scales_do_not_overflow(sampler, spread, scale):
     draws = sampler(seeded_stream(10), scale, 20_000)
@@ -79,6 +77,17 @@ def test_extreme_scales_do_not_overflow(sampler, spread, scale):
     else:  # the mean size of 20,000 draws is within 6 percent (8 standard errors)
         assert abs(np.abs(draws).astype(float).mean() / (scale * spread) - 1) < 0.06
         assert abs(np.sign(draws).mean()) < 0.06
+
+
+@pytest.mark.parametrize("sampler", [discrete_laplace, discrete_gaussian])
+@pytest.mark.parametrize("scale", [2.0**30 + 0.5, 2.0**45 + 3.0])
+def test_the_low_bits_are_noise_too(fits, sampler, scale):
+    """Fixed-point sums use such scales. The twin is a float of 24 bits put on the same grid."""
+    even = np.full(64, 1 / 64)
+    draws = sampler(seeded_stream(12), scale, MANY)
+    assert fits(draws & 63, even)
+    coarse = seeded_stream(13).laplaces(MANY).astype(np.float32).astype(np.float64) * scale
+    assert not fits(coarse.astype(np.int64) & 63, even)
 
 
 def test_no_float_is_drawn(monkeypatch):
