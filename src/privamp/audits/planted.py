@@ -37,7 +37,7 @@ def exponential_radius() -> Audit:
 
     def score(rows: FloatArray) -> FloatArray:
         near, far = np.linalg.norm(rows - record, axis=1), np.linalg.norm(rows, axis=1)
-        return (far - near) / scale + (d - 1) * (np.log(far) - np.log(near))
+        return np.asarray((far - near) / scale + (d - 1) * (np.log(far) - np.log(near)))
 
     return Audit("exponential radius", "norm noise in 10 dimensions whose radius is Exponential", 1.0, run, score=score)
 
@@ -63,7 +63,7 @@ def amplify_then_add() -> Audit:
         return kept[:, None] + noise.scale * stream.laplaces((runs, queries))
 
     def score(rows: FloatArray) -> FloatArray:
-        return (np.abs(rows) - np.abs(rows - 1.0)).sum(axis=1)
+        return np.asarray((np.abs(rows) - np.abs(rows - 1.0)).sum(axis=1))
 
     what = "twenty epsilon-0.5 queries on one 10% sample, amplified one by one"
     return Audit("amplify, then add", what, claimed, run, score=score, trials=100_000)
@@ -85,7 +85,7 @@ def deterministic_rounding() -> Audit:
 
 def printed_pair() -> Audit:
     """Many rounds of a multi-stage sample, certified by the pair (sum p_u N(u), sum p_u N(-u)) that MUST prints."""
-    design, rounds, sigma = MultiStage([("wor", 20), ("wr", 40)], 200), 20, 4.0
+    design, rounds, sigma = MultiStage((("wor", 20), ("wr", 40)), 200), 20, 4.0
     law = design.appearances()
     counts = np.arange(law.log_p.size + 1)
     chances = np.append(1.0 - math.fsum(np.exp(law.log_p)), np.exp(law.log_p))

@@ -18,9 +18,8 @@ def claimed_curve(finding: Finding) -> Curve:
     growth, delta = np.exp(finding.claimed), finding.delta
 
     def misses(false_alarm: FloatArray) -> FloatArray:
-        return np.maximum.reduce(
-            [0 * false_alarm, 1 - delta - growth * false_alarm, (1 - delta - false_alarm) / growth]
-        )
+        steep, flat = 1 - delta - growth * false_alarm, (1 - delta - false_alarm) / growth
+        return np.maximum(np.maximum(steep, flat), 0.0)
 
     return misses
 
