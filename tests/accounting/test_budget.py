@@ -342,6 +342,20 @@ def test_what_cannot_be_charged_costs_nothing(budget):
     assert cancelled.ledger.entries == ()
 
 
+def test_a_refused_charge_closes_the_sample(budget):
+    key, noise = Key.generate(), Laplace(0.1)
+    sample = Poisson(0.5).draw(40, key).declare([noise])
+    with pytest.raises(BudgetExceeded):
+        sample.charge(budget)
+    for again in (sample, Poisson(0.5).draw(40, key)):  # the same draw is the same sample
+        with pytest.raises(InvalidInput, match="closed; draw a fresh sample"):
+            again.release(noise, np.ones(40))
+        with pytest.raises(InvalidInput, match="closed; draw a fresh sample"):
+            again.charge(budget)
+    assert sample.ledger.entries == ()
+    assert spent(budget) == 0.0
+
+
 def test_code_that_takes_a_budget_or_none(budget):
     with charged(None, PureDP(0.5)):
         pass

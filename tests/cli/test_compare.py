@@ -48,9 +48,19 @@ def test_people_see_the_table_the_reason_and_the_advice(privamp) -> None:
         assert part in text
 
 
+def test_advice_has_the_numbers_of_this_question(found, privamp) -> None:
+    assert [one["label"] for one in found["advice"]] == ["WR 400", "WOR 500 → WR 400", "WR 500 → WR 400"]
+    for one, size in zip(found["advice"], (329, 275, 240), strict=True):
+        assert one["instead_size"] == size
+        assert one["better_on_every_axis"] is True
+        assert one["instead_epsilon"] < one["instead_epsilon_same_noise"] < one["epsilon_lower"]
+        assert one["sentence"] in privamp(*READY).stdout
+
+
 def test_no_advice_without_repeats(privamp) -> None:
     text = privamp("compare", "--design", "wor:size=4,population=10", "--mechanism", "pure:epsilon=1").stdout
     assert "Take Poisson" not in text
+    assert "distinct records" not in text
 
 
 def test_no_theorem_is_a_row(privamp) -> None:

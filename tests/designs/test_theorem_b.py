@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from privamp import Gaussian, MultiStage, Neighbors, NoTheorem, WithReplacement, amplify, compose
+from privamp import Gaussian, Laplace, MultiStage, Neighbors, NoTheorem, WithReplacement, amplify, compose
 from privamp.accounting.joint import Joint
 from privamp.designs.shared_copies import copies_bound, gaussian_shift, reduced
 from privamp.verify import exact_delta, exact_delta_of_laws
@@ -25,13 +25,15 @@ CHAINS = [
         (2, 3, 4), [("", 0, 2), ("", 0, 4), ("wor", 2, 2), ("wor", 2, 4), ("wr", 1, 3), ("wr", 2, 3), ("wr", 3, 2)]
     )
 ]
+FIVE = [((("wor", 3), ("wr", 2)), 5), ((("wr", 3), ("wr", 2)), 5), ((("wr", 3),), 5), ((("wor", 4), ("wr", 3)), 5)]
+SCALES = (0.3, 0.6, 1.5)
 
 
-def violations(claim):
+def violations(claim, chains=CHAINS, kind=Gaussian):
     """(comparisons, violations) of claim(design, mechanism) on small chains."""
     count = bad = 0
-    for (stages, n), sigma in product(CHAINS, (0.3, 0.6, 1.5)):
-        design, mechanism = MultiStage(stages, n), Gaussian(sigma, neighbors=RO)
+    for (stages, n), scale in product(chains, SCALES):
+        design, mechanism = MultiStage(stages, n), kind(scale, neighbors=RO)
         truth = np.asarray(exact_delta(design, mechanism, n, RO, EPSILONS))
         count += truth.size
         bad += int(np.sum(np.asarray(claim(design, mechanism)) < truth - 1e-12))
@@ -57,6 +59,16 @@ def test_printed_pair_and_one_sided_pair_are_caught_by_the_same_check() -> None:
     assert bad > count / 2
     _, bad = violations(lambda d, m: d.attack(m, RO).delta(EPSILONS))
     assert bad > 0  # what Theorem B comes close to is itself no bound
+
+
+@pytest.mark.filterwarnings("ignore::privamp.errors.DegradingDesign")
+@pytest.mark.parametrize("kind", [Gaussian, Laplace])
+def test_certificate_holds_up_to_five_records_where_the_printed_pair_mostly_fails(kind) -> None:
+    count, bad = violations(lambda d, m: amplify(m, d).delta(EPSILONS), CHAINS + FIVE, kind)
+    assert count >= 200
+    assert bad == 0
+    count, bad = violations(printed_pair, CHAINS + FIVE, kind)
+    assert bad > count / 2
 
 
 def block_and_rest(pi, theta, beta):

@@ -157,7 +157,7 @@ def test_discrete_releases_are_whole(mechanism):
     noisy = mechanism.release(np.arange(6, dtype=np.uint8).reshape(2, 3), stream)
     assert noisy.shape == (2, 3)
     assert noisy.dtype == np.int64
-    for secret in (31337.0, np.array([31337.5]), "31337", True, None, 2**63, [31337, "x"]):
+    for secret in (31337.0, np.array([31337.5]), "31337", True, None, [[31337], [1, 2]], [31337, "x"]):
         with pytest.raises(InvalidInput, match="whole numbers") as error:
             mechanism.release(secret, stream)
         assert "31337" not in str(error.value)
@@ -195,3 +195,16 @@ def test_randomized_response_inputs():
     for value in ([3], [-1], 0.5, [True], "0"):
         with pytest.raises(InvalidInput):
             mechanism.release(value, stream)
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(2.0), DiscreteGaussian(2.0), GeometricCount(1.0)], ids=str)
+def test_whole_numbers_beyond_64_bits_are_cut_not_refused(mechanism):
+    """An error on some data and not on others would tell the data apart."""
+    top = 2**62
+    for value in (2**63 - 1, 2**64 - 1, 2**300, np.uint64(2**64 - 1), np.int64(2**63 - 1)):
+        assert abs(int(mechanism.release(value, seeded_stream(1))) - top) < 1000
+    for value in (-(2**63), -(2**300), np.int64(-(2**63))):
+        assert abs(int(mechanism.release(value, seeded_stream(1))) + top) < 1000
+    wide = mechanism.release(np.array([2**63, 5], dtype=np.uint64), seeded_stream(1))
+    assert abs(int(wide[0]) - top) < 1000
+    assert abs(int(wide[1]) - 5) < 1000

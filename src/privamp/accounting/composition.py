@@ -18,13 +18,13 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import positive, whole
 from .discretize import loss_laws, reach
-from .tilted import Composed
+from .tilted import WIDEST, Composed
 
 COMPOSED = (
     "Composition by privacy-loss distributions, connect-the-dots "
     "(Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
 )
-_POINTS, _FINEST = 2**17, 1e-4
+_POINTS, _FINEST, _COARSER = 2**19, 1e-4, 2.0**8  # a grid's points, its interval, and how much coarser it may get
 
 
 def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, interval: float | None = None) -> Guarantee:
@@ -51,6 +51,8 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
     if len(parts) == 1 and parts[0].steps == 1:
         return first
     composition = Composition(parts, interval)
+    if interval is not None:
+        composition.interval([part.upper for part in parts])  # refuses one that is too fine
     return Guarantee(
         neighbors=first.neighbors,
         upper=composition.upper,
@@ -114,7 +116,20 @@ class Composition:
 
     def interval(self, profiles: list[Profile]) -> float:
         """A grid wide enough for the largest loss, as fine as the points allow."""
-        return self.wanted_interval or max(_FINEST, max(reach(p) for p in profiles) / _POINTS)
+        farthest = max(reach(p) for p in profiles)
+        if self.wanted_interval and farthest / self.wanted_interval > WIDEST:
+            raise self._too_many(math.ceil(farthest / self.wanted_interval))
+        return self.wanted_interval or max(_FINEST, farthest / _POINTS)
+
+    def _too_many(self, points: int) -> InvalidInput:
+        steps, share = sum(part.steps for part in self.parts), WIDEST / points
+        more = f"more than the {WIDEST:,} that fit into memory"
+        if self.wanted_interval:
+            better = f"an interval of {1.1 * self.wanted_interval / share:.2g} works"
+            needs = f"interval={self.wanted_interval:g} needs {points:,} grid points for {steps:,} steps"
+            return InvalidInput(f"{needs}, {more}; {better}")
+        better = f"about {int(0.9 * share * steps):,} steps work"
+        return InvalidInput(f"{steps:,} steps need {points:,} grid points, {more}; {better}")
 
     @cached_property
     def _pessimistic(self) -> tuple[Composed, Composed]:
@@ -127,12 +142,21 @@ class Composition:
         return self._both(profiles, upper=False)
 
     def _both(self, profiles: list[Profile], *, upper: bool) -> tuple[Composed, Composed]:
-        interval = self.interval(profiles)
-        laws = [loss_laws(profile, interval, upper=upper) for profile in profiles]
-        counts = [part.steps for part in self.parts]
-        one, two = (tuple((law[side], n) for law, n in zip(laws, counts, strict=True)) for side in (0, 1))
-        forward = Composed(one, upper)
-        return forward, forward if all(p.is_symmetric for p in profiles) else Composed(two, upper)
+        """Both directions; the more steps, the wider their sum, and the coarser a grid will do."""
+        interval, symmetric = self.interval(profiles), all(p.is_symmetric for p in profiles)
+        coarsest = interval * _COARSER
+        while True:
+            laws = [loss_laws(profile, interval, upper=upper) for profile in profiles]
+            sides = [
+                Composed(tuple((law[side], part.steps) for law, part in zip(laws, self.parts, strict=True)), upper)
+                for side in ((0,) if symmetric else (0, 1))
+            ]
+            points = max(side.points(0.0) for side in sides)
+            if points <= WIDEST:
+                return sides[0], sides[-1]
+            if self.wanted_interval or interval >= coarsest:
+                raise self._too_many(points)
+            interval = min(interval * 2.0 * points / WIDEST, coarsest)
 
     def pld(self) -> Any:
         """dp-accounting's PrivacyLossDistribution of the whole composition (its FFT, no error bound added)."""

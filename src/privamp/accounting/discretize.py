@@ -11,15 +11,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.profile import Curve, Profile
-from ..numerics.log_domain import FloatArray
+from ..numerics.log_domain import FloatArray, as_floats
 from ..numerics.roots import NumericalFailure, first_at_most
 
 LOG_TAIL = -85.0  # the grid ends where log delta falls below this; the rest is an infinite loss
 _FARTHEST = 1e5  # losses beyond this count as infinite
 _SPAN = 700.0  # of losses whose exponentials are doubles
+_START, _CHORD = 257, 2e-6  # points to begin with; relative excess of a chord that is worth another point
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,41 +67,71 @@ def _top(curve: Curve) -> float:
 
 
 class _Dots:
-    """One direction's curve at 0, interval, 2 interval, ... and the masses that reproduce it."""
+    """One direction's curve at some of 0, interval, 2 interval, ... and the masses that reproduce it."""
 
     def __init__(self, curve: Curve, interval: float, upper: bool) -> None:
         count = max(1, math.ceil(_top(curve) / interval))
-        delta = np.minimum.accumulate(np.exp(curve(np.arange(count + 1) * interval)))
+        at, delta = _sampled(curve, count, interval)
+        widths = np.diff(at) * interval
         if not upper:
-            delta = _below(delta, interval)
-        self.mass, rebuilt = _masses(delta, interval)
+            delta = _below(delta, widths)
+        mass, rebuilt = _masses(delta, widths, at, interval)
         if np.max(np.abs(_ratio(delta, rebuilt) - 1.0)) > _TOLERATED:
             hopeless = not upper and count * interval > _SPAN  # a lower bound may always be nothing
-            delta = np.zeros_like(delta) if hopeless else _lower_hull(delta, interval)
-            self.mass, rebuilt = _masses(delta, interval)
+            delta = np.zeros_like(delta) if hopeless else _lower_hull(delta, as_floats(at * interval))
+            mass, rebuilt = _masses(delta, widths, at, interval)
+        self.mass = mass
         self.excess = float(np.max(_ratio(delta, rebuilt)))
         self.shortfall = float(np.min(_ratio(delta, rebuilt)))
         self.infinite = float(delta[-1])
         self.at_zero = float(rebuilt[0])
 
 
+def _sampled(curve: Curve, count: int, interval: float) -> tuple[Ints, FloatArray]:
+    """Grid indices from 0 to count, as dense as the curve's chords need it, and delta there (never rising)."""
+
+    def values(at: Ints) -> FloatArray:
+        return np.exp(curve(at * interval))
+
+    at = np.unique(np.rint(np.append(np.linspace(0, count, _START), np.geomspace(1, count, _START)))).astype(np.int64)
+    delta = values(at)
+    while True:
+        least = np.minimum.accumulate(delta)
+        allowed = _CHORD * least[1:] * (1.0 - 0.05 * np.log(np.maximum(least[1:], 1e-300))) ** 3  # far out less will do
+        wide = np.flatnonzero((_chord_gaps(least, np.diff(at) * interval) > allowed) & (np.diff(at) > 1))
+        if wide.size == 0:
+            return at, least
+        between = (at[wide] + at[wide + 1]) // 2
+        order = np.argsort(np.append(at, between))
+        at, delta = np.append(at, between)[order], np.append(delta, values(between))[order]
+
+
 def _ratio(wanted: FloatArray, found: FloatArray) -> FloatArray:
     return np.divide(wanted, found, out=np.ones_like(wanted), where=found > 0)
 
 
-def _below(delta: FloatArray, interval: float) -> FloatArray:
-    """Values whose chords lie below the convex curve through `delta`.
+def _chord_gaps(delta: FloatArray, widths: FloatArray) -> FloatArray:
+    """How far each chord may lie above the convex curve through the points.
 
-    A chord exceeds the curve by at most h a b/(a + b), with h the width in alpha and a, b the changes of slope to the
-    chords beside it (both extended are below the curve). Lowering every point by that of its two chords is enough,
-    and loses only the square of the interval. What is left at the last point above zero is taken off everywhere.
+    At most h a b/(a + b), with h the width in alpha and a, b the changes of slope to the chords beside it (both
+    extended are below the curve); at either end the one neighbour decides.
     """
-    slope = np.append((delta[:-1] - delta[1:]) / math.expm1(interval), 0.0)  # times alpha_i, so that nothing overflows
-    after = np.maximum(slope[:-1] - slope[1:] * math.exp(-interval), 0.0)
-    before = np.append(after[0], np.maximum(slope[:-2] * math.exp(interval) - slope[1:-1], 0.0))
+    grow = np.exp(widths)
+    slope = np.append((delta[:-1] - delta[1:]) / np.expm1(widths), 0.0)  # times alpha_i, so that nothing overflows
+    after = np.maximum(slope[:-1] - slope[1:] / grow, 0.0)
+    before = np.append(after[0], np.maximum(slope[:-2] * grow[:-1] - slope[1:-1], 0.0))
     gap = np.divide(before * after, before + after, out=np.zeros_like(after), where=before + after > 0)
     gap[0], gap[-1] = after[0], before[-1]
-    gap *= math.expm1(interval)
+    return np.asarray(gap * np.expm1(widths))
+
+
+def _below(delta: FloatArray, widths: FloatArray) -> FloatArray:
+    """Values whose chords lie below the convex curve through `delta`.
+
+    Lowering every point by what its two chords may be too high is enough, and loses only the square of the widths.
+    What is left at the last point above zero is taken off everywhere.
+    """
+    gap = _chord_gaps(delta, widths)
     lowered = delta - np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap)) * (1.0 + 1e-9)
     ended = np.flatnonzero(lowered <= 0.0)
     last = max(int(ended[0]) - 1, 0) if ended.size else delta.size - 1  # the last point above zero
@@ -106,16 +140,17 @@ def _below(delta: FloatArray, interval: float) -> FloatArray:
     )
 
 
-def _masses(delta: FloatArray, interval: float) -> tuple[FloatArray, FloatArray]:
-    """Masses at interval, 2 interval, ... and the curve they give back at 0, interval, ..."""
+def _masses(delta: FloatArray, widths: FloatArray, at: Ints, interval: float) -> tuple[FloatArray, FloatArray]:
+    """Masses at interval, 2 interval, ... and the curve they give back at the points."""
     drop = delta[:-1] - delta[1:]
-    mass = drop * (math.exp(interval) / math.expm1(interval))
-    mass[:-1] -= drop[1:] / math.expm1(interval)
-    mass = np.maximum(mass, 0.0)
+    change = drop / -np.expm1(-widths)
+    change[:-1] -= drop[1:] / np.expm1(widths[1:])
+    mass = np.zeros(int(at[-1]))
+    mass[at[1:] - 1] = np.maximum(change, 0.0)
     # delta_i = infinite + sum_{j>i} mass_j (1 - e^(eps_i - eps_j)), by adding positive pieces from the far end
     pieces = discounted(mass, interval) * -math.expm1(-interval)
-    rebuilt = np.concatenate([np.cumsum(pieces[::-1])[::-1], [0.0]]) + delta[-1]
-    return mass, rebuilt
+    rebuilt = np.append(np.cumsum(pieces[::-1])[::-1], 0.0) + delta[-1]
+    return mass, rebuilt[at]
 
 
 def discounted(mass: FloatArray, interval: float) -> FloatArray:
@@ -147,13 +182,13 @@ def _join(own: _Dots, other: _Dots, interval: float, upper: bool) -> LossLaw:
     return LossLaw(interval, -other.mass.size, mass, infinite)
 
 
-def _lower_hull(delta: FloatArray, interval: float) -> FloatArray:
+def _lower_hull(delta: FloatArray, losses: FloatArray) -> FloatArray:
     """The largest convex function of alpha below the points: still above the (convex) truth if they are."""
-    if (delta.size - 1) * interval > _SPAN:
+    if losses[-1] > _SPAN:
         raise NumericalFailure(
             "the losses to compose span more than 700, and their bound is not convex; add noise or ask for one step"
         )
-    alpha = np.exp(np.arange(delta.size) * interval)
+    alpha = np.exp(losses)
     points, kept = list(zip(alpha.tolist(), delta.tolist(), strict=True)), [0]
     for i in range(1, delta.size):
         while len(kept) >= 2:

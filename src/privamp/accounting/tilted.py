@@ -20,8 +20,9 @@ _OUTSIDE = 1e-15  # mass dropped at the ends of a law, or outside the window and
 _UNIT = 1.2e-16
 _UNDERFLOW = 1e-300  # no entry is known better than this, in units of the largest
 _GOOD_ENOUGH = 1e-5  # relative error at which a table is kept rather than a better tilt sought
-_AWAY = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)  # for the window around a tilted law
-_LADDER = (0.0, *(2.0**k for k in range(-1, 14)))
+_AWAY = tuple(2.0**k for k in (-6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8))  # for the window around a tilted law
+_LADDER = (0.0, *(2.0**k for k in range(-3, 14)))
+WIDEST, _WORTH = 2**22, 2**20  # points of a window that fit into memory; that a further tilt may cost anyhow
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Composed:
     upper: bool
     _tables: dict[float, Table] = field(default_factory=dict)
     _moments: dict[float, float] = field(default_factory=dict)
+    _points: dict[float, int] = field(default_factory=dict)
 
     @property
     def log_infinite(self) -> float:
@@ -112,8 +114,16 @@ class Composed:
             value = self.log_moment(tilt) - tilt * epsilon
             if value > best_value:
                 break
-            best, best_value = tilt, value
+            if self.points(tilt) <= max(_WORTH, 2 * self.points(0.0)):
+                best, best_value = tilt, value
         return best
+
+    def points(self, tilt: float) -> int:
+        """How many grid points the composed law needs at this tilt."""
+        if tilt not in self._points:
+            first, last = _window([_tilted(law, tilt, steps) for law, steps in self.laws])
+            self._points[tilt] = last - first + 1
+        return self._points[tilt]
 
     def log_moment(self, tilt: float) -> float:
         """K(tilt) = log E e^(tilt loss) over the finite losses."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..core.design import Design
     from ..core.mechanism import Mechanism
     from ..core.neighbors import Neighbors
+    from ..report.advice import Advice
     from ..report.comparison import Comparison, Row
 
 EXAMPLES = """\
@@ -43,9 +44,7 @@ def compare(
         float, typer.Option("--epsilon", metavar="E", help="Show delta at this epsilon; also MUST's base epsilon.")
     ] = 1.0,
     steps: Steps = 1,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")] = None,
     json: Json = False,
 ) -> None:
     """Rank designs by what they really cost: epsilon at a fixed delta, all under one relation.
@@ -55,6 +54,7 @@ def compare(
     record out, another in: twice the sensitivity), so nobody is favoured. Otherwise it is read for the relation
     compared. Write neighbors=... into the spec to say otherwise.
     """
+    from ..report.advice import advise
     from ..report.comparison import Question, compare_designs
     from ..report.pictures import check_picture, draw_comparison
 
@@ -65,9 +65,10 @@ def compare(
     wanted, noise = _mechanism(mechanism, plans, neighbors)
     with waiting("comparing", quiet=json):
         found = compare_designs(plans, Question(noise, wanted, delta, epsilon, steps), population)
+        advice = advise(found)
         if plot is not None:
             draw_comparison(found, plot)
-    _show(found, mechanism, plot, json)
+    _show(found, advice, mechanism, plot, json)
     if any(row.failed for row in found.rows):
         raise typer.Exit(1)
 
@@ -118,7 +119,7 @@ def _mechanism(text: str, plans: "list[Design]", relation: str) -> "tuple[Neighb
     return wanted, spec.mechanism(text, Neighbors.ADD_REMOVE if Neighbors.ADD_REMOVE in needs else wanted)
 
 
-def _show(found: "Comparison", mechanism: str, plot: Path | None, json: bool) -> None:
+def _show(found: "Comparison", advice: "tuple[Advice, ...]", mechanism: str, plot: Path | None, json: bool) -> None:
     from ..report.comparison import ADVICE, WHY_NOT_EPS_PRIME
 
     notes = [WHY_NOT_EPS_PRIME, *([ADVICE] if found.has_repeats else [])]
@@ -129,10 +130,11 @@ def _show(found: "Comparison", mechanism: str, plot: Path | None, json: bool) ->
         if row.guarantee and row.guarantee.degrades:
             warn(f"{row.label} makes the release LESS private than the mechanism on all the data")
     if json:
-        emit(_answer(found, mechanism) | {"notes": notes} | ({"plot": str(plot)} if plot else {}))
+        answer = _answer(found, mechanism) | {"notes": notes, "advice": [one.to_json() for one in advice]}
+        emit(answer | ({"plot": str(plot)} if plot else {}))
         return
     _tables(found, mechanism)
-    for note in notes:
+    for note in (*notes, *(one.sentence() for one in advice)):
         say(note)
     if plot:
         say(f"Picture: {plot}")

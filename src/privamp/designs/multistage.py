@@ -53,7 +53,7 @@ def _theorem_b(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors)
 
 def _stage_by_stage(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     epsilon = mechanism.profile(RO).largest_loss
-    for kind, entries, draws in reversed(design.steps):
+    for kind, entries, draws in reversed(design.sized_stages):
         if kind == "wor":
             epsilon = float(log_mix(draws / entries, epsilon))
         else:
@@ -109,13 +109,13 @@ class MultiStage(FixedSize):
         if not stages:
             raise InvalidInput("stages must hold at least one stage such as ('wor', 100), got none instead")
         object.__setattr__(self, "stages", stages)
-        for kind, entries, draws in self.steps:
+        for kind, entries, draws in self.sized_stages:
             if kind not in ("wor", "wr"):
                 raise InvalidInput(f"a stage must be 'wor' or 'wr', got {kind!r} instead")
             whole(1, entries if kind == "wor" else None, **{f"size of stage {kind}": draws})
 
     @property
-    def steps(self) -> tuple[tuple[str, int, int], ...]:
+    def sized_stages(self) -> tuple[tuple[str, int, int], ...]:
         """Each stage with the number of entries it draws from."""
         sizes = [self.population, *(size for _, size in self.stages)]
         return tuple((kind, sizes[i], size) for i, (kind, size) in enumerate(self.stages))
@@ -136,7 +136,7 @@ class MultiStage(FixedSize):
 
     def appearances(self, records: int = 1) -> Multiplicity:
         """The composed kernels, started at `records` of the population."""
-        (kind, entries, draws), *rest = self.steps
+        (kind, entries, draws), *rest = self.sized_stages
         specials = min(records, entries)
         if kind == "wor":
             law = Multiplicity.hypergeometric(entries, specials, draws)
