@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all lint types docs dist bench clean
+.PHONY: help demo test test-all test-torch lint types docs dist bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +25,9 @@ test: $(VENV)/.test  ## every test but the slow ones (JOBS=2 workers, PYTEST_FLA
 
 test-all: $(VENV)/.test  ## every test
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_FLAGS)
+
+test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
+	$(VENV)-torch/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/torch src/privamp/workloads/torch
 
 lint: $(VENV)/.test  ## ruff
 	$(BIN)/ruff check .
@@ -51,7 +54,7 @@ bench: $(VENV)/.test  ## run every benchmark
 	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove everything make has built, the environment too
-	rm -rf $(VENV) build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-torch build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -70,4 +73,9 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.created
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.created
 	$(PIP) install -e ".[docs]"
+	@touch $@
+
+$(VENV)-torch/.torch: pyproject.toml constraints/torch.txt
+	$(PYTHON) -m venv $(VENV)-torch
+	$(VENV)-torch/bin/python -m pip --disable-pip-version-check --quiet install -c constraints/torch.txt -e ".[torch,test]"
 	@touch $@

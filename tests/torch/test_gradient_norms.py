@@ -1,0 +1,212 @@
+"""Norms and weighted sums of every kind of layer against gradients taken record by record, and against Opacus."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
+
+from torch import nn  # noqa: E402
+
+from privamp.errors import InvalidInput  # noqa: E402
+from privamp.torch import LSTM  # noqa: E402
+from privamp.workloads.torch.ghost import GradientRecorder, trainable_layers  # noqa: E402
+
+torch.set_num_threads(1)
+chain = nn.Sequential
+
+
+class Twice(nn.Module):
+    """One layer called twice, with an activation in place between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.act = nn.Linear(6, 6), nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        return self.layer(self.act(self.layer(x)))
+
+
+class Reader(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.lstm, self.out = (
+            nn.Embedding(11, 5, padding_idx=0),
+            LSTM(5, 4, bidirectional=True),
+            nn.Linear(8, 3),
+        )
+
+    def forward(self, ids):
+        return self.out(self.lstm(self.words(ids)).mean(dim=1))
+
+
+def picture(*shape):
+    return lambda: torch.randn(7, *shape)
+
+
+MODELS = {
+    "linear": (lambda: nn.Linear(6, 3), picture(6)),
+    "mlp": (lambda: chain(nn.Linear(6, 5, bias=False), nn.Tanh(), nn.LayerNorm(5), nn.Linear(5, 3)), picture(6)),
+    "sequence": (lambda: chain(nn.Linear(30, 40), nn.Tanh(), nn.Flatten(), nn.Linear(160, 3)), picture(4, 30)),
+    "long sequence": (lambda: chain(nn.Linear(3, 2), nn.Tanh(), nn.Flatten(), nn.Linear(80, 3)), picture(40, 3)),
+    "cnn": (
+        lambda: chain(
+            nn.Conv2d(1, 16, 8, 2, padding=3), nn.Tanh(), nn.MaxPool2d(2, 1), nn.Conv2d(16, 32, 4, 2),
+            nn.ReLU(inplace=True), nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(512, 32), nn.Tanh(), nn.Linear(32, 3),
+        ),
+        picture(1, 28, 28),
+    ),
+    "groups": (
+        lambda: chain(
+            nn.Conv2d(4, 8, 3, padding=1, groups=2, bias=False), nn.GroupNorm(2, 8), nn.Tanh(),
+            nn.Conv2d(8, 40, 3, stride=2, dilation=2, groups=4), nn.Flatten(), nn.LazyLinear(3),
+        ),
+        picture(4, 9, 9),
+    ),
+    "same padding": (
+        lambda: chain(nn.Conv2d(1, 2, 4, padding="same"), nn.Flatten(), nn.Linear(72, 3)),
+        picture(1, 6, 6),
+    ),
+    "conv1d": (
+        lambda: chain(
+            nn.Conv1d(3, 30, 3, padding=1), nn.Tanh(), nn.Conv1d(30, 4, 5, stride=2), nn.Flatten(), nn.Linear(12, 3)
+        ),
+        picture(3, 9),
+    ),
+    "twice": (lambda: chain(Twice(), nn.Linear(6, 3)), picture(6)),
+    "reader": (Reader, lambda: torch.randint(0, 11, (7, 6))),
+}  # fmt: skip
+
+
+def built(name):
+    torch.manual_seed(3)
+    make, inputs = MODELS[name]
+    model, x = make().double(), inputs()
+    x = x.double() if x.is_floating_point() else x
+    model(x)  # lazy layers
+    return model, x, torch.randint(0, 3, (7,))
+
+
+def one_by_one(model, x, y):
+    """Gradients of every record alone: (records, parameters)."""
+    rows = []
+    for i in range(len(x)):
+        model.zero_grad()
+        nn.functional.cross_entropy(model(x[i : i + 1]), y[i : i + 1]).backward()
+        rows.append(torch.cat([p.grad.flatten().clone() for p in model.parameters() if p.requires_grad]))
+    model.zero_grad()
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("dtype", ["double", "float"])
+def test_norms_and_weighted_sums_are_those_of_single_records(name, dtype):
+    model, x, y = built(name)
+    rows = one_by_one(model, x, y)
+    if dtype == "float":
+        model, x = model.float(), x.float() if x.is_floating_point() else x
+    recorder = GradientRecorder(model)
+    recorder.listen(len(x))
+    recorded = recorder.measure(nn.functional.cross_entropy(model(x), y, reduction="none"))
+    tight = {"rtol": 1e-9, "atol": 1e-9} if dtype == "double" else {"rtol": 2e-4, "atol": 1e-5}
+    torch.testing.assert_close(recorded.norms, rows.norm(dim=1), **tight)
+    assert torch.all(recorded.norms >= rows.norm(dim=1) * (1 - 3e-6))  # never below the truth by more than rounding
+    weights = torch.rand(len(x), dtype=x.dtype if x.is_floating_point() else torch.get_default_dtype())
+    weights = weights.to(next(model.parameters()).dtype)
+    sums = {id(p): g for p, g in recorded.weighted(weights)}
+    found = torch.cat([sums[id(p)].flatten() for p in model.parameters()])
+    torch.testing.assert_close(found.double(), weights.double() @ rows, **tight)
+
+
+def test_cancelling_places_do_not_hide_a_gradient():
+    """In single precision the ghost norm of places that cancel comes out too small; the error bound keeps it above."""
+    torch.manual_seed(0)
+    model = nn.Linear(300, 300)
+    x = torch.randn(40, 1, 300).repeat(1, 2, 1) * 100
+    x[:, 1] += 1e-3 * torch.randn(40, 300)
+    sign = torch.tensor([1.0, -1.0])[None, :, None]
+    recorder = GradientRecorder(model)
+    recorder.listen(40)
+    losses = (model(x) * sign).pow(1).sum(dim=(1, 2)) * 10
+    norms = recorder.measure(losses).norms
+    truth = [torch.outer(torch.ones(300).double() * 10, (a - b).double()).norm() for a, b in x]
+    assert torch.all(norms >= torch.stack(truth) * (1 - 1e-4))
+
+
+def test_a_loss_that_is_no_number_leaves_the_others_alone():
+    model, x, y = built("cnn")
+    rows = one_by_one(model, x, y)
+    x[2] = float("nan")
+    recorder = GradientRecorder(model)
+    recorder.listen(7)
+    recorded = recorder.measure(nn.functional.cross_entropy(model(x), y, reduction="none"))
+    assert torch.isnan(recorded.norms[2])
+    weights = torch.ones(7, dtype=torch.double)
+    weights[2] = 0.0
+    sums = {id(p): g for p, g in recorded.weighted(weights)}
+    found = torch.cat([sums[id(p)].flatten() for p in model.parameters()])
+    torch.testing.assert_close(found, weights @ rows, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "sequence"])
+def test_opacus_finds_the_same_norms(name):
+    pytest.importorskip("opacus", reason="opacus is not installed (make test-torch)")
+    from opacus.grad_sample import GradSampleModuleFastGradientClipping
+
+    model, x, y = built(name)
+    for layer in model.modules():
+        if isinstance(layer, nn.ReLU):
+            layer.inplace = False  # Opacus' hooks forbid it
+    recorder = GradientRecorder(model)
+    recorder.listen(7)
+    ours = recorder.measure(nn.functional.cross_entropy(model(x), y, reduction="none")).norms
+    recorder.detach()
+    wrapped = GradSampleModuleFastGradientClipping(model, loss_reduction="sum", use_ghost_clipping=True)
+    nn.functional.cross_entropy(wrapped(x), y, reduction="sum").backward()
+    torch.testing.assert_close(ours, wrapped.get_norm_sample(), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), "mixes the records"),
+        (nn.Sequential(nn.Conv2d(1, 2, 3), nn.InstanceNorm2d(2, track_running_stats=True)), "mixes the records"),
+        (nn.LSTM(3, 4), "no rule"),
+        (nn.Bilinear(2, 2, 2), "no rule"),
+        (nn.Embedding(3, 2, max_norm=1.0), "max_norm"),
+        (nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular"), "zeros"),
+        (nn.ReLU(), "no trainable parameters"),
+    ],
+)
+def test_layers_without_a_rule_are_refused(module, words):
+    with pytest.raises(InvalidInput, match=words):
+        trainable_layers(module)
+
+
+def test_shared_parameters_are_refused():
+    one, two = nn.Linear(3, 3), nn.Linear(3, 3)
+    two.weight = one.weight
+    with pytest.raises(InvalidInput, match="share a parameter"):
+        trainable_layers(nn.Sequential(one, two))
+
+
+def test_a_layer_used_through_its_weights_is_refused():
+    class Sly(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen, self.unseen = nn.Linear(2, 2), nn.Linear(2, 2)
+
+        def forward(self, x):
+            return nn.functional.linear(self.seen(x), self.unseen.weight)
+
+    model = Sly()
+    recorder = GradientRecorder(model)
+    recorder.listen(4)
+    with pytest.raises(InvalidInput, match="'unseen'"):
+        recorder.measure(model(torch.randn(4, 2)).sum(dim=1))
+
+
+def test_a_model_that_is_not_batch_first_is_refused():
+    model = nn.Linear(2, 2)
+    recorder = GradientRecorder(model)
+    recorder.listen(4)
+    with pytest.raises(InvalidInput, match="first dimension"):
+        model(torch.randn(3, 4, 2))
