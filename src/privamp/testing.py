@@ -8,13 +8,16 @@ that accepts a seed; for real data use `Key.generate()` and `Stream.from_os()`.
 True
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 
 from .chance.keys import Key, build
+from .chance.seeds import DOOR
 from .chance.stream import Stream
 from .validation import whole
 
-__all__ = ["seeded_key", "seeded_stream"]
+__all__ = ["seeded_key", "seeded_stream", "seeds_allowed"]
 
 
 def seeded_key(seed: int) -> Key:
@@ -27,3 +30,13 @@ def seeded_key(seed: int) -> Key:
 def seeded_stream(seed: int) -> Stream:
     """Return the TEST stream of a seed. NOT PRIVATE: the seed can be guessed."""
     return Stream(seeded_key(seed))
+
+
+@contextmanager
+def seeds_allowed() -> Iterator[None]:
+    """Let estimators take a `random_state` inside this block. NOT PRIVATE: their guarantees say so."""
+    before = DOOR.set(seeded_key)
+    try:
+        yield
+    finally:
+        DOOR.reset(before)

@@ -1,0 +1,20 @@
+"""Whether a seed is accepted just now. Closed, unless `privamp.testing.seeds_allowed()` holds it open."""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from ..errors import InvalidInput
+from .keys import Key
+
+DOOR: ContextVar[Callable[[int], Key] | None] = ContextVar("DOOR", default=None)
+
+
+def key_of_seed(seed: int) -> Key:
+    """The test key of a seed, inside `privamp.testing.seeds_allowed()` only."""
+    seeded = DOOR.get()
+    if seeded is None:
+        raise InvalidInput(
+            "random_state makes the noise guessable, so it is accepted in tests only; leave it None, or run inside "
+            "`with privamp.testing.seeds_allowed():`, which marks the guarantee NOT PRIVATE"
+        )
+    return seeded(seed)

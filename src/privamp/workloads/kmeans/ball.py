@@ -1,0 +1,123 @@
+"""The public ball: records are moved to its centre, divided by its radius, and shortened to it where they are longer.
+
+No record is ever dropped. Norms are rounded up and shortened records are rounded down, in the precision in which
+they are summed, so that no contribution is longer than the norm its probability was computed from.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core import influence
+from ...errors import InvalidInput
+from ...numerics.log_domain import FloatArray
+from .compiled import is_worth_compiling, measure
+from .threads import Crew
+
+_BYTES = 1 << 20  # one chunk of float64 rows: it stays in the cache
+NOT_FINITE = (
+    "X contains NaN or infinity in some rows; drop or fill those rows first (a public rule, the same for every row)"
+)
+
+
+def rows_of(columns: int) -> int:
+    """Rows of a chunk."""
+    return max(256, _BYTES // (8 * max(columns, 1)))
+
+
+def chunks(span: slice, columns: int) -> Iterator[slice]:
+    """Pieces of a span of rows that fit the cache."""
+    step = rows_of(columns)
+    return (slice(at, min(at + step, span.stop)) for at in range(span.start, span.stop, step))
+
+
+@dataclass(frozen=True, slots=True)
+class Ball:
+    """Centre and radius: public, or estimated with noise."""
+
+    center: FloatArray = field(repr=False)  # (d,)
+    radius: float
+
+    def unit(self, X: NDArray[Any]) -> FloatArray:
+        """Rows about the centre in units of the radius, float64, not shortened."""
+        z = np.subtract(X, self.center, dtype=np.float64)
+        z *= 1.0 / self.radius
+        return np.asarray(z)
+
+    def inside(self, X: NDArray[Any], columns: NDArray[np.intp], lengths: FloatArray, dtype: Any) -> NDArray[Any]:
+        """Some columns of rows in the unit ball, given the rows' `lengths` before they are shortened."""
+        room = 1.0 - 2.0 ** (-20 if dtype == np.float32 else -44)  # what rounding to dtype, and weights in it, can add
+        z = np.subtract(X[:, columns], self.center[columns], dtype=np.float64)
+        z *= (room / self.radius / np.maximum(lengths, 1.0))[:, None]
+        return np.asarray(z.astype(dtype, copy=False))
+
+    def back(self, centres: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
+        """Points of the unit ball in the units of the data; columns that were left out stay at the centre."""
+        points = np.tile(self.center, (len(centres), 1))
+        points[:, columns] += self.radius * centres
+        return points
+
+
+def lengths_and_squares(
+    ball: Ball, X: NDArray[Any], buffer: NDArray[Any] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Lengths of the rows (rounded up), and the column sums of squares of the shortened rows."""
+    z = np.empty(X.shape, dtype=_precision(ball, X)) if buffer is None else buffer[: len(X)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.any(ball.center):
+            np.subtract(X, ball.center, out=z, dtype=z.dtype)
+            np.multiply(z, z, out=z)
+        else:
+            np.multiply(X, X, out=z, dtype=z.dtype)
+        squared = (z @ np.ones(z.shape[1], dtype=z.dtype)).astype(np.float64)
+    small, large = (1e-30, 1e30) if z.dtype == np.float32 else (1e-280, 1e280)  # else squares may not be right
+    if not np.all((squared > small) & (squared < large)) or not 1e-140 < ball.radius < 1e140:
+        return _carefully(ball, X)
+    squared *= (1.0 + (z.shape[1] + 8.0) * 2.0 * float(np.finfo(z.dtype).eps)) / ball.radius**2
+    shortened = np.minimum(1.0, 1.0 / squared) / ball.radius**2
+    return np.sqrt(squared), np.asarray(shortened.astype(z.dtype) @ z, dtype=np.float64)
+
+
+def _precision(ball: Ball, X: NDArray[Any]) -> Any:
+    """Squares of float32 records are float32 when nothing is subtracted first: all roundings are then relative."""
+    return np.float32 if X.dtype == np.float32 and not np.any(ball.center) else np.float64
+
+
+def scan(ball: Ball, X: NDArray[Any], crew: Crew) -> tuple[FloatArray, FloatArray]:
+    """The same for a whole table, a chunk at a time."""
+    lengths, fast = np.empty(len(X)), is_worth_compiling(X)
+
+    def part(span: slice) -> FloatArray:
+        buffer = None if fast else np.empty((rows_of(X.shape[1]), X.shape[1]), _precision(ball, X))
+        total = np.zeros(X.shape[1])
+        for rows in chunks(span, X.shape[1]):
+            measured = _compiled(ball, X[rows]) if fast else lengths_and_squares(ball, X[rows], buffer)
+            lengths[rows] = measured[0]
+            total += measured[1]
+        return total
+
+    return lengths, np.sum(crew.map(part, crew.spans(len(X))), axis=0)
+
+
+def _compiled(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    squared, total = np.empty(len(X)), np.zeros(X.shape[1])
+    if not 1e-140 < ball.radius < 1e140:
+        return _carefully(ball, X)
+    measure()(X, ball.center, (1.0 + (X.shape[1] + 8.0) * 2.0**-51) / ball.radius**2, squared, total)
+    if not np.all((squared > 1e-280) & (squared < 1e280)):
+        return _carefully(ball, X)
+    return np.sqrt(squared), total
+
+
+def _carefully(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+    """The same where squares over- or underflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = ball.unit(X)
+        lengths = influence.norms(z, 2.0)
+    if not np.all(np.isfinite(lengths)):
+        raise InvalidInput(NOT_FINITE)
+    z /= np.maximum(lengths, 1.0)[:, None]
+    return lengths, np.einsum("ij,ij->j", z, z)

@@ -1,0 +1,73 @@
+"""The first look: how many records there are, at which norms, and along which columns they vary. With noise.
+
+Two Laplace releases on all the data, in the unit ball:
+
+- a histogram of norms on a public geometric grid; a record adds 1 to one bin,
+- the sum of squares of every column; a record adds x², whose l1 norm is ||x||² <= 1, so that all columns together
+  cost what one count costs, in any dimension.
+
+From the histogram follow the noise and the probabilities for a wanted sample size, from the squares the columns
+worth their noise, how far noisy centres are pulled back, and where the centres start.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mechanisms.laplace import Laplace
+from ...numerics.log_domain import FloatArray
+from .ball import Ball, scan
+from .bill import Bill
+from .threads import Crew
+
+EDGES = np.concatenate([[0.0], np.exp2(np.arange(-12, 1) / 2.0)])  # up to the radius, a factor sqrt 2 apart
+MIDDLES = np.sqrt(np.maximum(EDGES[:-1], EDGES[1] / 2.0) * EDGES[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Noisy answers; post-processing of them is free."""
+
+    histogram: FloatArray = field(repr=False)  # (bins,) records per norm, at least 0
+    variances: FloatArray = field(repr=False)  # (d,) mean squares of the columns, less their noise, at least 0
+
+    @property
+    def records(self) -> float:
+        """About how many records there are, at least 1."""
+        return max(float(np.sum(self.histogram)), 1.0)
+
+    @property
+    def mean_square(self) -> float:
+        """About the mean squared norm."""
+        return float(np.sum(self.histogram * MIDDLES**2) / self.records)
+
+
+def look(bill: Bill, ball: Ball, X: NDArray[Any], epsilon: float, crew: Crew) -> tuple[FirstLook, FloatArray]:
+    """The noisy answers, at `epsilon`, and the secret lengths of all rows."""
+    lengths, squares = scan(ball, X, crew)
+    return priced(bill, norm_counts(lengths), squares, epsilon), lengths
+
+
+def norm_counts(lengths: FloatArray) -> FloatArray:
+    """How many rows have their length in each bin."""
+    bins = np.searchsorted(EDGES[1:-1], lengths, side="left")
+    return np.bincount(bins, minlength=MIDDLES.size).astype(np.float64)
+
+
+def priced(bill: Bill, counts: FloatArray, squares: FloatArray, epsilon: float) -> FirstLook:
+    """The noisy answers from the exact ones, at `epsilon`."""
+    noise = Laplace(scale=2.0 / epsilon)
+    noisy_counts = bill.release(noise, counts)
+    noisy_squares = bill.release(noise, squares)
+    return _answers(noisy_counts, noisy_squares, noise.scale)
+
+
+def _answers(counts: FloatArray, squares: FloatArray, scale: float) -> FirstLook:
+    """Bins and columns below their own noise count as empty."""
+    histogram = np.maximum(counts, 0.0)
+    records = max(float(np.sum(counts)), 1.0)
+    histogram *= records / max(float(np.sum(histogram)), 1.0)
+    sd = scale * np.sqrt(2.0)
+    return FirstLook(histogram, np.maximum(squares - sd, 0.0) / records)

@@ -1,0 +1,52 @@
+"""A ball out of the budget: a radius from a noisy histogram of norms, a centre from a noisy mean of clipped rows.
+
+The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one
+bin. The radius is the grid point below which 97.5 % of the noisy count lies. Rows outside are shortened, never dropped.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...mechanisms.laplace import Laplace
+from ...mechanisms.norm_noise import NormNoise
+from ...numerics.log_domain import FloatArray
+from .ball import Ball, chunks, scan
+from .bill import Bill
+from .threads import Crew
+
+_GRID = np.exp2(np.arange(-128, 129) / 2.0)
+_COVERED = 0.975
+
+
+def private_radius(bill: Bill, X: NDArray[Any], center: FloatArray, epsilon: float, crew: Crew) -> float:
+    """A radius about `center`, at `epsilon`."""
+    lengths, _ = scan(Ball(center, 1.0), X, crew)
+    counts = np.bincount(np.searchsorted(_GRID[:-1], lengths), minlength=_GRID.size).astype(np.float64)
+    noise = Laplace(scale=1.0 / epsilon)
+    noisy = bill.release(noise, counts)
+    noisy[noisy < noise.scale * math.log(20.0 * _GRID.size)] = 0.0  # bins that are most likely empty
+    if not np.any(noisy):
+        return 1.0  # too few records to tell
+    below = np.cumsum(noisy)
+    return float(_GRID[np.searchsorted(below, _COVERED * below[-1])])
+
+
+def private_center(bill: Bill, X: NDArray[Any], radius: float, epsilon: float, crew: Crew) -> FloatArray:
+    """The mean of the rows, each shortened to `radius` about the origin, at `epsilon`: two thirds for the sum."""
+    d = X.shape[1]
+    ball, columns = Ball(np.zeros(d), radius), np.arange(d)
+
+    lengths, _ = scan(ball, X, crew)
+
+    def part(span: slice) -> FloatArray:
+        pieces = (ball.inside(X[rows], columns, lengths[rows], np.float64) for rows in chunks(span, d))
+        return np.sum([piece.sum(axis=0) for piece in pieces], axis=0) if span.stop > span.start else np.zeros(d)
+
+    total = np.sum(crew.map(part, crew.spans(len(X))), axis=0)
+    noisy = bill.release(NormNoise(scale=1.5 / epsilon, dimension=d), total)
+    count = max(float(bill.release(Laplace(scale=3.0 / epsilon), float(len(X)))), 1.0)
+    mean: FloatArray = noisy / count
+    return radius * mean / max(float(np.linalg.norm(mean)), 1.0)

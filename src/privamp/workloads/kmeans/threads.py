@@ -1,0 +1,54 @@
+"""Threads over chunks: NumPy and the compiled kernel let go of the interpreter, BLAS is held to one thread each."""
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from ...validation import whole
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """None and -1 mean every core this process may use, -2 all but one, and so on."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return cores
+    if n_jobs < 0:
+        return max(cores + 1 + int(n_jobs), 1)
+    whole(1, n_jobs=n_jobs)
+    return int(n_jobs)
+
+
+class Crew:
+    """A pool for one fit; use it in a `with` block."""
+
+    def __init__(self, n_jobs: int | None) -> None:
+        self.size = threads_of(n_jobs)
+        self._pool: ThreadPoolExecutor | None = None
+        self._limits: AbstractContextManager[Any] = nullcontext()
+
+    def __enter__(self) -> "Crew":
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
+
+        self._limits = threadpool_limits(limits=1, user_api="blas")
+        self._limits.__enter__()
+        self._pool = ThreadPoolExecutor(self.size) if self.size > 1 else None
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._limits.__exit__(*error)
+
+    def spans(self, rows: int, multiple: int = 1) -> list[slice]:
+        """Four pieces a thread, of a multiple of so many rows (but the last); one empty piece for no rows."""
+        step = max(-(-rows // (4 * self.size * multiple)), 1) * multiple
+        return [slice(at, min(at + step, rows)) for at in range(0, max(rows, 1), step)]
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """One result per item, in order."""
+        return list(self._pool.map(work, items) if self._pool else map(work, items))

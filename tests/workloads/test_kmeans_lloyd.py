@@ -1,0 +1,68 @@
+"""The kernels of a Lloyd step against the definition, and the post-processing."""
+
+import numpy as np
+import pytest
+
+from privamp.testing import seeded_stream
+from privamp.workloads.kmeans.centres import Smoothing
+from privamp.workloads.kmeans.compiled import has_numba
+from privamp.workloads.kmeans.lloyd import nearest, sums_and_counts
+from privamp.workloads.kmeans.starts import start
+from privamp.workloads.kmeans.threads import Crew, threads_of
+
+KERNELS = [False, pytest.param(True, marks=pytest.mark.skipif(not has_numba(), reason="numba is not installed"))]
+
+
+@pytest.mark.parametrize("fast", KERNELS)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("n", "d", "k"), [(0, 3, 2), (1, 3, 2), (1024, 1, 1), (5003, 7, 9)])
+def test_sums_and_counts(fast: bool, threads: int, n: int, d: int, k: int) -> None:
+    rng = np.random.default_rng(n)
+    rows, weights, centres = rng.normal(size=(n, d)), 1 + 3 * rng.random(n), rng.normal(size=(k, d))
+    labels = np.argmin(((rows[:, None] - centres) ** 2).sum(axis=2), axis=1) if n else np.empty(0, int)
+    wanted = np.stack([(weights[:, None] * rows)[labels == j].sum(axis=0) for j in range(k)])
+    with Crew(threads) as crew:
+        sums, counts = sums_and_counts(rows, weights, centres, crew, fast=fast)
+        single, _ = sums_and_counts(rows.astype(np.float32), weights, centres, crew, fast=fast)
+    np.testing.assert_allclose(sums, wanted, atol=1e-9)
+    np.testing.assert_allclose(counts, np.bincount(labels, weights, minlength=k), atol=1e-9)
+    np.testing.assert_allclose(single, wanted, atol=1e-5 * (1 + n))
+    assert np.array_equal(nearest(rows, centres), labels)
+
+
+def test_empty_and_noisy_counts() -> None:
+    """A count at or below its noise, negative ones too, leaves the centre where it was."""
+    smoothing = Smoothing(np.array([0.2, 0.1]), column_variance=4.0, count_error=3.0, mean_cluster=100.0)
+    before = np.array([[0.1, 0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.4]])
+    sums = np.array([[50.0, 10.0], [5.0, 5.0], [-9.0, 2.0], [1e6, 0.0]])
+    after = smoothing.next_centres(sums, np.array([100.0, 3.0, -50.0, 200.0]), before)
+    assert np.array_equal(after[1:3], before[1:3])
+    assert after[0] == pytest.approx([0.5 * 0.2 / (0.2 + 4e-4), 0.1 * 0.1 / (0.1 + 4e-4)])
+    assert np.linalg.norm(after[3]) == pytest.approx(1.0)  # into the ball
+
+
+def test_light_centres_join_heavy_ones() -> None:
+    smoothing = Smoothing(np.array([0.2, 0.1]), column_variance=4.0, count_error=3.0, mean_cluster=100.0)
+    centres = np.array([[0.1, 0.1], [0.2, 0.2], [0.3, -0.3]])
+    moved = smoothing.split(centres, np.array([500.0, -3.0, 90.0]), seeded_stream(1))
+    assert moved[0] + moved[1] == pytest.approx(2 * centres[0])
+    assert not np.allclose(moved[0], moved[1])
+    assert np.array_equal(moved[2], centres[2])
+    alone = smoothing.split(centres, np.zeros(3), seeded_stream(1))
+    assert np.array_equal(alone, centres)  # nobody is heavy
+
+
+def test_starts_are_spread_inside_the_ball() -> None:
+    variances = np.array([0.1, 0.0, 0.3])
+    points = start("spread", 25, variances, 7)
+    assert points.shape == (25, 3)
+    assert np.max(np.linalg.norm(points, axis=1)) <= 1 + 1e-12
+    assert np.all(points[:, 1] == 0)
+    assert np.std(points[:, 2]) > np.std(points[:, 0]) > 0
+    assert np.linalg.norm(start("ball", 25, variances, 7), axis=1) == pytest.approx(0.5)
+
+
+def test_threads() -> None:
+    assert threads_of(3) == 3
+    assert threads_of(None) == threads_of(-1) >= 1
+    assert threads_of(-100) == 1
