@@ -96,6 +96,11 @@ def test_tiny_influences_get_the_public_floor():
     assert rule.of_norms([0.0, 1e-12]).tolist() == pytest.approx([1e-4] * 2, rel=1e-5)
 
 
+def test_numbers_and_arrays_of_any_shape():
+    rule = privacy_constrained(UNIT, 1.0, 1e-6)
+    assert float(rule.of_norms(0.1)) == rule.of_norms([0.1])[0] == rule.of_norms(np.full((2, 3), 0.1))[1, 2]
+
+
 def test_the_guarantee_is_the_target():
     noise = Gaussian(sigma=5.0)
     rule = privacy_constrained(GaussianProfile.of(noise), 1.0, 1e-6, radius=1.1)

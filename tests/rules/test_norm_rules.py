@@ -13,6 +13,7 @@ from privamp import (
     InvalidInput,
     Laplace,
     LinearProfile,
+    NormNoise,
     NoTheorem,
     amplify,
     coreset,
@@ -120,8 +121,9 @@ def test_a_fitted_constant_has_no_guarantee():
     assert rule.of_norms([1.0])[0] == pytest.approx(0.4)
     with pytest.raises(NoTheorem, match="fitted"):
         rule.guarantee()
-    with pytest.raises(NoTheorem):
-        amplify(Laplace(1 / 0.3), ImportanceSampling(rule))
+    for mechanism in (NormNoise(1 / 0.3, 2), Gaussian(4.0)):
+        with pytest.raises(NoTheorem, match="fitted"):
+            amplify(mechanism, ImportanceSampling(rule))
 
 
 @pytest.mark.parametrize("make", ["coreset", "variance_optimal"])
@@ -151,3 +153,11 @@ def test_weighted_sampling_cannot_beat_the_unsampled_mechanism():
     from privamp.rules.sampled_curves import amplified
 
     assert np.all(amplified(q, c / q) >= c * (1 - 1e-12))
+
+
+def test_a_record_that_is_always_kept_loses_what_the_release_loses():
+    from privamp.rules.sampled_curves import record_profile
+
+    assert record_profile("pure", np.array([1.0]), np.array([50.0])).largest_loss == pytest.approx(50.0, rel=1e-12)
+    tiny = record_profile("pure", np.array([1e-9]), np.array([5.0])).backward.largest_loss
+    assert tiny == pytest.approx(1e-9 * -np.expm1(-5.0), rel=1e-8)

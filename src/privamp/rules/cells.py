@@ -21,6 +21,7 @@ _PER_OCTAVE, _EVEN = 24, 512
 
 def worst_of_cells(rule: Rule, influence: Influence) -> Profile:
     """An upper bound on the profile of a release with this influence (in the rule's norm) over the whole domain."""
+    rule.check_public()
     end = rule.farthest
     if end is None or not math.isfinite(end) or end < 0:
         raise NoTheorem("the worst case is taken over a declared public domain, and this rule has none; give radius=…")

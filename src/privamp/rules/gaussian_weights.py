@@ -80,10 +80,10 @@ class GaussianTable:
 
     def look_up(self, s: FloatArray) -> FloatArray:
         """The weights of influences s <= s_full."""
-        index = np.right_shift(s.view(np.int64), _SHIFT)
+        index = np.right_shift(np.ravel(s).view(np.int64), _SHIFT)
         index += 1 - self.first
         np.clip(index, 0, self.weights.size - 1, out=index)
-        return self.weights[index]
+        return self.weights[index].reshape(np.shape(s))
 
 
 @lru_cache(maxsize=64)

@@ -54,6 +54,19 @@ class Rule(ABC):
         """Why `worst_profile` holds."""
 
     @property
+    def is_public(self) -> bool:
+        """Whether probabilities depend on nothing but the record; nothing else is certified."""
+        return True
+
+    def check_public(self) -> None:
+        """Raise NoTheorem for a rule that was fitted to the data."""
+        if not self.is_public:
+            raise NoTheorem(
+                "the rule was fitted to the data, so a record's probability depends on the others and nothing is "
+                "certified; give public constants, or use it for plots only"
+            )
+
+    @property
     def kind(self) -> Literal["pure", "gaussian"]:
         """What noise the profile is about."""
         return self.profile.kind

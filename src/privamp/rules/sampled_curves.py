@@ -68,7 +68,10 @@ def record_profile(kind: Kind, q: FloatArray, theta: FloatArray) -> Profile:
     ends = (math.inf, math.inf)
     if kind == "pure":
         there = float(np.max(amplified(q, theta)))
-        back = float(np.max(-np.log1p(q * np.expm1(-theta))))
+        gone = -q * np.expm1(-theta)
+        with np.errstate(divide="ignore"):  # -log(1 - q + q e^-theta), at full digits for tiny q and for q = 1
+            large = -np.logaddexp(np.log1p(-q), np.log(q) - theta)
+            back = float(np.max(np.where(gone < 0.5, -np.log1p(-np.minimum(gone, 0.5)), large)))
         ends = (there, max(back, 0.0))
     elif not np.any(theta > 0):
         ends = (0.0, 0.0)

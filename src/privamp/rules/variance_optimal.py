@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from ..core.curves import pure_curve
 from ..core.profile import Profile
-from ..errors import InvalidInput, NoTheorem
+from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import in_range, positive
 from .cells import worst_of_cells
@@ -78,13 +78,14 @@ class VarianceOptimal(Rule):
         u = self._inside(as_floats(norms))
         return weights_below(np.clip(self.kappa * u, self.floor, 1.0))
 
+    @property
+    def is_public(self) -> bool:
+        """As declared."""
+        return self.public
+
     def worst_profile(self) -> Profile:
         """The largest of the ends for pure profiles, cells of the ball for Gaussian noise."""
-        if not self.public:
-            raise NoTheorem(
-                "kappa was fitted to the data, so the probability of a record depends on the others and nothing is "
-                "certified; give a public kappa, or use this rule for plots only"
-            )
+        self.check_public()
         if self.kind == "gaussian":
             return worst_of_cells(self, self.profile.influence)  # type: ignore[arg-type]
         influence = self.profile.influence
