@@ -149,7 +149,10 @@ def run_python_blocks(text: str, page: str) -> int:
     return len(found)
 
 
-@pytest.mark.parametrize("page", [page for page in ("README.md", "docs/guide.md") if (ROOT / page).exists()])
+PAGES = ("README.md", "docs/guide.md", "docs/ledger.md", "docs/importance_guide.md")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if (ROOT / page).exists()])
 def test_python_blocks_run_as_printed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.chdir(folder_of_a_reader(tmp_path))

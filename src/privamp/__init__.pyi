@@ -1,16 +1,25 @@
 """The public names, for type checkers: at run time each is loaded when it is used."""
 
+from . import bootstrap as bootstrap
+from . import spark as spark
 from . import spec as spec
 from . import survey as survey
 from . import testing as testing
+from . import torch as torch
 from . import verify as verify
+from .accounting.budget import Budget as Budget
 from .accounting.composition import compose as compose
+from .accounting.filters import ApproxFilter as ApproxFilter
+from .accounting.filters import GaussianFilter as GaussianFilter
+from .accounting.filters import PureFilter as PureFilter
+from .accounting.filters import RenyiFilter as RenyiFilter
 from .accounting.joint import Joint as Joint
 from .amplification import amplify as amplify
 from .calibration import calibrate as calibrate
 from .chance.keys import Key as Key
 from .core.design import Design as Design
 from .core.guarantee import Guarantee as Guarantee
+from .core.influence import Influence as Influence
 from .core.mechanism import Change as Change
 from .core.mechanism import Mechanism as Mechanism
 from .core.neighbors import Neighbors as Neighbors
@@ -21,6 +30,7 @@ from .core.theorem import Theorem as Theorem
 from .designs.cluster import ClusterSampling as ClusterSampling
 from .designs.cluster_pps import ClusterPPS as ClusterPPS
 from .designs.conditional_poisson import ConditionalPoisson as ConditionalPoisson
+from .designs.importance import ImportanceSampling as ImportanceSampling
 from .designs.multistage import MultiStage as MultiStage
 from .designs.poisson import Poisson as Poisson
 from .designs.poisson_pps import PoissonPPS as PoissonPPS
@@ -40,10 +50,29 @@ from .mechanisms.black_box import ApproxDP as ApproxDP
 from .mechanisms.black_box import PureDP as PureDP
 from .mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
 from .mechanisms.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+from .mechanisms.fixed_point import ExactGaussian as ExactGaussian
+from .mechanisms.fixed_point import ExactLaplace as ExactLaplace
 from .mechanisms.gaussian import Gaussian as Gaussian
 from .mechanisms.geometric import GeometricCount as GeometricCount
 from .mechanisms.laplace import Laplace as Laplace
 from .mechanisms.norm_noise import NormNoise as NormNoise
 from .mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+from .mechanisms.sum_and_count import SumAndCount as SumAndCount
+from .rules.calibration import noise_for_guarantee as noise_for_guarantee
+from .rules.calibration import noise_for_size as noise_for_size
+from .rules.calibration import size_for_noise as size_for_noise
+from .rules.coreset import coreset as coreset
+from .rules.norm_histogram import NormHistogram as NormHistogram
+from .rules.privacy_constrained import privacy_constrained as privacy_constrained
+from .rules.profiles import GaussianProfile as GaussianProfile
+from .rules.profiles import GeneralProfile as GeneralProfile
+from .rules.profiles import LinearProfile as LinearProfile
+from .rules.rule import Rule as Rule
+from .rules.uniform import uniform as uniform
+from .rules.variance_optimal import variance_optimal as variance_optimal
+from .workloads.norm_histogram import private_norm_histogram as private_norm_histogram
+from .workloads.kmeans.estimator import PrivateKMeans as PrivateKMeans
+from .workloads.sums.private_mean import PrivateMean as PrivateMean
+from .workloads.sums.private_sum import PrivateSum as PrivateSum
 
 __version__: str

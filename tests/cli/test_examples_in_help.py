@@ -7,11 +7,18 @@ import shlex
 import pytest
 
 COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["audit", "designs"], ["reproduce"])
-COMMANDS += (["survey", "plan"], ["survey", "draw"], ["survey", "estimate"])
+COMMANDS += (["survey", "plan"], ["survey", "draw"], ["survey", "estimate"], ["bootstrap"])
+COMMANDS += (["weights"], ["kmeans"], ["sample"])
+COMMANDS += (["budget", "create"], ["budget", "show"], ["budget", "log"])
 
 # The file that the survey examples name: made-up schools at three levels in ten districts.
 SCHOOLS = "school,level,district,enroll\n" + "".join(
     f"s{k:03d},{'EEEMH'[k % 5]},d{k // 30},{200 + 37 * k % 1300}\n" for k in range(300)
+)
+
+# The file that the k-means examples name: made-up points around four corners.
+POINTS = "x,y\n" + "".join(
+    f"{(-1) ** k * 0.5 + 0.01 * (k % 7)},{(-1) ** (k // 2) * 0.5 + 0.01 * (k % 5)}\n" for k in range(3000)
 )
 
 
@@ -23,6 +30,10 @@ def examples(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_examples_work(privamp, tmp_path, command) -> None:
     (tmp_path / "schools.csv").write_text(SCHOOLS, encoding="utf-8")
+    (tmp_path / "points.csv").write_text(POINTS, encoding="utf-8")
+    if command in (["budget", "show"], ["budget", "log"]):  # the store that they name
+        made = privamp("budget", "create", "study.db", "--epsilon", "3", "--delta", "1e-6", "--population", "patients")
+        assert made.exit_code == 0
     found = examples(privamp(*command, "--help").stdout)
     assert found
     for example in found:

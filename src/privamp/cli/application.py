@@ -5,7 +5,23 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import amplify, audit, calibrate, compare, demo, reproduce, survey_draw, survey_estimate, survey_plan
+from . import (
+    amplify,
+    audit,
+    audit_release,
+    bootstrap,
+    budget,
+    calibrate,
+    compare,
+    demo,
+    kmeans,
+    reproduce,
+    sample,
+    survey_draw,
+    survey_estimate,
+    survey_plan,
+    weights,
+)
 from .errors import OneSentenceGroup
 from .options import ExampleCommand
 
@@ -19,16 +35,28 @@ app = typer.Typer(
 )
 audits = typer.Typer(no_args_is_help=True, help="Hold what the library claims against the exact truth.")
 audits.command("designs", cls=ExampleCommand, epilog=audit.EXAMPLES)(audit.designs)
+audits.command("release", cls=ExampleCommand, epilog=audit_release.RELEASE_EXAMPLES)(audit_release.release)
+audits.command("workloads", cls=ExampleCommand, epilog=audit_release.WORKLOADS_EXAMPLES)(audit_release.workloads)
+audits.command("mistakes", cls=ExampleCommand, epilog=audit_release.MISTAKES_EXAMPLES)(audit_release.mistakes)
 surveys = typer.Typer(no_args_is_help=True, help="Plan a survey, draw its sample, release its estimates.")
 surveys.command("plan", cls=ExampleCommand, epilog=survey_plan.EXAMPLES)(survey_plan.plan)
 surveys.command("draw", cls=ExampleCommand, epilog=survey_draw.EXAMPLES)(survey_draw.draw)
 surveys.command("estimate", cls=ExampleCommand, epilog=survey_estimate.EXAMPLES)(survey_estimate.estimate)
+budgets = typer.Typer(no_args_is_help=True, help="Limit what is released about a population, across programs.")
+budgets.command("create", cls=ExampleCommand, epilog=budget.CREATE_EXAMPLES)(budget.create)
+budgets.command("show", cls=ExampleCommand, epilog=budget.SHOW_EXAMPLES)(budget.show)
+budgets.command("log", cls=ExampleCommand, epilog=budget.LOG_EXAMPLES)(budget.log)
 
 app.command(cls=ExampleCommand, epilog=demo.EXAMPLES)(demo.demo)
 app.command(cls=ExampleCommand, epilog=amplify.EXAMPLES)(amplify.amplify)
 app.command(cls=ExampleCommand, epilog=compare.EXAMPLES)(compare.compare)
 app.command(cls=ExampleCommand, epilog=calibrate.EXAMPLES)(calibrate.calibrate)
+app.command(cls=ExampleCommand, epilog=sample.EXAMPLES)(sample.sample)
 app.add_typer(surveys, name="survey")
+app.command(cls=ExampleCommand, epilog=bootstrap.EXAMPLES)(bootstrap.bootstrap)
+app.command(cls=ExampleCommand, epilog=weights.EXAMPLES)(weights.weights)
+app.command(cls=ExampleCommand, epilog=kmeans.EXAMPLES)(kmeans.kmeans)
+app.add_typer(budgets, name="budget")
 app.add_typer(audits, name="audit")
 app.command(cls=ExampleCommand, epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 

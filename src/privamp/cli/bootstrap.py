@@ -160,26 +160,14 @@ def _values(file: Path, columns: list[str], drop_missing: bool) -> Any:
 
 
 def _arrays(file: Path, columns: list[str]) -> "NDArray[Any]":
-    """Columns of an .npz file, without running anything that it may hold."""
-    import zipfile
-
+    """Columns of an .npz file."""
     import numpy as np
 
     from ..errors import InvalidInput
-    from .survey_options import listed
+    from .tables import arrays
 
-    if not file.is_file():
-        raise InvalidInput(f"there is no file {str(file)!r}; check the name and the folder")
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            missing = [name for name in columns if name not in arrays.files]
-            if missing:
-                raise InvalidInput(f"{file.name!r} has no array {missing[0]!r}; it has {listed(arrays.files)}")
-            found = [np.asarray(arrays[name], dtype=np.float64) for name in columns]
-    except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{str(file)!r} cannot be read as .npz arrays of numbers; check what it really is") from None
+    stored = arrays(file, columns)
+    found = [np.asarray(stored[name], dtype=np.float64) for name in columns]
     if any(a.ndim != 1 or a.size != found[0].size for a in found):
         raise InvalidInput("the arrays must each be one column, all of the same length")
     return np.stack(found, axis=1)

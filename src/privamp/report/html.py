@@ -182,13 +182,13 @@ def png_of(figure: "Figure") -> bytes:
     return buffer.getvalue()
 
 
-def shown_up(value: float) -> str:
-    """Six digits, rounded up: an upper bound stays one.
+def shown_up(value: float, digits: int = _DIGITS) -> str:
+    """Six digits (or so many), rounded up: an upper bound stays one.
 
     >>> shown_up(0.12345612), shown_down(0.12345678), shown_up(float("inf"))
     ('0.123457', '0.123456', '∞')
     """
-    return _shown(value, ROUND_CEILING)
+    return _shown(value, ROUND_CEILING, digits)
 
 
 def shown_down(value: float) -> str:
@@ -196,13 +196,13 @@ def shown_down(value: float) -> str:
     return _shown(value, ROUND_FLOOR)
 
 
-def _shown(value: float, rounding: str) -> str:
+def _shown(value: float, rounding: str, digits: int = _DIGITS) -> str:
     if not math.isfinite(value):
         return "∞" if value > 0 else str(value)
     if 0.0 < value < _TINY:  # too near the end of the doubles to round by digits
         return f"{_TINY:g}" if rounding == ROUND_CEILING else "0"
-    exact = Context(prec=_DIGITS, rounding=rounding).create_decimal(Decimal(value))
-    return f"{float(exact):.{_DIGITS}g}"
+    exact = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    return f"{float(exact):.{digits}g}"
 
 
 def _paragraphs(text: str) -> str:

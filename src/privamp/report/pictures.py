@@ -85,7 +85,7 @@ def _curves(axes: Any, asked: Question, rows: list[Row]) -> None:
     axes.set(yscale="log", xscale="log" if is_wide else "linear", xlabel="ε", ylabel="δ(ε)")
     axes.set(ylim=(asked.delta / 300, 1.5), xlim=(epsilons[0], top))
     if is_wide:
-        _plain_ticks(axes.xaxis)
+        plain_ticks(axes.xaxis)
     fresh = f", {asked.steps} fresh draws" if asked.steps > 1 else ""
     tidy(axes, f"What is guaranteed ({asked.neighbors.kind}{fresh})", "solid: certified, dashed: a known attack")
 
@@ -141,18 +141,18 @@ def draw_demo(results: Sequence[Any], true_mean: float, everyone: float, path: P
     left.set(xscale="log", xlabel="ε at δ = 1e-6", yticks=range(len(results)), yticklabels=[r.label for r in results])
     left.set(ylim=(len(results) - 0.2, -0.6), xlim=(left.get_xlim()[0] / 1.5, left.get_xlim()[1] * 1.8))
     right.set_xlim(min(right.get_xlim()[0], true_mean - 5.5), right.get_xlim()[1])
-    _plain_ticks(left.xaxis)
+    plain_ticks(left.xaxis)
     right.set(xlabel="mean age released, ± one standard deviation")
     tidy(left, "What the same 400 draws cost", "from a known attack to the certified bound")
     tidy(right, "What they buy", "one noisy answer each")
     save(figure, path)
 
 
-def _plain_ticks(axis: Any) -> None:
+def plain_ticks(axis: Any, steps: Sequence[int] = (1, 2, 5)) -> None:
     """0.1, 0.2, 0.5, 1 … instead of powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_locator(LogLocator(subs=steps))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
@@ -182,7 +182,7 @@ def draw_plan(found: Any, epsilon: float, path: Path) -> None:
     ends = [epsilon, *(row.amplified_upper for row in rows if np.isfinite(row.amplified_upper))]
     right.set(xscale="log", xlabel=f"amplified ε (dotted: {epsilon:g}, no gain)")
     right.set_xlim(min(ends) / 1.6, 2.2 * max(ends))
-    _plain_ticks(right.xaxis)
+    plain_ticks(right.xaxis)
     figure.legend(loc="outside lower left", ncols=2, frameon=False)
     tidy(left, "The error to expect", "a bar is the whole error, coloured by its shares of the variance")
     tidy(right, f"What ε = {epsilon:g} on the sample amplifies to", "from a known attack to the certified bound")

@@ -19,7 +19,7 @@ def claimed_curve(finding: Finding) -> Curve:
 
     def misses(false_alarm: FloatArray) -> FloatArray:
         steep, flat = 1 - delta - growth * false_alarm, (1 - delta - false_alarm) / growth
-        return np.maximum(np.maximum(steep, flat), 0.0)
+        return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))
 
     return misses
 

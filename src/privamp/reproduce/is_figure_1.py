@@ -4,13 +4,13 @@ The paper draws the Song data, which are not needed to see the point. All three 
 records and use the same noise; only the privacy-constrained one was made for it.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.influence import clipped
 from ..mechanisms.laplace import Laplace
@@ -43,7 +43,7 @@ class Sampled:
 
     x: FloatArray = field(repr=False)  # (N, 2)
     rules: dict[str, Rule]
-    kept: dict[str, FloatArray] = field(repr=False)  # positions
+    kept: dict[str, NDArray[np.intp]] = field(repr=False)  # positions
 
     @property
     def norms(self) -> FloatArray:
@@ -66,7 +66,7 @@ def sampled() -> Sampled:
     found = noise_for_size(_step, NormHistogram(edges[1:], counts), size=SIZE, epsilon=EPSILON, radius=RADIUS)
     profile = LinearProfile.of(found.mechanism)
     size = found.rule.expected_size(norms)
-    facts = {"population": N, "mean_squared_norm": float(np.mean(norms**2)), "radius": RADIUS}
+    facts: dict[str, Any] = {"population": N, "mean_squared_norm": float(np.mean(norms**2)), "radius": RADIUS}
     rules = {
         "privacy-constrained": found.rule,
         "coreset": coreset(profile, share=0.5, size=size, **facts),
@@ -111,15 +111,14 @@ def picture(found: Sampled) -> "Figure":
         axes.plot(RADIUS * np.cos(circle), RADIUS * np.sin(circle), color=GREY, lw=0.8, ls=":")
         axes.set(aspect="equal", xticks=(), yticks=(), xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
         ends = [f"{weight:.0f}" for weight in rule.weights_of_norms([RADIUS, 0.0])]
-        tidy(axes, f"{name}: ε = {_up(rule.guarantee().epsilon())}", f"weights {' to '.join(dict.fromkeys(ends))}")
+        tidy(
+            axes,
+            f"{name}: ε = {shown_up(rule.guarantee().epsilon(), 3)}",
+            f"weights {' to '.join(dict.fromkeys(ends))}",
+        )
         axes.spines[["bottom", "left"]].set_visible(False)
     figure.colorbar(shade, ax=panels, shrink=0.8, label="loss of the record without sampling")
     return figure  # type: ignore[no-any-return]
-
-
-def _up(loss: float) -> str:
-    """Two digits after the point, rounded up."""
-    return f"{math.ceil(100.0 * loss) / 100.0:g}"
 
 
 def run(out_dir: Path) -> Outcome:

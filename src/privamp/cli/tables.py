@@ -1,0 +1,176 @@
+"""Reading records from CSV, Parquet and NumPy files. No message shows an entry of the file."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .survey_options import listed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ENDINGS = (".csv", ".csv.gz", ".parquet", ".npz")
+_MISSING = ("", "na", "n/a", "nan", "null", "none")
+_UNEVEN = re.compile(r"Expected \d+ columns, got \d+")
+
+
+def read(path: Path, named: Sequence[tuple[str, str]] = (), *, whole: bool = False) -> Any:
+    """The columns named by (option, column) pairs, or all of them, as a pyarrow table; CSV columns are text."""
+    import pyarrow as pa
+
+    from ..errors import InvalidInput
+
+    check_file(path)
+    read = _read_parquet if path.name.lower().endswith(".parquet") else _read_csv
+    try:
+        return read(path, named, whole)
+    except PermissionError:
+        raise InvalidInput(f"{str(path)!r} may not be read by this user; change its permissions") from None
+    except (OSError, UnicodeError, pa.lib.ArrowException) as error:  # their messages may show entries
+        uneven = _UNEVEN.search(str(error))
+        why = f" ({uneven[0].lower()} in a row)" if uneven else ""
+        kind = "Parquet" if read is _read_parquet else "UTF-8 CSV with a header"
+        raise InvalidInput(f"{str(path)!r} cannot be read as {kind}{why}; check what it really is") from None
+
+
+def check_file(path: Path) -> None:
+    """A file that is there."""
+    from ..errors import InvalidInput
+
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {str(path)!r}; check the name and the folder")
+
+
+def arrays(path: Path, names: Sequence[str] | None = None) -> "dict[str, NDArray[Any]]":
+    """Arrays of numbers in an .npz file (all of them when none is named), running nothing that the file may hold."""
+    import numpy as np
+
+    from ..errors import InvalidInput
+
+    check_file(path)
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            missing = [name for name in names or () if name not in file.files]
+            if missing:
+                raise InvalidInput(f"{path.name!r} has no array {missing[0]!r}; it has {listed(file.files)}")
+            found = {name: np.asarray(file[name]) for name in names or file.files}
+    except InvalidInput:
+        raise
+    except Exception:  # a broken archive fails in many ways, and the messages may show entries
+        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check what it really is") from None
+    if any(array.dtype.kind not in "biuf" for array in found.values()):
+        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check what it really is")
+    return found
+
+
+def table_of_arrays(path: Path, names: Sequence[str] | None) -> "tuple[list[str], NDArray[Any]]":
+    """Names of columns and one row per record, from a two-dimensional array, or arrays that are one column each."""
+    import numpy as np
+
+    from ..errors import InvalidInput
+
+    found = arrays(path, names)
+    flat = {name: array for name, array in found.items() if array.ndim == 1}
+    deep = {name: array for name, array in found.items() if array.ndim == 2}
+    if len(deep) == 1 and (names is None or not flat):
+        name, table = next(iter(deep.items()))
+        return [f"{name}{at}" for at in range(table.shape[1])], table
+    if flat and len(flat) == len(found) and len({array.size for array in flat.values()}) == 1:
+        return list(flat), np.stack(list(flat.values()), axis=1)
+    raise InvalidInput(
+        f"{path.name!r} must hold one table, or columns of one length; it has {listed(found)}: name the ones to use "
+        "with --columns"
+    )
+
+
+def table_of_columns(path: Path, names: Sequence[str] | None) -> "tuple[list[str], NDArray[Any]]":
+    """The same from CSV or Parquet; nan where an entry is missing."""
+    import numpy as np
+
+    from ..errors import InvalidInput
+
+    table = read(path, [("columns", name) for name in names or ()], whole=names is None)
+    chosen = list(names or table.column_names)
+    if len(set(chosen)) < len(chosen):
+        raise InvalidInput(f"{path.name!r} has several columns of one name; name the ones to use with --columns")
+    rows = np.empty((table.num_rows, len(chosen)))
+    for at, name in enumerate(chosen):
+        try:
+            rows[:, at] = numbers(table[name], name)[0]
+        except InvalidInput as error:
+            way_out = "; name the columns to use with --columns" if names is None else ""
+            raise InvalidInput(f"{error}{way_out}") from None
+    return chosen, rows
+
+
+def words(column: Any, name: str) -> "NDArray[Any]":
+    """Entries as text, without spaces around them; '' where there is none."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import compute
+
+    from ..errors import InvalidInput
+
+    try:
+        text = compute.utf8_trim_whitespace(compute.cast(column, pa.string())).fill_null("")
+    except pa.lib.ArrowException:
+        raise InvalidInput(f"column {name!r} must hold words or numbers, not {column.type}") from None
+    return np.asarray(text.to_pylist(), dtype=np.str_)
+
+
+def numbers(column: Any, name: str) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """The entries as numbers, nan where there is none, and where that is."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import compute
+
+    from ..errors import InvalidInput
+
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        trimmed = compute.utf8_trim_whitespace(column)
+        blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(_MISSING))
+        column = compute.if_else(blank, None, trimmed)
+    try:
+        is_whole = pa.types.is_integer(column.type)  # beyond 2^53 they are rounded, not refused
+        values = compute.cast(column, pa.float64(), safe=not is_whole).to_numpy().astype(np.float64)
+    except pa.lib.ArrowException:
+        raise InvalidInput(f"column {name!r} must hold numbers, but some of its entries are something else") from None
+    if np.any(np.isinf(values)):
+        raise InvalidInput(f"column {name!r} must hold finite numbers, but {int(np.isinf(values).sum())} are infinite")
+    return values, np.isnan(values)
+
+
+def _read_parquet(path: Path, named: Sequence[tuple[str, str]], whole: bool) -> Any:
+    from pyarrow import parquet
+
+    with path.open("rb") as file:
+        source = parquet.ParquetFile(file)
+        names = source.schema_arrow.names
+        return source.read(columns=None if whole else _checked(path, names, named))
+
+
+def _read_csv(path: Path, named: Sequence[tuple[str, str]], whole: bool) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    with csv.open_csv(path) as opened:
+        names = opened.schema.names
+    wanted = _checked(path, names, named)
+    text = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), include_columns=[] if whole else wanted or names[:1]
+    )
+    return csv.read_csv(path, convert_options=text)
+
+
+def _checked(path: Path, names: list[str], named: Sequence[tuple[str, str]]) -> list[str]:
+    from ..errors import InvalidInput
+
+    for option, column in named:
+        if column not in names:
+            raise InvalidInput(f"{path.name!r} has no column {column!r} (--{option}); it has {listed(names)}")
+        if names.count(column) > 1:
+            raise InvalidInput(
+                f"{path.name!r} has {names.count(column)} columns named {column!r} (--{option}); keep one"
+            )
+    return list(dict.fromkeys(column for _, column in named))
