@@ -74,7 +74,8 @@ _HOME = {
     "compose": "accounting.composition",
     "calibrate": "calibration",
 }
-_ROOMS = ("bootstrap", "spark", "spec", "survey", "testing", "torch", "verify")
+_ROOMS = ("bootstrap", "spec", "survey", "testing", "verify")
+_EXTRAS = ("spark", "torch")  # need more than the core's dependencies, so `from privamp import *` leaves them out
 
 __all__ = [*sorted(_HOME), "__version__", *_ROOMS]
 
@@ -84,10 +85,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         globals()[name] = value
         return value
-    if name in _ROOMS:
+    if name in (*_ROOMS, *_EXTRAS):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_EXTRAS])

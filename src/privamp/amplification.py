@@ -19,6 +19,7 @@ from .core.sample import Ledger
 from .core.theorem import Theorem
 from .errors import DegradingDesign, InvalidInput, NoTheorem
 from .mechanisms.black_box import PureDP
+from .mechanisms.gaussian_losses import GaussianLosses, covers
 from .numerics.rounding import margin
 
 ADAPTIVE = "the total over this sample was bounded beforehand (a filter); without a bound it is an odometer's reading"
@@ -171,6 +172,8 @@ def _inside(ledger: Ledger) -> Mechanism:
     joint = Joint(entries)
     if joint.aligned_shifts_are_worst:
         return joint  # Gaussian releases may be chosen adaptively: squared shifts add up (docs/ledger.md, Thm 3)
+    if all(map(covers, entries)):
+        return GaussianLosses(entries)
     losses = [m.profile(joint.neighbors).largest_loss for m in entries]
     if all(math.isfinite(loss) for loss in losses):
         return PureDP(math.fsum(losses), neighbors=joint.neighbors)

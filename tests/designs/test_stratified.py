@@ -194,7 +194,7 @@ def test_equal_designs_in_two_strata_have_independent_coins():
         (lambda: Stratified({"a": Poisson(0.5)}).draw(Population(3), seeded_key(0)), "needs a column 'stratum'"),
         (
             lambda: Stratified({"a": Poisson(0.5)}).draw(Population(2, stratum=["a", "z"]), seeded_key(0)),
-            "a stratum 'z', which the design does not name",
+            "a stratum that the design does not name; it names",
         ),
         (
             lambda: Stratified({"a": Poisson(1), "b": Poisson(1)}).draw(Population(1, stratum=["a"]), seeded_key(0)),

@@ -26,6 +26,7 @@ from privamp.core.neighbors import Neighbors
 from privamp.core.sample import Drawn
 from privamp.survey import estimate
 from privamp.testing import seeded_key
+from privamp.workloads.survey.exact import Statistic, release_of
 from privamp.workloads.survey.units import inner_epsilon, units_of
 
 random = np.random.default_rng(7)
@@ -103,11 +104,20 @@ def test_the_public_error_is_conservative(design, options):
     assert {f.variance_source for f in found} == {"range"}
 
 
-def moved(units, values, keep, at):
-    """How far one record moves the total and the squares, when it is in the sample."""
+def moved(units, values, most, keep, at):
+    """How far one record moves the total and the squares when it is in the sample, over how far it may."""
     positions = np.flatnonzero(keep)
     both = [Drawn(p, np.ones(p.size, dtype=np.int64), np.ones(p.size)) for p in (positions, positions[positions != at])]
-    return [abs(f(values, both[0]) - f(values, both[1])) for f in (units.total, units.squares)]
+    limits = units.heaviest * most, units.squares_reach(most)
+    asked = [
+        Statistic(np.array([limit]), limit, is_sum) for limit, is_sum in zip(limits, (True, units.is_sum), strict=True)
+    ]
+    release = release_of("laplace", asked, 2.0)
+    first = np.diff([units.total(release, 0, values, drawn)[0] for drawn in both])
+    second = np.diff([units.squares(release, 1, values, most, drawn)[0] for drawn in both])
+    once = 0.0 if units.is_sum else release.grid  # rounded down at the end, which may cost one unit
+    allowed = limits[0] * release.ratios[0], limits[1] * release.ratios[1] + once
+    return [abs(int(m[0])) * release.grid / limit for m, limit in zip((first, second), allowed, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -122,11 +132,10 @@ def test_one_record_moves_no_more_than_the_sensitivity(design, largest):
         chance = random.choice([0.2, 0.5, 0.9], n)
         values = random.choice([-most, most, most, 0.3], n)
         units = units_of(design, n, None, cluster, chance)
-        limits = units.heaviest * most, units.squares_reach(most)
         for at in range(n):
             keep = random.random(n) < 0.9
             keep[at] = True
-            shares = [m / limit for m, limit in zip(moved(units, values, keep, at), limits, strict=True)]
+            shares = moved(units, values, most, keep, at)
             worst = [max(w, s) for w, s in zip(worst, shares, strict=True)]
     assert max(worst) <= 1.0 + 1e-12
     assert min(worst) >= largest  # and not a larger one than needed

@@ -303,7 +303,7 @@ def _explained(path: Path) -> Iterator[None]:
         raise PrivampError(
             f"{path.name} could not be read or written ({error}), so nothing was spent; check the disk and the rights"
         ) from None
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):  # a broken schema may name what is no text
         raise InvalidInput(
             f"{path.name} is not a privamp budget store, or it is damaged; name another file, or restore a copy"
         ) from None

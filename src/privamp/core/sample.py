@@ -80,6 +80,7 @@ class Ledger:
     filter: Limit | None = None
     payment: Payment | None = field(default=None, repr=False)
     has_claims: bool = False  # something was run whose privacy is the caller's word
+    is_closed: bool = False  # a budget refused to pay: nothing more is released
     _entries: list[Mechanism] = field(default_factory=list)
     _process: int = field(default_factory=os.getpid, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -108,19 +109,21 @@ class Ledger:
             self.filter = filter
 
     def pay(self, reserve: Callable[[], Payment]) -> None:
-        """Charge everything this sample may release, once."""
+        """Charge everything this sample may release, once. A charge that is refused closes the sample."""
         with self._lock:
-            self._check_process()
+            self._check_open()
             if self.plan is None and self.filter is None:
                 raise InvalidInput("a sample is charged as a whole: declare its plan or set its limit first")
             if self._entries or self.payment is not None:
                 raise InvalidInput("a sample must be charged once and before its first release")
+            self.is_closed = True  # until it is paid for
             self.payment = reserve()
+            self.is_closed = False
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False) -> int:
         """Write the mechanism down, before its noise is drawn; returns how many there are now."""
         with self._lock:
-            self._check_process()
+            self._check_open()
             number = len(self._entries)
             if self.plan is not None and (number >= len(self.plan) or self.plan[number] != mechanism):
                 raise InvalidInput(
@@ -139,6 +142,11 @@ class Ledger:
         self._check_process()
         if self._entries or self.plan is not None or self.filter is not None:
             raise InvalidInput(f"{what} once and before the first release from a sample")
+
+    def _check_open(self) -> None:
+        self._check_process()
+        if self.is_closed:
+            raise InvalidInput("a budget refused to pay for this sample, so it is closed; draw a fresh sample")
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -187,7 +195,10 @@ class Sample:
         return self
 
     def charge(self, budget: Purse, *, note: str = "", delta: float | None = None) -> "Sample":
-        """Charge a `Budget` for all that the plan or the limit allows, amplified once; returns the sample."""
+        """Charge a `Budget` for all that the plan or the limit allows, amplified once; returns the sample.
+
+        When the budget refuses, nothing is released from this sample any more.
+        """
 
         def reserve() -> Payment:
             whole = self.guarantee(budget.neighbors)

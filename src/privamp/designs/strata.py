@@ -39,7 +39,7 @@ def within(batch: Batch, column: str, names: Sequence[Name]) -> dict[Name, Recor
     for k, label in enumerate(labels.tolist()):
         if label not in known:
             raise InvalidInput(
-                f"the population has a stratum {label!r}, which the design does not name; "
+                "a record of the population is in a stratum that the design does not name; "
                 f"it names {', '.join(map(repr, names[:8]))}{', …' if len(names) > 8 else ''}"
             )
         rows = order[borders[k] : borders[k + 1]]

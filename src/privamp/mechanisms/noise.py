@@ -13,6 +13,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import positive, whole
 
 _FINE = 24  # bits kept below the scale of the noise
+_LARGEST = 2**62  # whole numbers are cut here, so that noise finds room in 64 bits
 
 
 def check_relation(neighbors: object) -> None:
@@ -66,15 +67,22 @@ def numbers(value: Any) -> FloatArray:
 
 
 def whole_numbers(value: Any) -> NDArray[np.int64]:
-    """An integer array; floats are refused even when they look whole. The message never shows the value."""
+    """An integer array, cut to +-2^62; floats are refused even when they look whole. No message shows the value.
+
+    A number too large for 64 bits is cut, not refused: an error on some data and not on others would tell them apart.
+    Cutting moves no two numbers farther from each other, so the sensitivity stays what it was.
+    """
     try:
         array = np.asarray(value)
-        fits = array.dtype.kind in "iu" and bool(np.all((array >= -(2**62)) & (array <= 2**62)))
-    except (TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits:
-        raise InvalidInput("the value must be whole numbers (an integer dtype, within 2^62); round it first")
-    return array.astype(np.int64)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0)
+    if array.dtype == object and all(type(x) is int for x in array.flat):  # Python's own, of any size
+        return np.array([min(max(x, -_LARGEST), _LARGEST) for x in array.flat], dtype=np.int64).reshape(array.shape)
+    if array.dtype.kind not in "iu":
+        raise InvalidInput("the value must be whole numbers (an integer dtype); round it first")
+    if array.dtype == np.uint64:  # its bound below must be unsigned as well
+        return np.asarray(np.minimum(array, np.uint64(_LARGEST)).astype(np.int64))
+    return np.asarray(np.clip(array.astype(np.int64), -_LARGEST, _LARGEST))
 
 
 def on_grid(noisy: FloatArray, scale: float) -> FloatArray:

@@ -14,27 +14,32 @@ from ..core.neighbors import Neighbors
 from ..core.profile import Profile
 from ..errors import InvalidInput, NoTheorem
 from ..validation import positive
+from .fixed_point import ExactGaussian, ExactLaplace
 from .gaussian import Gaussian
 from .laplace import Laplace
 
+Noise = Laplace | Gaussian | ExactLaplace | ExactGaussian
 Sensitivities = tuple[tuple[str | int, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PerStratum(Mechanism):
-    """Laplace or Gaussian noise whose sensitivity is declared stratum by stratum.
+    """Laplace or Gaussian noise, in floats or exact, whose sensitivity is declared stratum by stratum.
+
+    Exact noise states what one record adds, so where records are replaced it is half of what a replacement moves.
 
     >>> noise = PerStratum(Laplace(2.0, neighbors=Neighbors.REPLACE_ONE), (("small", 1.0), ("large", 4.0)))
     >>> noise.in_stratum("small").profile(Neighbors.REPLACE_ONE).epsilon()
     0.5
     """
 
-    noise: Laplace | Gaussian
+    noise: Noise
     sensitivities: Sensitivities
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, (Laplace, Gaussian)):
-            raise InvalidInput(f"noise must be Laplace or Gaussian, got {type(self.noise).__name__} instead")
+        if not isinstance(self.noise, Noise):
+            kind = type(self.noise).__name__
+            raise InvalidInput(f"noise must be Laplace or Gaussian, exact or not, got {kind} instead")
         if not self.sensitivities:
             raise InvalidInput("sensitivities must name at least one stratum, got none instead")
         names = [name for name, _ in self.sensitivities]

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from ...chance.keys import Key
+from ...core.guarantee import Guarantee
 from ...core.sample import Purse
 from ...numerics.log_domain import FloatArray
 from ...validation import in_range
 from .asked import Asked
 from .estimates import Estimated
-from .task import Task, flattened, records
+from .task import Released, Task, flattened, records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +41,18 @@ class PrivateMean(Asked):
     def release(self, X: Any, key: Key | None = None, *, budget: Purse | None = None) -> Estimated:
         """The noisy mean over the rows of X (or over its numbers, for one column), charged to `budget` if given."""
         x, flat = records(X)
-        task = Task(self, x.shape[1], 0.0 if self.population else self.count_share)
+        task = self.task(x.shape[1])
         sample = task.draw(x, key)
         privacy = task.certify(sample, budget)
-        sums, variance, counted = task.release(sample, x)
+        return self.answer(task, privacy, task.release(sample, x), flat)
+
+    def task(self, dimension: int) -> Task:
+        """The plan for rows of so many numbers."""
+        return Task(self, dimension, 0.0 if self.population else self.count_share)
+
+    def answer(self, task: Task, privacy: Guarantee, released: Released, flat: bool) -> Estimated:
+        """The estimate from what was released; `flat` for numbers instead of rows."""
+        sums, variance, counted = released
         n = max(float(self.population or 0.0) or float(counted or 0.0), 1.0)
         error, source = task.sampling_error(variance, n)
         value = sums / n

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...chance.keys import Key
+from ...core.guarantee import Guarantee
 from ...core.sample import Purse
 from .asked import Asked
 from .estimates import Estimated
-from .task import Task, flattened, records
+from .task import Released, Task, flattened, records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +36,18 @@ class PrivateSum(Asked):
     def release(self, X: Any, key: Key | None = None, *, budget: Purse | None = None) -> Estimated:
         """The noisy sum over the rows of X (or over its numbers, for one column), charged to `budget` if given."""
         x, flat = records(X)
-        task = Task(self, x.shape[1])
+        task = self.task(x.shape[1])
         sample = task.draw(x, key)
         privacy = task.certify(sample, budget)
-        sums, variance, _ = task.release(sample, x)
+        return self.answer(task, privacy, task.release(sample, x), flat)
+
+    def task(self, dimension: int) -> Task:
+        """The plan for rows of so many numbers."""
+        return Task(self, dimension)
+
+    def answer(self, task: Task, privacy: Guarantee, released: Released, flat: bool) -> Estimated:
+        """The estimate from what was released; `flat` for numbers instead of rows."""
+        sums, variance, _ = released
         error, source = task.sampling_error(variance, self.population)
         value, error = flattened(flat, sums, error)
         return Estimated(value, task.noise_error, error, source, task.plan.grid, privacy)

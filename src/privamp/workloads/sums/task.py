@@ -19,6 +19,8 @@ from .noises import norm_of, standard_error
 from .plan import Facts, Plan, plan
 from .rows import Rows
 
+Released = tuple[FloatArray, FloatArray | None, float | None]  # sums, sampling variances, count
+
 
 class Task:
     """One release of a sum, perhaps with its squares and its count, all in one row per record."""
@@ -87,19 +89,25 @@ class Task:
         rule = self.plan.rule
         return x if rule is None or rule.radius is None else clipped(x, rule.radius, rule.p)
 
-    def release(self, sample: Sample, x: FloatArray) -> tuple[FloatArray, FloatArray | None, float | None]:
+    def rows_of(self, x: FloatArray, weights: FloatArray) -> FloatArray:
+        """What kept records add, before weights."""
+        return self.rows.of(self.clip(x), weights - 1.0 if self.plan.rule is not None else np.ones(len(x)))
+
+    def release(self, sample: Sample, x: FloatArray) -> Released:
         """Sums, sampling variances and count, as far as they were asked for, multiplied back."""
-        mechanism, factor, d = self.plan.mechanism, self.plan.factor, self.dimension
-        noise = mechanism.noise
+        noise = self.plan.mechanism.noise
 
         def statistic(drawn: Drawn) -> Any:
-            more = drawn.weights - 1.0 if self.plan.rule is not None else np.ones(len(drawn.positions))
-            rows = self.rows.of(self.clip(x[drawn.positions]), more)
+            rows = self.rows_of(x[drawn.positions], drawn.weights)
             if isinstance(noise, (ExactLaplace, ExactGaussian)):
                 return noise.total(rows, drawn)
             return (drawn.counts * drawn.weights) @ rows
 
-        answer = np.asarray(sample.release(mechanism, statistic)) * factor
+        return self.taken_apart(sample.release(self.plan.mechanism, statistic))
+
+    def taken_apart(self, noisy: Any) -> Released:
+        """A noisy total as sums, sampling variances and count."""
+        answer, d = np.asarray(noisy) * self.plan.factor, self.dimension
         variance = None
         if self.rows.gain:
             blur = self.noise_error / self.rows.gain  # one standard error of its own noise: err to the wide side

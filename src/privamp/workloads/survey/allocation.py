@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from ...amplification import amplify
 from ...core.guarantee import Guarantee
-from ...core.neighbors import Neighbors
 from ...designs.simple_random import WithoutReplacement
 from ...designs.stratified import WITHIN, Stratified
 from ...errors import Infeasible, InvalidInput
-from ...mechanisms.gaussian import Gaussian
-from ...mechanisms.laplace import Laplace
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ...mechanisms.per_stratum import PerStratum
 from ...numerics.log_domain import FloatArray
 from ...validation import nonnegative, one_of, positive, whole
@@ -103,12 +101,11 @@ class Allocation:
         return Stratified((h.name, WithoutReplacement(self.sizes[h.name], h.population)) for h in self.strata)
 
     def mechanism(self) -> PerStratum:
-        """The noise for the mean, with each stratum's own sensitivity R_h N_h / (N n_h)."""
-        total, RO = sum(h.population for h in self.strata), Neighbors.REPLACE_ONE
-        noise = (Laplace if self.noise == "laplace" else Gaussian)(self.scale, neighbors=RO)
-        return PerStratum(
-            noise, tuple((h.name, h.range * h.population / (total * self.sizes[h.name])) for h in self.strata)
-        )
+        """Exact noise for the mean; a replaced record moves it by R_h N_h / (N n_h), either record by half."""
+        total = sum(h.population for h in self.strata)
+        each = [0.5 * h.range * h.population / (total * self.sizes[h.name]) for h in self.strata]
+        noise = (ExactLaplace if self.noise == "laplace" else ExactGaussian)(self.scale, max(each))
+        return PerStratum(noise, tuple((h.name, half) for h, half in zip(self.strata, each, strict=True)))
 
     @cached_property
     def guarantee(self) -> Guarantee:

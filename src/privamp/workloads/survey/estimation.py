@@ -2,28 +2,28 @@
 
 Weights are public: N_h/n_h in strata drawn without replacement, 1/rate for Poisson; clusters, fixed shares and unequal
 coins have theorems for pure mechanisms alone and are estimated in `pure`. The weighted total goes through
-`Sample.release` with just the noise that the budget needs, each stratum with its own sensitivity. The sampling error is
-itself a fact about the data: it comes from a public standard deviation (`sd={...}`), from the bounds (`sd="range"`,
-wide but free), or, by default, from a variance that is released too and paid for with `variance_share` of the budget.
+`Sample.release` with just the noise that the budget needs, each stratum with its own sensitivity, in exact arithmetic
+(`exact`). The sampling error is itself a fact about the data: it comes from a public standard deviation (`sd={...}`),
+from the bounds (`sd="range"`, wide but free), or, by default, from a variance that is released too and paid for with
+`variance_share` of the budget.
 """
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...accounting.joint import Joint
-from ...core.mechanism import Mechanism
-from ...core.neighbors import Neighbors
 from ...core.sample import Drawn, Sample
 from ...designs.stratified import Stratified
 from ...errors import InvalidInput
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace, Whole
 from ...mechanisms.gaussian import Gaussian
 from ...mechanisms.laplace import Laplace
-from ...mechanisms.per_stratum import PerStratum
-from ...numerics.log_domain import FloatArray, as_floats
+from ...numerics.log_domain import FloatArray
 from ...validation import in_range, one_of, positive
+from .exact import Lattice, Release, Statistic, release_of, summed
 from .frame import Frame, frame_of
 from .interval import Estimate
 from .pure import estimate_pure
@@ -31,7 +31,7 @@ from .ratio import poisson_mean
 from .strength import signal
 from .units import COVERED
 
-_ROUND_UP = 1.0 + 1e-9
+Declared = Laplace | Gaussian | ExactLaplace | ExactGaussian
 PUBLIC_BY = "the column given as `by` is public, and a replaced record keeps its value of it"
 
 
@@ -44,7 +44,7 @@ def estimate(
     epsilon: float | None = None,
     delta: float = 0.0,
     noise: str = "laplace",
-    mechanism: Laplace | Gaussian | None = None,
+    mechanism: Declared | None = None,
     stratum: ArrayLike | None = None,
     by: ArrayLike | None = None,
     population: Any = None,
@@ -58,7 +58,8 @@ def estimate(
 
     `values` has one number per record of the population, in its order; it is clipped to `bounds` ((lowest, highest), or
     one pair per stratum), which must be public. Give the budget as `epsilon` (and `delta` for Gaussian noise), or the
-    noise itself as `mechanism` (its scale is that of the released statistic). `population` is the public number of
+    noise itself as `mechanism` (its scale, that of the released statistic, is kept; the noise is exact in any case).
+    `population` is the public number of
     records for Poisson designs; a Poisson mean without it, or weights="hajek", is a ratio of two released sums.
 
     `Systematic`, `Proportional` (random rounding), `ClusterSampling` (give `cluster`, the column of the draw) and
@@ -87,7 +88,7 @@ def estimate(
     frame = frame_of(sample.design, values, bounds, stratum, population)
     ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or bool(np.any(np.isnan(frame.records))))
     if mechanism is not None:
-        noise = "laplace" if isinstance(mechanism, Laplace) else "gaussian"
+        noise = "laplace" if isinstance(mechanism, (Laplace, ExactLaplace)) else "gaussian"
     else:
         positive(epsilon=epsilon)
     if mechanism is not None and (sd is None or ratio or by is not None):
@@ -99,16 +100,6 @@ def estimate(
     task = _Weighted(frame, statistic, by, sd)
     theta = None if mechanism else signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
     return task.run(sample, noise, theta, mechanism, share)
-
-
-def noise_for(frame: Frame, kind: str, reach: FloatArray, scale: float) -> Mechanism:
-    """The noise, with one sensitivity or one per stratum."""
-    relation = Neighbors.REPLACE_ONE if frame.fixed else Neighbors.ADD_REMOVE
-    make = Laplace if kind == "laplace" else Gaussian
-    if len(frame.names) == 1:
-        plain = make(scale, float(reach[0]), relation)
-        return plain if frame.relation.scope == "anywhere" else PerStratum(plain, ((frame.names[0], float(reach[0])),))
-    return PerStratum(make(scale, neighbors=relation), tuple(zip(frame.names, reach.tolist(), strict=True)))
 
 
 class _Weighted:
@@ -137,23 +128,36 @@ class _Weighted:
         self.known = np.nan_to_num(known * frame.centre).reshape(-1, H).sum(axis=1)
         self.records = np.asarray(known).reshape(-1, H).sum(axis=1)  # N of each group, nan when it is not public
 
-    def totals(self, drawn: Drawn) -> FloatArray:
-        """Weighted sums of the centred values, one per group."""
+    def totals(self, release: Release, drawn: Drawn) -> Whole:
+        """Weighted sums of the centred values, one per group, in units of the grid."""
         at = drawn.positions
-        parts = drawn.counts * self.frame.weight[self.frame.which[at]] * self.z[at]
-        return as_floats(np.bincount(self.group[at], parts, minlength=self.labels.size))
+        parts = drawn.counts * release.shares(0, self.z[at], self.frame.weight[self.frame.which[at]])
+        return summed(self.group[at], parts, self.labels.size)
 
-    def variances(self, drawn: Drawn) -> FloatArray:
-        """Estimated sampling variances of the totals."""
-        f, at, H = self.frame, drawn.positions, len(self.frame.names)
-        cell = self.group[at] * H + f.which[at]
-        shape = (self.labels.size, H)
-        squares = np.bincount(cell, self.z[at] ** 2, minlength=shape[0] * H).reshape(shape)
+    def variances(self, release: Release, drawn: Drawn) -> Whole:
+        """Estimated sampling variances of the totals, in units of the grid."""
+        f, at, H, groups = self.frame, drawn.positions, len(self.frame.names), self.labels.size
         if not f.fixed:
-            return np.asarray((squares * (1.0 - f.rate) / f.rate**2).sum(axis=1))
-        sums = np.bincount(cell, self.z[at], minlength=shape[0] * H).reshape(shape)
-        spread = (squares - sums**2 / f.drawn) / np.maximum(f.drawn - 1.0, 1.0)
-        return np.asarray((self.factor * np.where(f.drawn > 1, spread, (0.5 * f.range) ** 2)).sum(axis=1))
+            parts = release.shares(1, self.z[at] ** 2, ((1.0 - f.rate) / f.rate**2)[f.which[at]])
+            return summed(self.group[at], parts, groups)
+        lattice = Lattice.of(f.farthest, f.drawn.max())
+        u, cell = lattice.whole(self.z[at], f.which[at]), self.group[at] * H + f.which[at]
+        squares, sums = (summed(cell, part, groups * H).reshape(groups, H).tolist() for part in (u * u, u))
+        known, each = self._per_square(lattice)
+        sizes = f.drawn.astype(int).tolist()
+        found = [
+            known + sum(c * (n * q - s * s) for n, c, q, s in zip(sizes, each, *row, strict=True))
+            for row in zip(squares, sums, strict=True)
+        ]
+        return np.array([release.once(1, value) for value in found], dtype=np.int64)
+
+    def _per_square(self, lattice: Lattice) -> tuple[Fraction, list[Fraction]]:
+        """The variance is the first number plus, from each stratum, its own times n sum u^2 - (sum u)^2."""
+        f, n = self.frame, np.maximum(self.frame.drawn, 2.0)
+        alone = f.drawn <= 1  # one record does not show how records differ: half the range, for all anybody knows
+        known = float((self.factor * (0.5 * f.range) ** 2)[alone].sum())
+        each = np.where(alone, 0.0, self.factor * lattice.unit**2 / (n * (n - 1.0)))
+        return Fraction(known), [Fraction(c) for c in each.tolist()]
 
     @property
     def factor(self) -> FloatArray:
@@ -166,6 +170,20 @@ class _Weighted:
         f = self.frame
         found = self.factor * f.range**2 / f.drawn if f.fixed else (1.0 - f.rate) / f.rate**2 * f.farthest**2
         return np.maximum(found, 1e-12 * f.reach**2)  # a stratum that is drawn in full still needs a sensitivity
+
+    def _asked(
+        self, kind: str, theta: FloatArray | None, declared: Declared | None, share: float, per: float
+    ) -> list[Statistic]:
+        """The total, and its variance where a share of the budget pays for it."""
+        f = self.frame
+        if theta is None:
+            assert declared is not None  # one of the two is given
+            return [Statistic(f.reach, _scale_of(declared) * per)]
+        if not share:
+            return [Statistic(f.reach, float(np.max(f.reach / theta)))]
+        wide = float(np.max(self.variance_reach / (theta * _portion(share, kind))))
+        scale = float(np.max(f.reach / _rest(theta, self.variance_reach / wide, kind)))
+        return [Statistic(f.reach, scale), Statistic(self.variance_reach, wide, is_sum=not f.fixed)]
 
     def public_variance(self, totals: FloatArray) -> FloatArray:
         """From public standard deviations, or from the bounds."""
@@ -181,27 +199,24 @@ class _Weighted:
         away = totals / self.records  # how far the estimated mean is from the centre
         return np.asarray([((1.0 - f.rate) / f.rate * f.records * (self.sd**2 + away**2)).sum()])
 
-    def run(
-        self, sample: Sample, kind: str, theta: FloatArray | None, declared: Laplace | Gaussian | None, share: float
-    ) -> Any:
+    def run(self, sample: Sample, kind: str, theta: FloatArray | None, declared: Declared | None, share: float) -> Any:
         """Release, then put value and errors together."""
         f, one = self.frame, np.ones(1)
         per = one if self.statistic == "total" else self.records  # the statistic is total / per
         if np.any(np.isnan(per)):
             raise InvalidInput("a Poisson mean by strata needs population=, the public number of records per stratum")
         unit = float(np.sqrt(2.0 if kind == "laplace" else 1.0))  # standard deviation of noise of scale 1
-        if declared is not None:
-            scale = (declared.scale if isinstance(declared, Laplace) else declared.sigma) * float(per[0])
-        elif theta is not None and share:
-            wide = float(np.max(self.variance_reach / (theta * _portion(share, kind)))) * _ROUND_UP
-            scale = float(np.max(f.reach / _rest(theta, self.variance_reach / wide, kind))) * _ROUND_UP
-            plan = Joint([noise_for(f, kind, f.reach, scale), noise_for(f, kind, self.variance_reach, wide)])
-            totals, variances = sample.release(plan, lambda d: [self.totals(d), self.variances(d)])
-            variances = np.maximum(variances, 0.0) + 0.5 * unit * wide  # half its noise up: err to the wide side
-        elif theta is not None:
-            scale = float(np.max(f.reach / theta)) * _ROUND_UP
-        if not share:
-            totals = sample.release(noise_for(f, kind, f.reach, scale), self.totals)
+        asked = self._asked(kind, theta, declared, share, float(per[0]))
+        public = float(np.sum(f.drawn if f.fixed else f.records))
+        release = release_of(kind, asked, theta, None if np.isnan(public) else public)
+        mechanism = release.mechanism(f.names, replaced=f.fixed, within=f.relation.scope == "within stratum")
+        parts = (self.totals, self.variances)[: len(asked)]
+        noisy = sample.release(mechanism, lambda drawn: np.concatenate([part(release, drawn) for part in parts]))
+        totals, *spread = release.answers(noisy)
+        scale = release.scale
+        if spread:  # half its noise up: err to the wide side
+            variances = np.maximum(spread[0], 0.0) + 0.5 * unit * release.scale_of(1)
+        else:
             variances = self.public_variance(totals)
         source = "private" if share else "range" if isinstance(self.sd, str) else "public sd"
         errors = np.sqrt(np.maximum(variances, 0.0)) / per
@@ -211,6 +226,10 @@ class _Weighted:
             for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
         ]
         return dict(zip(self.labels.tolist(), found, strict=True)) if self.grouped else found[0]
+
+
+def _scale_of(noise: Declared) -> float:
+    return noise.scale if isinstance(noise, (Laplace, ExactLaplace)) else noise.sigma
 
 
 def _portion(share: float, kind: str) -> float:

@@ -1,32 +1,32 @@
 """Estimates from designs whose theorems are for pure mechanisms under add/remove: clusters, shares, unequal coins.
 
-Laplace noise, calibrated so that the amplified loss of everything released here is the wanted epsilon, and released
-through `Sample.release`, whose ledger certifies it. The sampling error is private (paid for out of the budget) or, with
+Exact Laplace noise, calibrated so that the amplified loss of everything released here is the wanted epsilon, through
+`Sample.release`, whose ledger certifies it. The sampling error is private (paid for out of the budget) or, with
 sd="range", the largest that bounds and caps allow: free, and too large. Weights and sensitivities: `units`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...accounting.joint import Joint
 from ...core.neighbors import Neighbors
-from ...core.sample import Sample
+from ...core.sample import Drawn, Sample
 from ...designs.proportional import Proportional
 from ...designs.systematic import Systematic
 from ...errors import InvalidInput, NoTheorem
-from ...mechanisms.laplace import Laplace
+from ...mechanisms.fixed_point import Whole
 from ...numerics.log_domain import FloatArray
 from ...validation import nonnegative, one_of, positive
+from .exact import Release, Statistic, release_of
 from .frame import EVERYBODY, Frame, bounds_of, numbers_of
 from .interval import Estimate
 from .ratio import poisson_mean
 from .units import Units, inner_epsilon, units_of
 
 AR = Neighbors.ADD_REMOVE
-_UP = 1.0 + 1e-9
 _SD = float(np.sqrt(2.0))  # of Laplace noise of scale 1
 
 
@@ -82,6 +82,17 @@ def estimate_pure(
     return _simple_ratio(sample, units, asked, theta) if is_share else _ratio(sample, units, asked, theta)
 
 
+def _asked(reach: float, theta: float, is_sum: bool = True) -> Statistic:
+    return Statistic(np.array([reach]), reach / theta, is_sum)
+
+
+def _released(sample: Sample, release: Release, statistics: Callable[[Drawn], list[Whole]]) -> list[float]:
+    """The statistics, each one number, through the sample's ledger."""
+    mechanism = release.mechanism((EVERYBODY,), replaced=False, within=False)
+    noisy = sample.release(mechanism, lambda drawn: np.concatenate(statistics(drawn)))
+    return [float(answer[0]) for answer in release.answers(noisy)]
+
+
 def _total(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
     """The total, measured from the middle of the bounds where the number of records is public."""
     known, sd = asked.population, asked.sd
@@ -90,17 +101,21 @@ def _total(sample: Sample, units: Units, asked: Question, theta: float) -> Estim
     centre = 0.0 if known is None else 0.5 * (asked.low + asked.high)
     z, most = asked.values - centre, max(abs(asked.low - centre), abs(asked.high - centre))
     reach = most * units.heaviest
-    scale = reach / (theta * (1.0 - asked.share)) * _UP
-    noise = Laplace(scale, reach, AR)
+    statistics = [_asked(reach, theta * (1.0 - asked.share))]
     if asked.share:
         far = units.squares_reach(most)
-        wide = far / (theta * asked.share) * _UP
-        plan = Joint([noise, Laplace(wide, far, AR)])
-        total, squares = sample.release(plan, lambda d: [units.total(z, d), units.squares(z, d)])
+        statistics.append(_asked(far, theta * asked.share, units.is_sum))
+    release = release_of("laplace", statistics, theta, known)
+    scale = release.scale
+    if asked.share:
+        wide = release.scale_of(1)
+        total, squares = _released(
+            sample, release, lambda d: [units.total(release, 0, z, d), units.squares(release, 1, z, most, d)]
+        )
         variance = squares - units.shrink * max(total**2 - (_SD * scale) ** 2, 0.0)
         variance = max(variance, 0.0) + 0.5 * _SD * wide  # half its noise up: err to the wide side
     else:
-        total = sample.release(noise, lambda d: units.total(z, d))
+        (total,) = _released(sample, release, lambda d: [units.total(release, 0, z, d)])
         if isinstance(sd, str):
             variance = units.largest_variance(most, known or 0.0)
         else:
@@ -124,11 +139,16 @@ def _share_total(sample: Sample, units: Units, asked: Question, theta: float) ->
     x, z = asked.values, asked.values - centre
     part = theta * asked.share / 2.0
     reach = max(abs(asked.low), abs(asked.high)) * units.heaviest, units.squares_reach(half), 1.0
-    scale, wide, loose = (r / p * _UP for r, p in zip(reach, (theta - 2.0 * part, part, part), strict=True))
-    plan = Joint([Laplace(b, r, AR) for b, r in zip((scale, wide, loose), reach, strict=True)])
-    total, squares, count = sample.release(
-        plan, lambda d: [units.total(x, d), units.squares(z, d), float(d.positions.size)]
-    )
+    asked_for = [_asked(r, p) for r, p in zip(reach, (theta - 2.0 * part, part, part), strict=True)]
+    release = release_of("laplace", asked_for, theta)
+    scale, wide, loose = (release.scale_of(i) for i in range(3))
+
+    def statistics(drawn: Drawn) -> list[Whole]:
+        ones = np.ones(drawn.positions.size)
+        squares = units.squares(release, 1, z, half, drawn)
+        return [units.total(release, 0, x, drawn), squares, release.total(2, ones)]
+
+    total, squares, count = _released(sample, release, statistics)
     many = max(count, 2.0)
     noise = (_SD * q * scale) ** 2 + (_SD * centre * loose) ** 2
     shift = max((q * total - centre * many) ** 2 - noise, 0.0) / many
@@ -154,19 +174,19 @@ def _ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estim
     z, ones = asked.values - centre, np.ones_like(asked.values)
     part = theta * 0.5 * (1.0 - asked.share)
     reach = half * units.heaviest, units.heaviest
-    scales = [r / part * _UP for r in reach]
-    plan = Joint([Laplace(b, r, AR) for b, r in zip(scales, reach, strict=True)])
-    total, count = sample.release(plan, lambda d: [units.total(z, d), units.total(ones, d)])
+    release = release_of("laplace", [_asked(r, part) for r in reach], 2.0 * part)
+    scales = [release.scale_of(i) for i in range(2)]
+    total, count = _released(
+        sample, release, lambda d: [units.total(release, 0, z, d), units.total(release, 1, ones, d)]
+    )
     records = max(count, units.heaviest)
     away = float(np.clip(total / records, -half, half))
     if asked.share:
         far = units.squares_reach(2.0 * half)
-        wide = far / (theta * asked.share) * _UP
-        squares = sample.release(Laplace(wide, far, AR), lambda d: units.squares(z - away, d))
-        variance = max(squares, 0.0) + 0.5 * _SD * wide
+        spread = release_of("laplace", [_asked(far, theta * asked.share, units.is_sum)], theta * asked.share)
+        (squares,) = _released(sample, spread, lambda d: [units.squares(spread, 0, z - away, 2.0 * half, d)])
+        variance = max(squares, 0.0) + 0.5 * _SD * spread.scale
     else:
         variance = units.largest_variance(2.0 * half, records)
     noisy = _SD * float(np.hypot(scales[0], away * scales[1])) / records
-    return Estimate(
-        centre + away, float(np.sqrt(variance)) / records, noisy, "laplace", asked.source, AR, (), sample
-    )
+    return Estimate(centre + away, float(np.sqrt(variance)) / records, noisy, "laplace", asked.source, AR, (), sample)

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...accounting.joint import Joint
-from ...core.neighbors import Neighbors
 from ...core.sample import Drawn, Sample
-from ...mechanisms.gaussian import Gaussian
-from ...mechanisms.laplace import Laplace
+from ...mechanisms.fixed_point import Whole
 from ...validation import nonnegative
+from .exact import Statistic, release_of
 from .frame import Frame, check_covers
 from .interval import Estimate
 from .strength import signal
@@ -33,16 +31,18 @@ def poisson_mean(
     shares = [(1.0 - share) / 2.0] * 2 + ([share] if share else [])
     reach = [half, 1.0, half * half][: len(shares)]
     portions = shares if noise == "laplace" else [s**0.5 for s in shares]
-    scales = [r / (theta * p) * (1.0 + 1e-9) for r, p in zip(reach, portions, strict=True)]
-    make = Laplace if noise == "laplace" else Gaussian
-    plan = Joint([make(b, r, Neighbors.ADD_REMOVE) for b, r in zip(scales, reach, strict=True)])
+    asked = [Statistic(np.array([r]), r / (theta * p)) for r, p in zip(reach, portions, strict=True)]
+    release = release_of(noise, asked, theta)
+    scales = [release.scale_of(i) for i in range(len(asked))]
 
-    def sums(drawn: Drawn) -> list[float]:
+    def sums(drawn: Drawn) -> Whole:
         check_covers(drawn, z.size)
         kept = z[drawn.positions]
-        return [float(x) for x in (kept.sum(), kept.size, (kept**2).sum())][: len(shares)]
+        rows = (kept, np.ones_like(kept), kept**2)[: len(asked)]
+        return np.concatenate([release.total(i, row) for i, row in enumerate(rows)])
 
-    answers = sample.release(plan, sums)
+    mechanism = release.mechanism(frame.names, replaced=False, within=False)
+    answers = [float(x[0]) for x in release.answers(sample.release(mechanism, sums))]
     total, count = answers[0], max(answers[1], 1.0)
     away = float(np.clip(total / count, -half, half))
     if share:
@@ -57,6 +57,4 @@ def poisson_mean(
     noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count
     source = "private" if share else "range" if isinstance(sd, str) else "public sd"
     sampling = np.sqrt((1.0 - q) * spread / count)
-    return Estimate(
-        centre + away, float(sampling), float(noisy), noise, source, frame.relation, (), sample
-    )
+    return Estimate(centre + away, float(sampling), float(noisy), noise, source, frame.relation, (), sample)

@@ -16,6 +16,7 @@ B max(w) with one record. Its sampling variance is estimated by V = Q - shrink T
 """
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -32,7 +33,9 @@ from ...designs.proportional import Proportional
 from ...designs.systematic import Systematic
 from ...errors import InvalidInput, NoTheorem
 from ...mechanisms.black_box import PureDP
+from ...mechanisms.fixed_point import Whole
 from ...numerics.log_domain import FloatArray, as_floats
+from .exact import Lattice, Release, summed
 from .frame import check_covers
 
 COVERED = (ClusterSampling, Systematic, Proportional, PoissonPPS)
@@ -55,19 +58,28 @@ class Units:
     cap: int = 1
     refusal: str = ""  # why no variance can be estimated, if so
 
-    def total(self, values: FloatArray, drawn: Drawn) -> float:
-        """The Horvitz-Thompson total."""
+    @property
+    def is_sum(self) -> bool:
+        """Whether Q is a sum over records; squares of clusters' totals are not."""
+        return self.cluster is None
+
+    def total(self, release: Release, which: int, values: FloatArray, drawn: Drawn) -> Whole:
+        """The Horvitz-Thompson total, in units of the grid."""
         at = drawn.positions
         check_covers(drawn, values.size)
-        return float((self.weight[at] * values[at]).sum())
+        return release.total(which, values[at], self.weight[at])
 
-    def squares(self, values: FloatArray, drawn: Drawn) -> float:
-        """Q."""
+    def squares(self, release: Release, which: int, values: FloatArray, most: float, drawn: Drawn) -> Whole:
+        """Q of values no farther than `most` from 0, in units of the grid."""
         at = drawn.positions
-        found = float((self.second[at] * values[at] ** 2).sum())
-        if self.cluster is not None and at.size:
-            found += self.first * float((np.bincount(self.cluster[at], values[at] / self.rate) ** 2).sum())
-        return found
+        check_covers(drawn, values.size)
+        found = release.total(which, values[at] ** 2, self.second[at])
+        if self.cluster is None:
+            return found
+        lattice = Lattice.of(np.array([most]), self.cap)
+        totals = summed(self.cluster[at], lattice.whole(values[at]), int(self.cluster.max(initial=0)) + 1).tolist()
+        each = Fraction(self.first * (float(lattice.unit[0]) / self.rate) ** 2)
+        return found + release.once(which, each * sum(t * t for t in totals))
 
     def squares_reach(self, most: float) -> float:
         """How far one record moves Q when no value is farther than `most` from 0."""
