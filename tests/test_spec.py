@@ -13,6 +13,7 @@ from privamp import (
     PureDP,
     WithoutReplacement,
     WithReplacement,
+    amplify,
     spec,
 )
 
@@ -86,3 +87,42 @@ def test_bad_specs_are_one_sentence(text):
     with pytest.raises(InvalidInput) as caught:
         spec.design(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "noise"),
+    [
+        ("rule=privacy-constrained,epsilon=1,scale=10", "exact-laplace:scale=10,sensitivity=4"),
+        ("rule=privacy-constrained,epsilon=1,scale=10,arithmetic=idealised", "laplace:scale=10,sensitivity=4"),
+        ("rule=privacy-constrained,epsilon=1,sigma=20,delta=1e-5", "exact-gaussian:sigma=20,sensitivity=4"),
+        ("rule=uniform,rate=0.2,scale=10", "exact-laplace:scale=10,sensitivity=4"),
+        (
+            "rule=coreset,share=0.5,size=100,population=1000,mean_squared_norm=4,scale=10",
+            "exact-laplace:scale=10,sensitivity=4",
+        ),
+    ],
+)
+def test_an_importance_spec_makes_the_rule_for_the_noise_it_names(text, noise):
+    made = spec.design(f"importance:{text},radius=4,column=a+b")
+    assert made.column == "a+b"
+    assert made.rule.radius == 4.0
+    mechanism = spec.mechanism(noise, Neighbors.ADD_REMOVE)
+    delta = 1e-5 if "sigma" in text else 0.0
+    assert amplify(mechanism, made).epsilon(delta) == pytest.approx(made.rule.guarantee().epsilon(delta), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("rule=best,scale=1", "rule must be one of"),
+        ("rule=uniform,scale=1", "takes rate, got none"),
+        ("rule=uniform,rate=0.1,epsilon=1,scale=1", "takes rate, got"),
+        ("rule=uniform,rate=0.1", "scale=… (Laplace noise) or sigma=…"),
+        ("rule=uniform,rate=0.1,scale=1,sigma=1", "not both"),
+        ("rule=uniform,rate=0.1,scale=1,arithmetic=fast", "arithmetic must be one of"),
+    ],
+)
+def test_bad_importance_specs_are_told(text, part):
+    with pytest.raises(InvalidInput) as caught:
+        spec.design(f"importance:{text},radius=4")
+    assert part in str(caught.value)

@@ -4,6 +4,7 @@
     multistage:wor=118,wr=200,population=10000       gaussian:sigma=4,sensitivity=2
     random-size:low=10,high=90,population=1000       proportional:rate=0.1,rounding=random
     systematic:step=10                               systematic:step=10,order=slots,max_slot=5
+    importance:rule=privacy-constrained,epsilon=1,radius=4,scale=10,column=age+income
 
 Repeated stage keys keep their order. A question mark marks the unknown for `calibrate`.
 """
@@ -17,6 +18,7 @@ from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
 from .designs.cluster import ClusterSampling
 from .designs.conditional_poisson import ConditionalPoisson
+from .designs.importance import ImportanceSampling
 from .designs.multistage import MultiStage
 from .designs.poisson import Poisson
 from .designs.poisson_pps import PoissonPPS
@@ -36,6 +38,11 @@ from .mechanisms.geometric import GeometricCount
 from .mechanisms.laplace import Laplace
 from .mechanisms.norm_noise import NormNoise
 from .mechanisms.randomized_response import RandomizedResponse
+from .rules.coreset import coreset
+from .rules.privacy_constrained import privacy_constrained
+from .rules.profiles import GaussianProfile, LinearProfile
+from .rules.uniform import uniform
+from .validation import one_of
 
 UNKNOWN = "?"
 
@@ -69,6 +76,42 @@ def _cluster(
     return ClusterSampling(chosen, clusters, max_size, second, min_size)
 
 
+_RULES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "privacy-constrained": (privacy_constrained, ("epsilon",)),
+    "uniform": (uniform, ("rate",)),
+    "coreset": (coreset, ("share", "size", "population", "mean_squared_norm")),
+}
+_RULE_KEYS = tuple(dict.fromkeys(key for _, keys in _RULES.values() for key in keys))
+
+
+def _importance(
+    rule: str,
+    radius: float,
+    scale: float | None = None,
+    sigma: float | None = None,
+    delta: float = 0.0,
+    arithmetic: str = "exact",
+    column: str = "x",
+    **facts: float,
+) -> ImportanceSampling:
+    """A rule for the sum of `column` under Laplace noise of `scale` or Gaussian noise of `sigma`."""
+    one_of(tuple(_RULES), rule=rule)
+    one_of(("exact", "idealised"), arithmetic=arithmetic)
+    make, needed = _RULES[rule]
+    if (scale is None) == (sigma is None):
+        raise InvalidInput("an importance design takes scale=… (Laplace noise) or sigma=… (Gaussian noise), not both")
+    if set(facts) != set(needed):
+        raise InvalidInput(f"the rule {rule!r} takes {', '.join(needed)}, got {', '.join(facts) or 'none'} instead")
+    exact = arithmetic == "exact"
+    profile: LinearProfile | GaussianProfile
+    if scale is not None:
+        profile = LinearProfile.of((ExactLaplace if exact else Laplace)(scale, radius))
+    else:
+        profile = GaussianProfile.of((ExactGaussian if exact else Gaussian)(float(sigma or 0.0), radius))
+    more: dict[str, Any] = {"dimension": column.count("+") + 1} if rule == "coreset" and scale is not None else {}
+    return ImportanceSampling(make(profile, radius=radius, delta=delta, **facts, **more), column)
+
+
 DESIGNS: dict[str, Word] = {
     "poisson": Word(Poisson, ("rate",)),
     "wor": Word(WithoutReplacement, ("size", "population"), whole=("size", "population")),
@@ -96,6 +139,12 @@ DESIGNS: dict[str, Word] = {
     "poisson-pps": Word(PoissonPPS, ("high",), ("low", "per_size")),
     "conditional-poisson": Word(
         ConditionalPoisson, ("size", "population", "low", "high"), whole=("size", "population")
+    ),
+    "importance": Word(
+        _importance,
+        ("rule", "radius"),
+        ("scale", "sigma", "delta", "arithmetic", "column", *_RULE_KEYS),
+        text=("rule", "arithmetic", "column"),
     ),
 }
 

@@ -2,7 +2,8 @@
 
 A record is drawn because of its own number only: PRF(key, id, stage). The same key therefore draws the same
 sample in one pass, in chunks or on many machines, and a retry cannot draw a second one. The guarantee is
-computational: it assumes that AES-256 (whole-number ids) and keyed BLAKE2b (text ids) are pseudo-random.
+computational: it assumes that AES-256 is pseudo-random, on one block (whole-number ids) or chained over the blocks of
+a text (keyed_text.py).
 Whole-number and text ids use separate derived keys, so 7 and "7" are unrelated.
 
 A number keeps its record when it is below floor(p 2^64), as integers; the certified probability is
@@ -11,7 +12,6 @@ floor(p 2^64) / 2^64.
 
 import math
 from fractions import Fraction
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
 from ..validation import in_range, whole
+from .keyed_text import text_blocks
 from .keys import Key, derive
 
 Numbers = NDArray[np.uint64]
@@ -71,13 +72,17 @@ def keep(numbers: Numbers, probability: ArrayLike | Fraction) -> NDArray[np.bool
     p = np.asarray(probability, dtype=np.float64)
     if p.shape != numbers.shape:
         raise InvalidInput(f"probability must have one entry per number, got shape {p.shape} instead")
-    if not np.all((p >= 0) & (p <= 1)):  # also catches nan
-        raise InvalidInput("every probability must be a number from 0 to 1, got one outside; clip them first")
-    certain: NDArray[np.bool_] = p == 1
-    # Scaling by 2^64 is exact, and below 1 the largest product is 2^64 - 2^11, which fits.
-    limits = np.floor(np.where(certain, 0.0, p) * 2.0**64).astype(np.uint64)
-    below: NDArray[np.bool_] = numbers < limits
-    return below | certain
+    kept = np.empty(p.shape, np.bool_)
+    for at in range(0, len(p), _CHUNK):
+        piece = p[at : at + _CHUNK]
+        if not (piece.min() >= 0 and piece.max() <= 1):  # also catches nan
+            raise InvalidInput("every probability must be a number from 0 to 1, got one outside; clip them first")
+        # Scaling by 2^64 is exact, and below 1 the largest product is 2^64 - 2^11, which fits; a cast rounds down.
+        certain = piece == 1
+        limits = np.where(certain, 0.0, piece) if certain.any() else piece
+        np.less(numbers[at : at + _CHUNK], (limits * 2.0**64).astype(np.uint64), out=kept[at : at + _CHUNK])
+        kept[at : at + _CHUNK] |= certain
+    return kept
 
 
 def smallest(numbers_hi: Numbers, numbers_lo: Numbers, k: int) -> NDArray[np.int64]:
@@ -110,9 +115,7 @@ def _fill(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers |
         raise InvalidInput(f"{_RULE}, got dtype {ids.dtype} instead; use ids.astype(str)")
 
 
-def _fill_from_whole_numbers(
-    key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None
-) -> None:
+def _fill_from_whole_numbers(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
     """AES-256 of the 16-byte block (id, stage), little-endian, one independent block per record."""
     encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
     blocks = np.empty((min(_CHUNK, len(ids) + 1), 2), "<u8")
@@ -130,30 +133,9 @@ def _fill_from_whole_numbers(
 
 
 def _fill_from_text(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
-    """Keyed BLAKE2b, 16 bytes, of stage (8 bytes) and the text in UTF-8."""
-    # The key and the stage are hashed once; each record starts from a copy of that state.
-    start = blake2b(stage.to_bytes(8, "little"), key=derive(key, b"text ids"), digest_size=16).copy
+    secret = derive(key, b"text ids, AES")
     for at in range(0, len(ids), _CHUNK):
-        digests = []
-        for text in _texts(ids[at : at + _CHUNK]):
-            state = start()
-            state.update(text)
-            digests.append(state.digest())
-        coded = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2)
+        coded = text_blocks(secret, stage, ids[at : at + _CHUNK])
         high[at : at + len(coded)] = coded[:, 0]
         if low is not None:
             low[at : at + len(coded)] = coded[:, 1]
-
-
-def _texts(piece: NDArray[Any]) -> list[bytes]:
-    texts: list[str] = piece.tolist()
-    if piece.dtype.kind != "U":
-        if not all(isinstance(text, str) for text in texts):
-            raise InvalidInput(f"{_RULE}, got objects that are not text instead; use ids.astype(str)")
-        # Fixed-width text drops trailing NULs, so the same id would get two numbers in two representations.
-        if any(text.endswith("\0") for text in texts):
-            raise InvalidInput("a text id must not end with a NUL character, got one instead; strip it")
-    try:
-        return [text.encode() for text in texts]
-    except UnicodeEncodeError:  # lone surrogates: the same bytes for the others, still one-to-one
-        return [text.encode("utf-8", "surrogatepass") for text in texts]

@@ -174,7 +174,7 @@ class ConditionalPoisson(Design):
 def _first_of_size(part: Weighted, size: int, subkey: Key) -> NDArray[np.bool_]:
     if size == part.ids.size:
         return np.ones(size, dtype=np.bool_)
-    logits = part.log_odds + _shift(part.log_odds, size)
+    logits = part.log_odds + _shift(np.sort(part.log_odds), size)  # sorted: no order of the records changes a sum
     inside, outside = expit(logits), expit(-logits)
     often = logits > 0.0  # the smaller of the two chances keeps all its digits
     kept = np.zeros(part.ids.size, dtype=np.bool_)

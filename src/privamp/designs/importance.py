@@ -52,6 +52,7 @@ AR = Neighbors.ADD_REMOVE
 
 
 def _matched(design: "ImportanceSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    design.rule.check_public()
     rule, influence = design.rule, _influence(mechanism)
     if rule.influence is None or not influence.is_covered_by(rule.influence):
         raise NoTheorem(
@@ -87,7 +88,8 @@ def _influence(mechanism: Mechanism) -> Influence:
 class ImportanceSampling(Design):
     """Keep each record with the probability of a rule, and weight it by one over it.
 
-    The records are the column `column` of the population: one row (or number) each.
+    The records are the column `column` of the population: one row (or number) each. What is released from the sample
+    must be sums of rows whose norm is at most that of their record, and counts.
 
     >>> from privamp import Laplace, LinearProfile, amplify, privacy_constrained
     >>> noise = Laplace(scale=10.0)
@@ -171,6 +173,7 @@ class ImportanceSampling(Design):
         """Theorem 1 at one record."""
         if neighbors != AR:
             return None
+        self.rule.check_public()
         row = np.atleast_2d(as_floats(record))
         influence = _influence(mechanism)
         w = self.rule.weights(row)

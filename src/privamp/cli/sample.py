@@ -1,0 +1,142 @@
+"""`privamp sample`: a sample of files that need not fit in memory, into a file that only its owner can read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import emit, facts, say, waiting
+from .options import DesignSpec, Json
+
+if TYPE_CHECKING:
+    from ..chance.keys import Key
+
+EXAMPLES = """\
+Examples:
+  privamp sample --new-key sample.key
+
+  privamp sample schools.csv --id school --design poisson:rate=0.1 --key-file sample.key --out sample.parquet
+
+  privamp sample schools.csv --design wor:size=30,population=300 --key-file sample.key --out thirty.parquet --json
+
+  privamp sample schools.csv --id school --key-file sample.key --out weighted.parquet --clip \\
+      --design importance:rule=privacy-constrained,epsilon=1,scale=20000,radius=1600,column=enroll"""
+
+
+def _make_key(path: Path | None) -> None:
+    """Write a fresh key and stop."""
+    if path is None:
+        return
+    from ..engines.key_files import make_key_file
+
+    make_key_file(path)
+    say(f"Key: {path}")
+    say("SECRET: keep it as you keep the data; who has it knows who is in the samples drawn with it.", "bold yellow")
+    raise typer.Exit
+
+
+def sample(
+    source: Annotated[
+        list[str], typer.Argument(metavar="DATA…", help="Parquet, CSV or Feather files, or a folder of them.")
+    ],
+    design: DesignSpec,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the rows go: .parquet or .feather.")],
+    key_file: Annotated[Path, typer.Option("--key-file", metavar="FILE", help="The key; make one with --new-key.")],
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Unique ids; a row's place is its id when not given.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", metavar="A,B", help="Columns to keep; all when not given.")
+    ] = None,
+    reads: Annotated[
+        list[str] | None,
+        typer.Option("--reads", metavar="NAME=COLUMN", help="Where the design finds a column, e.g. cluster=school."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="TEXT", help="Names the population; the file name when not given.")
+    ] = None,
+    round: Annotated[int, typer.Option("--round", metavar="N", help="A fresh draw takes a fresh round.")] = 0,
+    clip: Annotated[bool, typer.Option("--clip", help="Importance rules: clip records to the ball to decide.")] = False,
+    trust_ids: Annotated[bool, typer.Option("--trust-ids", help="Do not search for repeated ids.")] = False,
+    spark: Annotated[
+        str | None,
+        typer.Option("--spark", metavar="URL", help="Draw on Spark: spark://…, local[*], connect or sc://…."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", metavar="N", help="All cores when not given.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out when it exists.")] = False,
+    new_key: Annotated[
+        Path | None,
+        typer.Option("--new-key", metavar="FILE", help="Make a key file, and stop.", callback=_make_key, is_eager=True),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Draw a sample by any design and write its rows, with privamp_weight and privamp_count.
+
+    The file is SECRET, and only its owner may read it: a sample is not a release. It appears whole or not at all, and
+    its number of rows is not printed. Its metadata name the design, the fingerprint of the key and the ledger id.
+
+    The same key, label, round, design and ids write the same sample again: on any number of cores, after a kill, and,
+    with --id, in any order of the rows. New data or a second sample take a new --round: shared coins are not two draws.
+    Memory does not grow with the number of rows for Poisson and importance
+    designs, and grows with the sample for those of fixed size.
+    """
+    from .. import spec
+    from ..engines import local
+
+    chosen = spec.design(design)
+    key = _key(key_file)
+    named = label if label is not None else ", ".join([*(Path(path).name for path in source), *(reads or [])])
+    kept = None if columns is None else [name.strip() for name in columns.split(",")]
+    asked: dict[str, Any] = {
+        "key": key, "id": id, "columns": kept, "label": named, "round": round, "reads": _reads(reads or []),
+        "clip": clip, "trust_ids": trust_ids, "overwrite": overwrite, "spec": design,
+    }  # fmt: skip
+    with waiting("sampling", quiet=json) as advance:
+        if spark is None:
+            ledger = local.write(
+                source,
+                chosen,
+                out,
+                threads=threads,
+                progress=lambda done, rows: advance(done, rows) if rows else None,
+                **asked,
+            ).ledger_id
+        else:
+            from ..engines import spark_files
+
+            ledger = spark_files.write(source, chosen, out, spark=spark, **asked).ledger_id
+    fingerprint = key.fingerprint.hex()
+    if json:
+        emit(
+            {"design": design, "label": named, "round": round, "id": id, "out": str(out)}
+            | {"key_fingerprint": fingerprint, "ledger_id": ledger, "secret": local.SECRET}
+        )
+        return
+    facts(
+        [
+            ("design", design),
+            ("population", f"{named}, round {round}, ids by {id or 'place'}"),
+            ("key fingerprint", fingerprint),
+            ("ledger", ledger),
+            ("sample", str(out)),
+        ]
+    )
+    say(f"SECRET: {local.SECRET}.", "bold yellow")
+
+
+def _key(path: Path) -> "Key":
+    from ..engines.key_files import read_key_file
+
+    return read_key_file(path)
+
+
+def _reads(pairs: list[str]) -> dict[str, list[str]]:
+    from ..errors import InvalidInput
+
+    found: dict[str, list[str]] = {}
+    for pair in pairs:
+        name, equals, places = pair.partition("=")
+        if not (name and equals and places):
+            raise InvalidInput(f"--reads must be NAME=COLUMN or NAME=COLUMN+COLUMN, got {pair!r} instead")
+        found[name] = places.split("+")
+    return found

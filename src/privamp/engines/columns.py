@@ -1,0 +1,83 @@
+"""From Arrow columns to what designs read: ids, numbers, labels. Missing values are counted, refused, never shown."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from ..errors import InvalidInput
+
+_TEXT = (pa.types.is_string, pa.types.is_large_string)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this type are text, a dictionary of texts included."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return any(test(kind) for test in _TEXT)
+
+
+def check_id_type(field: pa.Field) -> None:
+    """Ids are whole numbers or text."""
+    if not (pa.types.is_integer(field.type) or is_text(field.type)):
+        raise InvalidInput(
+            f"the id column {field.name!r} must hold whole numbers or text, got {field.type} instead; cast it first"
+        )
+
+
+def ids_of(column: pa.Array, name: str) -> NDArray[Any]:
+    """Ids as the keyed function takes them: uint64, or text in Arrow's own buffers."""
+    if column.null_count:
+        raise InvalidInput(
+            f"the id column {name!r} has {column.null_count} missing ids here; every record needs an id of its own"
+        )
+    if pa.types.is_integer(column.type):
+        ids = column.to_numpy(zero_copy_only=False)
+        if ids.dtype.kind == "i" and ids.size and int(ids.min()) < 0:
+            negative = int(np.count_nonzero(ids < 0))
+            raise InvalidInput(f"the id column {name!r} has {negative} negative ids here; cast it to text, or shift it")
+        return np.asarray(ids, dtype=np.uint64)
+    if column.type != pa.string():
+        column = compute.cast(column, pa.large_string())
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def array_of(batch: pa.RecordBatch, places: Sequence[str], name: str, order: Literal["C", "F"] = "C") -> NDArray[Any]:
+    """One column, or several side by side as one row each."""
+    columns = [_values(batch.column(place), place) for place in places]
+    if len(columns) == 1:
+        return columns[0]
+    if any(column.dtype.kind not in "iuf" for column in columns):
+        raise InvalidInput(f"the columns {' and '.join(map(repr, places))} must hold numbers to be read as {name!r}")
+    together = np.empty((batch.num_rows, len(columns)), order=order)
+    for k, column in enumerate(columns):
+        together[:, k] = column
+    return together
+
+
+def _values(column: pa.Array, name: str) -> NDArray[Any]:
+    if column.null_count:
+        raise InvalidInput(
+            f"the column {name!r} has {column.null_count} missing values here, but the design needs one for every "
+            "record; fill or drop them first"
+        )
+    if is_text(column.type):
+        return np.asarray(compute.cast(column, pa.string()).to_pylist(), dtype=np.str_)
+    if pa.types.is_decimal(column.type):
+        column = compute.cast(column, pa.float64())
+    if pa.types.is_fixed_size_list(column.type) or pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _rows(column, name)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _rows(column: pa.Array, name: str) -> NDArray[Any]:
+    """Lists of equal length as one row each."""
+    entries = column.flatten()
+    width, rest = divmod(len(entries), max(len(column), 1))
+    lengths = compute.list_value_length(column)
+    if rest or entries.null_count or not compute.all(compute.equal(lengths, width), min_count=0).as_py():
+        raise InvalidInput(f"the lists in column {name!r} must have equal lengths and no gaps; fill or cut them first")
+    return np.asarray(entries.to_numpy(zero_copy_only=False).reshape(len(column), width))

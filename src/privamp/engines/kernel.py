@@ -1,0 +1,330 @@
+"""One kernel for every engine: Arrow batch in, kept rows with weight and count out.
+
+A record's fate hangs on the keyed function of its own id, so the kernel gives the same sample in one batch or many, on
+threads, out of core or on a cluster, after retries, and in any order of the records. It is the sample that
+`Design.draw` draws from the same ids in memory with the same key, label and round.
+
+Designs whose records decide alone (Poisson and its kin) need one pass: `kept`. All others take two: `partial` of every
+batch, merged in any order, `finish`, then `chosen` picks the rows. Between the passes rows go by their position where
+the source has a stable order, and otherwise by a ticket: the id itself, or for text 64 bits of a keyed hash.
+"""
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..chance.keyed import keep, keyed_numbers
+from ..chance.keys import Key, build
+from ..core.design import Design
+from ..core.influence import clipped, norms
+from ..core.population import Batch
+from ..core.sample import Drawn
+from ..designs.importance import ImportanceSampling
+from ..designs.poisson import Poisson
+from ..designs.poisson_pps import PoissonPPS
+from ..designs.strata import Records, within
+from ..designs.stratified import Stratified
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
+from ..rules.rule import Rule
+from ..validation import whole
+from .columns import array_of, check_id_type, ids_of
+
+WEIGHT, COUNT = "privamp_weight", "privamp_count"
+Ints = NDArray[np.int64]
+Reads = Mapping[str, str | Sequence[str]]
+
+_CHUNK = 16384  # records whose norms are found at once
+_DECIDE_ALONE = (Poisson, PoissonPPS, ImportanceSampling)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The rows that were drawn: tickets (or positions) in ascending order, counts and weights. Secret."""
+
+    tickets: Ints = field(repr=False)
+    counts: Ints = field(repr=False)
+    weights: FloatArray = field(repr=False)
+
+    def check(self, rows: int) -> None:
+        """Every ticket must have found exactly one row."""
+        if rows != self.tickets.size:
+            raise InvalidInput(
+                "the second pass over the data did not find the rows that the first one drew: the data changed, ids "
+                "repeat, or two text ids share a 64-bit ticket; check the ids, or take a fresh key"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A design, the secret subkey of one draw, and where a batch holds the ids and what the design looks at."""
+
+    design: Design
+    subkey: Key = field(repr=False)
+    id: str | None = None  # None: the row's place is its id
+    reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    clip: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        design: Design,
+        key: Key,
+        *,
+        id: str | None = None,
+        label: str = "population",
+        round: int = 0,
+        reads: Reads | None = None,
+        clip: bool = False,
+    ) -> "Kernel":
+        """The kernel of one draw: key, design, label and round are the sample.
+
+        `reads` names the source columns of what the design calls otherwise: {"stratum": "region", "x": ["a", "b"]};
+        the same data read by other columns is another population, so give it another label.
+        `clip` lets records outside the ball of an importance rule decide as if they were clipped to it.
+        """
+        whole(0, round=round)
+        if clip and getattr(getattr(design, "rule", None), "radius", None) is None:
+            raise InvalidInput("clip=True is for importance sampling by a rule with a radius; leave it out here")
+        named = dict(reads or {})
+        places = tuple((name, _places(name, named.pop(name, None))) for name in columns_of(design))
+        if named:
+            raise InvalidInput(
+                f"the design looks at {', '.join(name for name, _ in places) or 'no column'}, not at {min(named)!r}"
+            )
+        return cls(design, key.subkey(repr(design), label, round), id, places, clip)
+
+    @property
+    def streams(self) -> bool:
+        """Whether every batch decides alone, in one pass."""
+        return _streams(self.design)
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The source columns that decide, the id first; the others need not be read for that."""
+        names = [self.id] if self.id is not None else []
+        return tuple(dict.fromkeys([*names, *(place for _, places in self.reads for place in places)]))
+
+    @property
+    def ledger_id(self) -> str:
+        """Names the draw without giving it away; public."""
+        return self.subkey.fingerprint.hex()
+
+    def schema(self, source: pa.Schema) -> pa.Schema:
+        """The columns of the kept rows, after a look whether the source has what is needed."""
+        for name in (WEIGHT, COUNT):
+            if name in source.names:
+                raise InvalidInput(f"the data has a column {name!r} already, as a sample has; rename or drop it")
+        for name in self.uses:
+            if source.names.count(name) != 1:
+                how = "no column" if name not in source.names else "several columns"
+                raise InvalidInput(f"the data has {how} {name!r}; it has {_listed(source.names)}")
+        if self.id is not None:
+            check_id_type(source.field(self.id))
+        return self.extended(source)
+
+    @staticmethod
+    def extended(source: pa.Schema) -> pa.Schema:
+        """These columns, then weight and count."""
+        return source.append(pa.field(WEIGHT, pa.float64())).append(pa.field(COUNT, pa.int64()))
+
+    def kept(self, batch: pa.RecordBatch, offset: int = 0) -> pa.RecordBatch:
+        """The kept rows of a batch whose first row is row `offset` of the data, for designs that stream."""
+        drawn = self.verdict(batch, offset)
+        return weighted(batch.take(pa.array(drawn.positions)), drawn.weights, drawn.counts)
+
+    def verdict(self, batch: pa.RecordBatch, offset: int = 0) -> Drawn:
+        """Which rows are kept, counted from the start of the batch, in order; only needs the columns `uses`."""
+        if not self.streams:
+            raise InvalidInput(f"{type(self.design).__name__} decides only after all records are seen: use two passes")
+        drawn = _finished(self.design, self._records(batch, offset, 0), self.subkey)
+        order = np.argsort(drawn.positions, kind="stable")
+        return Drawn(drawn.positions[order], drawn.counts[order], drawn.weights[order])
+
+    def partial(self, batch: pa.RecordBatch, offset: int | None = None) -> Any:
+        """What a batch contributes to the draw. Rows go by position from `offset` on, or by ticket if it is None."""
+        return self.design.partial(self._records(batch, offset or 0, offset), self.subkey)
+
+    def merge(self, parts: Iterable[Any]) -> Any:
+        """Contributions of several batches, in any order, as one."""
+        return self.design.merge(parts)
+
+    def folded(self, parts: Iterable[Any], width: int = 16) -> Any:
+        """All contributions as one, with few of them in memory at a time."""
+        pending: list[Any] = []
+        for part in parts:
+            pending.append(part)
+            if len(pending) == width:
+                pending = [self.merge(pending)]
+        return self.merge(pending)
+
+    def finish(self, part: Any) -> Chosen:
+        """The drawn rows."""
+        drawn = self.design.finish(part, self.subkey)
+        order = np.argsort(drawn.positions, kind="stable")
+        tickets = drawn.positions[order]
+        if np.any(tickets[1:] == tickets[:-1]):
+            Chosen(tickets, drawn.counts, drawn.weights).check(-1)
+        return Chosen(tickets, drawn.counts[order], drawn.weights[order])
+
+    def chosen(self, batch: pa.RecordBatch, chosen: Chosen, offset: int | None = None) -> pa.RecordBatch:
+        """The drawn rows of a batch; `offset` as in `partial`."""
+        if offset is None:
+            tickets = self._tickets(self._ids(batch, 0))
+            at = np.searchsorted(chosen.tickets, tickets)
+            found = np.flatnonzero(at < chosen.tickets.size)
+            found = found[chosen.tickets[at[found]] == tickets[found]]
+            at = at[found]
+        else:
+            first, last = np.searchsorted(chosen.tickets, [offset, offset + batch.num_rows])
+            at = np.arange(first, last)
+            found = chosen.tickets[first:last] - offset
+        return weighted(batch.take(pa.array(found)), chosen.weights[at], chosen.counts[at])
+
+    def secret_bytes(self) -> bytes:
+        """Everything a worker needs, the subkey too: send it over a channel you trust with the data."""
+        secret = (self.subkey.secret_bytes(), self.subkey.is_test)
+        try:
+            return pickle.dumps((self.design, secret, self.id, self.reads, self.clip))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            raise InvalidInput(
+                "the design holds a function that cannot be sent to workers; define it in a module, or make the rule "
+                "from an Influence or a mechanism"
+            ) from None
+
+    @classmethod
+    def from_secret_bytes(cls, secret: bytes) -> "Kernel":
+        """The kernel again. The bytes are a pickle: take them from nobody but your own driver."""
+        design, (key, is_test), id, reads, clip = pickle.loads(secret)
+        return cls(design, build(key, is_test=is_test), id, reads, clip)
+
+    def _records(self, batch: pa.RecordBatch, offset: int, first: int | None) -> Batch:
+        """The records as the design takes them, at places from `first` on or by ticket; the hopeless are left out."""
+        ids = self._ids(batch, offset)
+        places = self._tickets(ids) if first is None else np.arange(first, first + ids.size, dtype=np.int64)
+        columns = {name: self._column(batch, name, where) for name, where in self.reads}
+        limit = _largest_probability(self.design)
+        if limit < 1.0:  # numbers above the largest probability keep nobody, whoever it is
+            hope = np.flatnonzero(keep(keyed_numbers(self.subkey, ids), limit))
+            ids, places, columns = ids[hope], places[hope], {name: values[hope] for name, values in columns.items()}
+        return Records(ids, offset, columns, places)
+
+    def _column(self, batch: pa.RecordBatch, name: str, places: Sequence[str]) -> NDArray[Any]:
+        if not isinstance(self.design, ImportanceSampling):
+            return array_of(batch, places, name)
+        rule = self.design.rule
+        if rule.influence is not None:  # the rule looks at the norm only, so a record's norm can stand for it
+            return _norms(batch, places, name, rule, self.clip)
+        records = array_of(batch, places, name)
+        return clipped(records, float(rule.radius or 0.0), rule.p) if self.clip else records
+
+    def _ids(self, batch: pa.RecordBatch, offset: int) -> NDArray[Any]:
+        if self.id is None:
+            return np.arange(offset, offset + batch.num_rows, dtype=np.uint64)
+        return ids_of(batch.column(self.id), self.id)
+
+    def _tickets(self, ids: NDArray[Any]) -> Ints:
+        if ids.dtype.kind != "u":
+            ids = keyed_numbers(self.subkey.subkey("tickets"), ids)
+        return ids.view(np.int64)
+
+
+def columns_of(design: Design) -> tuple[str, ...]:
+    """What a design looks at besides the id: it is shown an empty batch and watched."""
+    if isinstance(design, Stratified):
+        return tuple(dict.fromkeys(["stratum", *(name for _, part in design.strata for name in columns_of(part))]))
+    if isinstance(design, ImportanceSampling):  # its rule may be anybody's function, which need not take an empty batch
+        return (design.column,)
+    asked = _Asked()
+    design.partial(Batch(np.empty(0, dtype=np.uint64), 0, asked), build(bytes(32)))
+    return tuple(asked.names)
+
+
+def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.RecordBatch:
+    """Rows with their weight and count behind them."""
+    return pa.RecordBatch.from_arrays(
+        [*rows.columns, pa.array(weights, pa.float64()), pa.array(counts, pa.int64())],
+        names=[*rows.schema.names, WEIGHT, COUNT],
+    )
+
+
+def _largest_probability(design: Design) -> float:
+    """An upper bound for all records, from the end of the declared ball: weights do not grow with the norm."""
+    if not isinstance(design, ImportanceSampling) or design.rule.influence is None:
+        return 1.0
+    end = design.rule.radius
+    if end is None:  # whether a record is in the domain is then seen by its weight, so everybody's is found
+        return 1.0
+    return min(1.0, float(design.rule.of_norms(np.array([end]))[0]) * (1.0 + 2.0**-40))  # room for roundings
+
+
+def _norms(batch: pa.RecordBatch, places: Sequence[str], name: str, rule: Rule, clip: bool) -> FloatArray:
+    """The norms of all records, a chunk at a time, so that rows are built and used in cache."""
+    found = np.empty(batch.num_rows)
+    for at in range(0, batch.num_rows, _CHUNK):
+        # down the columns where that is how the norm is summed
+        records = array_of(batch.slice(at, _CHUNK), places, name, order="F" if rule.p == 1.0 else "C")
+        if clip:
+            lengths = norms(records, rule.p)
+            if not np.all(np.isfinite(lengths)):
+                raise InvalidInput("records must be finite, but some contain nan or infinity; clean them first")
+            found[at : at + _CHUNK] = np.minimum(lengths, float(rule.radius or 0.0))
+        else:
+            found[at : at + _CHUNK] = rule.norms(records)
+    return found
+
+
+class _Asked(Mapping[str, NDArray[Any]]):
+    """Has every column, empty, and remembers which were asked for."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        self.names[name] = None
+        return np.empty(0, dtype=np.int64)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _places(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return tuple(name.split("+"))
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _streams(design: Design) -> bool:
+    if isinstance(design, Stratified):
+        return all(_streams(part) for _, part in design.strata)
+    return isinstance(design, _DECIDE_ALONE)
+
+
+def _finished(design: Design, batch: Batch, subkey: Key) -> Drawn:
+    """The whole draw of one batch; a stratum that is not in it is not missed."""
+    if not isinstance(design, Stratified):
+        return design.finish(design.merge([design.partial(batch, subkey)]), subkey)
+    designs = dict(design.strata)
+    strata = within(batch, "stratum", design.names)
+    drawn = [_finished(designs[name], mine, subkey.subkey("stratum", name)) for name, mine in strata.items()]
+    empty = np.empty(0, dtype=np.int64)
+    return Drawn(
+        np.concatenate([empty, *(d.positions for d in drawn)]),
+        np.concatenate([empty, *(d.counts for d in drawn)]),
+        np.concatenate([np.empty(0), *(d.weights for d in drawn)]),
+    )
+
+
+def _listed(names: list[str], most: int = 12) -> str:
+    return ", ".join(map(repr, names[:most])) + (", …" if len(names) > most else "")

@@ -1,0 +1,177 @@
+"""The local engine: samples of files that do not fit in memory, and of frames, on the cores of one machine.
+
+    sample(source, design, key=key, id="person")          kept rows, as the kind of frame that came in
+    draw(source, design, key=key, id="person")            a sample with a ledger; rows stay in the file
+    write(source, design, "sample.parquet", key=key, …)   the same, and the rows in a secret file
+    open_sample("sample.parquet", design, key=key)        that file again
+
+Only the columns that decide are read first. The others are read where something was kept, and decoded once.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..chance.keys import Key
+from ..core.design import Design
+from ..errors import InvalidInput
+from ..validation import whole
+from . import frames, sources
+from .kernel import COUNT, WEIGHT, Kernel, Reads
+from .reading import Progress, Reading
+from .secret_files import SECRET, check_output, described, described_in, private_writer
+from .stored_sample import StoredSample
+
+_MOST_THREADS = 8
+_PATHS = (str, os.PathLike, list, tuple)
+
+__all__ = ["SECRET", "draw", "open_sample", "sample", "write"]
+
+
+def sample(
+    source: Any,
+    design: Design,
+    *,
+    key: Key,
+    id: str | None = None,
+    columns: Sequence[str] | None = None,
+    label: str = "population",
+    round: int = 0,
+    reads: Reads | None = None,
+    clip: bool = False,
+    trust_ids: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """The kept rows with privamp_weight and privamp_count: SECRET, and outside every ledger.
+
+    `source` is a pandas, Polars or Arrow frame or a DuckDB relation, and comes back as one; or a file, a folder or a
+    list of files (Parquet, CSV, Feather), which come back as an Arrow table. Without an `id` column a row's place is
+    its id: the sample is the same as long as nobody reorders the data. `trust_ids` skips the search for repeated ids.
+    """
+    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=reads, clip=clip)
+    if frames.kind_of(source) is not None:
+        return _of_frame(source, kernel, columns, trust_ids)
+    job = _job(source, kernel, columns, trust_ids, threads, progress)
+    return pa.Table.from_batches(list(job.rows()), schema=job.schema)
+
+
+def draw(
+    source: Any,
+    design: Design,
+    *,
+    key: Key,
+    id: str | None = None,
+    columns: Sequence[str] | None = None,
+    label: str = "population",
+    round: int = 0,
+    reads: Reads | None = None,
+    clip: bool = False,
+    trust_ids: bool = False,
+    threads: int | None = None,
+) -> StoredSample:
+    """A sample with a ledger whose rows stay in the source: they are read again for every release."""
+    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=reads, clip=clip)
+    job = _job(source, kernel, columns, trust_ids, threads, None)
+    return StoredSample(kernel, job.rows)
+
+
+def write(
+    source: Any,
+    design: Design,
+    out: str | os.PathLike[str],
+    *,
+    key: Key,
+    id: str | None = None,
+    columns: Sequence[str] | None = None,
+    label: str = "population",
+    round: int = 0,
+    reads: Reads | None = None,
+    clip: bool = False,
+    trust_ids: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    overwrite: bool = False,
+    spec: str | None = None,
+) -> StoredSample:
+    """Write the kept rows to a Parquet or Feather file that only its owner can read; returns the stored sample.
+
+    The file appears whole or not at all. Its metadata hold the design, the fingerprint of the key and the ledger id,
+    never the key. The same key, label, round and design write the same sample again.
+    """
+    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=reads, clip=clip)
+    check_output(out, overwrite)
+    if isinstance(source, _PATHS):
+        sources.check_apart(source, out)
+    job = _job(source, kernel, columns, trust_ids, threads, progress)
+    facts = {
+        "design": repr(design), "spec": spec, "label": label, "round": round, "id": id, "clip": clip,
+        "key_fingerprint": key.fingerprint.hex(), "ledger_id": kernel.ledger_id,
+    }  # fmt: skip
+    with private_writer(out, described(job.schema, facts), overwrite=overwrite) as write_batch:
+        for batch in job.rows():
+            write_batch(batch)
+    return StoredSample(kernel, lambda: _stored_rows(out))
+
+
+def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> StoredSample:
+    """A sample that `write` wrote. The key and the design must be those it was drawn with."""
+    facts = described_in(sources.files(path).pieces, path)
+    kernel = Kernel.of(design, key, label=str(facts["label"]), round=int(facts["round"]))
+    if kernel.ledger_id != facts["ledger_id"]:
+        what = "design" if key.fingerprint.hex() == facts["key_fingerprint"] else "key"
+        raise InvalidInput(f"{os.fspath(path)!r} was drawn with another {what}; give the one it was drawn with")
+    return StoredSample(kernel, lambda: _stored_rows(path))
+
+
+def _stored_rows(path: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
+    source = sources.files(path)
+    for piece in source.pieces:
+        yield from piece.batches(source.schema.names)
+
+
+def _job(
+    source: Any,
+    kernel: Kernel,
+    columns: Sequence[str] | None,
+    trust_ids: bool,
+    threads: int | None,
+    progress: Progress | None,
+) -> Reading:
+    if frames.kind_of(source) is not None:
+        _check_order(source, kernel)
+        found = sources.table(frames.as_table(frames.held(source), frames.names_of(source)))
+    elif isinstance(source, _PATHS):
+        found = sources.files(source)
+    else:
+        raise InvalidInput(
+            "the source must be a file, a folder, or a pandas, Polars, DuckDB or Arrow frame, "
+            f"got {type(source).__name__} instead"
+        )
+    kernel.schema(found.schema)
+    wanted = tuple(found.schema.names if columns is None else columns)
+    for name in wanted:
+        if name not in found.schema.names:
+            raise InvalidInput(f"the data has no column {name!r}; it has {', '.join(map(repr, found.schema.names))}")
+    if threads is None:
+        threads = min(_MOST_THREADS, os.cpu_count() or 1)
+    whole(1, threads=threads)
+    return Reading(found, kernel, wanted, trust_ids, threads, progress)
+
+
+def _of_frame(frame: Any, kernel: Kernel, columns: Sequence[str] | None, trust_ids: bool) -> Any:
+    _check_order(frame, kernel)
+    for name in (WEIGHT, COUNT):
+        if name in frames.names_of(frame):
+            raise InvalidInput(f"the data has a column {name!r} already, as a sample has; rename or drop it")
+    held = frames.held(frame)
+    decisive = sources.table(frames.as_table(held, kernel.uses))
+    chosen = Reading(decisive, kernel, (), trust_ids).chosen()
+    return frames.rows_of(held, chosen, columns, like=frame)
+
+
+def _check_order(frame: Any, kernel: Kernel) -> None:
+    if kernel.id is None and frames.kind_of(frame) == "duckdb":
+        raise InvalidInput("a DuckDB relation has no stable order, so its rows need ids; name their column with id=…")

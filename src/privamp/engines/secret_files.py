@@ -1,0 +1,145 @@
+"""Files that hold a sample: private to their owner, whole or not there at all, and marked as what they are.
+
+Rows go to a hidden file beside the wanted one, which takes its name once everything is on disk. A failure, an interrupt
+or a full disk removes it. What a killed process leaves of it is overwritten by the next try; while a process lives it
+holds a lock on it.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidInput
+from .sources import Piece
+
+SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it; a sample is not a release"
+_MARK = b"privamp"
+_VERSION = 1
+_PRIVATE = 0o600
+_GROUP_ROWS = 1 << 17
+_GROUP_BYTES = 1 << 26
+_SUFFIXES = (".parquet", ".pq", ".feather", ".arrow")
+
+
+def described(schema: pa.Schema, facts: dict[str, Any]) -> pa.Schema:
+    """The schema with the public facts of the draw in its metadata."""
+    text = json.dumps({"version": _VERSION, "secret": SECRET, **facts}, ensure_ascii=False)
+    return schema.with_metadata({_MARK: text.encode()})
+
+
+def described_in(pieces: Sequence[Piece], path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The facts that `described` put there."""
+    metadata = pieces[0].fragment.physical_schema.metadata or {} if pieces else {}
+    try:
+        facts: dict[str, Any] = json.loads(metadata[_MARK])
+        return {name: facts[name] for name in ("label", "round", "ledger_id", "key_fingerprint")}
+    except (KeyError, ValueError):
+        raise InvalidInput(f"{os.fspath(path)!r} was not written as a sample by privamp; draw one first") from None
+
+
+def check_output(out: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """A name that can be written, before anything is read."""
+    path = Path(out)
+    if path.suffix.lower() not in _SUFFIXES:
+        raise InvalidInput(f"a sample must be named .parquet or .feather, got {path.name!r} instead")
+    if os.path.lexists(path) and not overwrite:
+        raise InvalidInput(f"{str(path)!r} exists already; choose another name, or say that it may be overwritten")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+    return path
+
+
+@contextmanager
+def private_writer(
+    out: str | os.PathLike[str], schema: pa.Schema, *, overwrite: bool = False
+) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    """Write batches; the file appears when the block ends well."""
+    path = check_output(out, overwrite)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with _locked(part) as handle, os.fdopen(os.dup(handle), "wb") as file:
+            try:
+                with _writer(path, file, schema) as grouped:
+                    yield grouped.add
+                    grouped.flush()
+                file.flush()
+                os.fsync(handle)
+                check_output(out, overwrite)
+                os.replace(part, path)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        why = error.strerror or "no reason given"
+        raise InvalidInput(f"cannot write {str(path)!r} ({why}); nothing was written") from None
+    except pa.ArrowException:
+        raise InvalidInput(f"a column cannot be written as {path.suffix}; leave it out with columns=…") from None
+    with suppress(OSError):  # the name on disk too, where folders can be synchronised
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _locked(part: Path) -> Iterator[int]:
+    """The hidden file, empty, private and ours as long as it is open."""
+    handle = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), _PRIVATE)
+    try:
+        if os.name == "posix":
+            import fcntl
+
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InvalidInput(f"another process is writing {str(part)!r} just now; wait for it") from None
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise InvalidInput(f"{str(part)!r} is in the way; remove it")
+            os.fchmod(handle, _PRIVATE)
+        os.ftruncate(handle, 0)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+class _Grouped:
+    """Collects small batches to row groups of a useful size, the same ones whatever the threads did."""
+
+    def __init__(self, writer: Any, schema: pa.Schema) -> None:
+        self._writer, self._schema = writer, schema
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """A few rows more."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        if self._rows:
+            table = pa.Table.from_batches(self._batches).replace_schema_metadata(self._schema.metadata)
+            self._writer.write_table(table.combine_chunks())
+        self._batches, self._rows, self._bytes = [], 0, 0
+
+
+@contextmanager
+def _writer(path: Path, file: Any, schema: pa.Schema) -> Iterator[_Grouped]:
+    if path.suffix.lower() in (".feather", ".arrow"):
+        with pa.ipc.new_file(file, schema) as writer:
+            yield _Grouped(writer, schema)
+        return
+    from pyarrow import parquet
+
+    with parquet.ParquetWriter(file, schema) as writer:
+        yield _Grouped(writer, schema)

@@ -1,0 +1,174 @@
+"""Data where it lies: files and folders (Parquet, CSV, Feather) and frames, in pieces that can be read one by one.
+
+A piece is some rows that stand side by side: a few row groups of a Parquet file, or a whole file of another kind. Rows
+keep one order, by file name and then by place, so that a row's offset can be its id. Reading is bounded: a batch at a
+time per piece, and no read-ahead. Errors never repeat what Arrow says, for it quotes values.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import dataset
+
+from ..errors import InvalidInput
+
+BATCH = 1 << 16  # rows
+_PIECE = 1 << 20  # rows of a piece, unless one row group has more
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".feather": "feather", ".arrow": "feather"}
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows side by side; `rows` is None where only reading tells how many there are."""
+
+    name: str
+    rows: int | None
+    fragment: Any = field(repr=False)
+    schema: pa.Schema = field(repr=False)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows in order, with these columns."""
+        with readable(self.name):
+            yield from self.fragment.to_batches(
+                schema=self.schema,
+                columns=list(columns),
+                batch_size=BATCH,
+                batch_readahead=0,
+                fragment_readahead=0,
+                use_threads=False,
+            )
+
+    def held(self, columns: Sequence[str]) -> Iterator["Piece"]:
+        """The same rows as pieces in memory, one per batch."""
+        for batch in self.batches(columns):
+            data = pa.Table.from_batches([batch])
+            yield Piece(self.name, batch.num_rows, _InMemory(data), data.schema)
+
+    @classmethod
+    def empty(cls, schema: pa.Schema) -> "Piece":
+        """No rows."""
+        return cls("nothing", 0, _InMemory(schema.empty_table()), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A schema and the pieces of all rows, in order."""
+
+    schema: pa.Schema
+    pieces: tuple[Piece, ...]
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known without reading."""
+        counts = [piece.rows for piece in self.pieces]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+
+def files(paths: Paths) -> Source:
+    """The files that are named, or that lie in a folder (with partitions like region=north, which become columns)."""
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not several:
+        raise InvalidInput("there is no file to sample from; name at least one")
+    found = sorted((fragment for path in several for fragment in _fragments(Path(path))), key=lambda each: each[0])
+    name, schema, _ = found[0]
+    for other, its, _ in found[1:]:
+        if its != schema:
+            raise InvalidInput(
+                f"{other!r} has other columns or types than {name!r}; files of one data set must agree, so cast "
+                "the odd ones first"
+            )
+    return Source(schema, tuple(piece for name, schema, fragment in found for piece in _pieces(name, schema, fragment)))
+
+
+def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:
+    """A sample must not become part of the data, nor replace it."""
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    target = Path(os.path.realpath(out))
+    for path in several:
+        data = Path(os.path.realpath(path))
+        if target == data or data in target.parents:
+            raise InvalidInput(f"{os.fspath(out)!r} is or lies in the data itself; write the sample somewhere else")
+
+
+def table(data: pa.Table) -> Source:
+    """A table in memory, or a frame as one."""
+    return Source(data.schema, (Piece("the table", data.num_rows, _InMemory(data), data.schema),))
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Turn Arrow's errors, which may quote records, into one sentence."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InvalidInput(f"{name!r} does not exist; check the path") from None
+    except PermissionError:
+        raise InvalidInput(f"{name!r} cannot be read; check its permissions") from None
+    except (OSError, pa.ArrowException):
+        raise InvalidInput(
+            f"{name!r} cannot be read as the kind of file its name says: it is corrupt, cut off, or changed under way"
+        ) from None
+
+
+def _fragments(path: Path) -> list[tuple[str, pa.Schema, Any]]:
+    """(file name, schema with partition columns, fragment) of every file."""
+    where = str(path)
+    with readable(where):
+        if not path.exists():
+            raise FileNotFoundError
+        kind = _format(path)
+        found = dataset.dataset(where, format=kind, partitioning="hive" if path.is_dir() else None)
+        if not found.files:
+            raise InvalidInput(f"the folder {where!r} holds no {kind} file; name another")
+        keys = [f for f in found.schema if found.partitioning is not None and f.name in found.partitioning.schema.names]
+    return [(each.path, _whole_schema(each, keys), each) for each in found.get_fragments()]
+
+
+def _whole_schema(fragment: Any, partitions: Iterable[pa.Field]) -> pa.Schema:
+    with readable(fragment.path):
+        own = fragment.physical_schema
+    for key in partitions:
+        if key.name not in own.names:
+            own = own.append(key)
+    return own.remove_metadata()
+
+
+def _format(path: Path) -> str:
+    named = [path] if path.is_file() else [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
+    kinds = {_FORMATS.get(file.suffix.lower()) for file in named}
+    if len(kinds) != 1 or None in kinds:
+        what = f"the folder {str(path)!r} must hold files of one kind" if path.is_dir() else f"{str(path)!r} must be"
+        raise InvalidInput(f"{what}: .parquet, .csv or .feather")
+    return str(kinds.pop())
+
+
+def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
+    if not hasattr(fragment, "row_groups"):
+        yield Piece(name, None, fragment, schema)
+        return
+    with readable(name):
+        counts = [group.num_rows for group in fragment.row_groups]
+        first = 0
+        while first < len(counts):
+            last, rows = first + 1, counts[first]
+            while last < len(counts) and rows + counts[last] <= _PIECE:
+                rows, last = rows + counts[last], last + 1
+            yield Piece(name, rows, fragment.subset(row_group_ids=range(first, last)), schema)
+            first = last
+
+
+@dataclass(frozen=True, slots=True)
+class _InMemory:
+    """A table that is read like a fragment."""
+
+    data: pa.Table
+
+    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[pa.RecordBatch]:
+        yield from self.data.select(columns).to_batches(max_chunksize=batch_size)

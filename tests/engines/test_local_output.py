@@ -1,0 +1,204 @@
+"""A sample's file is private, whole or not there, marked, and the same after every accident."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from privamp import Poisson, WithoutReplacement
+from privamp.chance.keys import Key
+from privamp.engines import local
+from privamp.engines.key_files import make_key_file, read_key_file
+from privamp.engines.secret_files import private_writer
+from privamp.errors import InvalidInput
+
+posix = pytest.mark.skipif(os.name != "posix", reason="permissions, limits and signals of POSIX")
+KEY = Key.from_bytes(bytes(range(32)))
+DATA = pa.table({"id": np.arange(20_000), "x": np.random.default_rng(1).normal(size=20_000)})
+HALF = Poisson(0.5)
+
+WRITE = """
+import sys, time
+from privamp import Poisson
+from privamp.chance.keys import Key
+from privamp.engines import local
+local.write("data.parquet", Poisson(0.5), "out.parquet", key=Key.from_bytes(bytes(range(32))), id="id", {more})
+"""
+
+SLOW = "threads=1, progress=lambda *_: (sys.stderr.write('.'), sys.stderr.flush(), time.sleep(0.2))"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(DATA, "data.parquet", row_group_size=1000)
+    return tmp_path
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def in_a_process(code, before="", **more):
+    return subprocess.Popen([sys.executable, "-c", before + WRITE.format(more=code)], stderr=subprocess.PIPE, **more)
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.feather"])
+def test_the_file_is_private_marked_and_the_same_again(folder, name):
+    umask = os.umask(0)
+    try:
+        stored = local.write("data.parquet", HALF, name, key=KEY, id="id", label="d", spec="poisson:rate=0.5")
+    finally:
+        os.umask(umask)
+    first = (folder / name).read_bytes()
+    if os.name == "posix":
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    table = parquet.read_table(name) if name.endswith("parquet") else feather.read_table(name)
+    assert table.equals(local.sample("data.parquet", HALF, key=KEY, id="id", label="d"))
+    facts = json.loads(table.schema.metadata[b"privamp"])
+    assert facts["spec"] == "poisson:rate=0.5"
+    assert facts["design"] == "Poisson(rate=0.5)"
+    assert facts["key_fingerprint"] == KEY.fingerprint.hex()
+    assert facts["ledger_id"] == stored.ledger_id == KEY.subkey(repr(HALF), "d", 0).fingerprint.hex()
+    assert "secret" in facts["secret"]
+    for secret in (
+        KEY.secret_bytes(),
+        KEY.secret_bytes().hex().encode(),
+        KEY.subkey(repr(HALF), "d", 0).secret_bytes(),
+    ):
+        assert secret not in first
+    local.write(
+        "data.parquet", HALF, name, key=KEY, id="id", label="d", spec="poisson:rate=0.5", overwrite=True, threads=3
+    )
+    assert (folder / name).read_bytes() == first
+    assert files(folder) == sorted(["data.parquet", name])
+
+
+def test_opening_needs_the_key_and_the_design(folder):
+    written = local.write("data.parquet", HALF, "out.parquet", key=KEY, label="d", round=3)
+    opened = local.open_sample("out.parquet", HALF, key=KEY)
+    assert opened.ledger_id == written.ledger_id
+    kept = pa.Table.from_batches(opened.reveal_secret())
+    assert kept.equals(local.sample("data.parquet", HALF, key=KEY, label="d", round=3))
+    with pytest.raises(InvalidInput, match="another design"):
+        local.open_sample("out.parquet", Poisson(0.4), key=KEY)
+    with pytest.raises(InvalidInput, match="another key"):
+        local.open_sample("out.parquet", HALF, key=Key.generate())
+    with pytest.raises(InvalidInput, match="not written as a sample"):
+        local.open_sample("data.parquet", HALF, key=KEY)
+
+
+def test_outputs_that_are_refused_before_anything_is_read(folder):
+    (folder / "old.parquet").write_text("old")
+    for out, part in (
+        ("old.parquet", "exists already"), ("data.parquet", "exists already"), ("out.csv", "must be named"),
+        ("none/out.parquet", "folder that exists"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match=part):
+            local.write("data.parquet", HALF, out, key=KEY)
+    with pytest.raises(InvalidInput, match="lies in the data"):
+        local.write("data.parquet", HALF, "data.parquet", key=KEY, overwrite=True)
+    with pytest.raises(InvalidInput, match="lies in the data"):
+        local.write(folder, HALF, "new.parquet", key=KEY)
+    assert (folder / "old.parquet").read_text() == "old"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_nothing_is_left_when_the_work_fails(folder, error):
+    (folder / "old.parquet").write_text("old")
+
+    def failing(out, overwrite):
+        with private_writer(out, DATA.schema, overwrite=overwrite) as write:
+            write(DATA.to_batches()[0])
+            raise error
+
+    for out, overwrite in (("out.parquet", False), ("old.parquet", True)):
+        with pytest.raises(error):
+            failing(out, overwrite)
+    assert files(folder) == ["data.parquet", "old.parquet"]
+    assert (folder / "old.parquet").read_text() == "old"
+
+
+def test_bad_ids_leave_no_file(folder):
+    parquet.write_table(DATA.set_column(0, "id", [np.zeros(20_000, dtype=np.int64)]), "data.parquet")
+    for design in (HALF, WithoutReplacement(5, 20_000)):
+        with pytest.raises(InvalidInput, match="19999 records repeat"):
+            local.write("data.parquet", design, "out.parquet", key=KEY, id="id")
+    assert files(folder) == ["data.parquet"]
+
+
+@posix
+def test_a_full_disk_leaves_nothing_half_written(folder):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+    process = in_a_process("", limit)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "InvalidInput: cannot write 'out.parquet'" in told.decode()
+    assert files(folder) == ["data.parquet"]
+
+
+@posix
+def test_a_killed_run_is_repeated_with_the_same_sample(folder):
+    small = "from privamp.engines import secret_files, sources; secret_files._GROUP_ROWS = 100; sources._PIECE = 1000\n"
+    process = in_a_process(SLOW, small)
+    assert process.stderr.read(3) == b"..."  # some pieces are done
+    process.kill()
+    process.wait()
+    process.stderr.close()
+    assert files(folder) == [".out.parquet.part", "data.parquet"]
+    left = folder / ".out.parquet.part"
+    assert left.stat().st_size > 4
+    assert stat.S_IMODE(left.stat().st_mode) == 0o600
+    left.chmod(0o644)
+    local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+    assert files(folder) == ["data.parquet", "out.parquet"]
+    assert stat.S_IMODE((folder / "out.parquet").stat().st_mode) == 0o600
+    assert parquet.read_table("out.parquet").equals(local.sample("data.parquet", HALF, key=KEY, id="id"))
+
+
+@posix
+def test_an_interrupt_cleans_up_and_a_second_writer_waits_its_turn(folder):
+    small = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    small += "from privamp.engines import sources; sources._PIECE = 1000\n"
+    process = in_a_process(SLOW, small)
+    assert process.stderr.read(2) == b".."
+    with pytest.raises(InvalidInput, match="another process is writing"):
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    for _ in range(50):
+        if files(folder) == ["data.parquet"]:
+            break
+        time.sleep(0.1)
+    assert files(folder) == ["data.parquet"]
+
+
+def test_key_files(folder):
+    key = make_key_file("new.key")
+    assert read_key_file("new.key") == key
+    if os.name == "posix":
+        assert stat.S_IMODE(os.stat("new.key").st_mode) == 0o600
+        os.chmod("new.key", 0o640)
+        with pytest.raises(InvalidInput, match="open to other users"):
+            read_key_file("new.key")
+    with pytest.raises(InvalidInput, match="exists already"):
+        make_key_file("new.key")
+    with pytest.raises(InvalidInput, match="no key file"):
+        read_key_file("none.key")
+    with pytest.raises(InvalidInput, match="not a file"):
+        read_key_file(".")
+    for text in ("", "abc", "x" * 64, "é" * 64):
+        bad = folder / "bad.key"
+        bad.write_text(text)
+        bad.chmod(0o600)
+        with pytest.raises(InvalidInput, match=r"cannot be read|64 hexadecimal") as caught:
+            read_key_file(bad)
+        assert not text or text not in str(caught.value)
