@@ -1,0 +1,80 @@
+"""From files that a cluster reads to one private file of the driver: `privamp sample … --spark`.
+
+The rows of the sample, not the data, come to the driver and are sorted by id, so that the file is the same whatever the
+partitions were; it is written as the local engine writes it.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..chance.keys import Key
+from ..core.design import Design
+from ..errors import InvalidInput
+from .kernel import Reads
+from .secret_files import check_output, described, private_writer
+from .spark import column, drawn_rows, kernel_for
+from .spark_sample import SparkSample
+from .spark_session import sentences, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OPTIONS = {"csv": {"header": True, "inferSchema": True}, "parquet": {"mergeSchema": False}}
+
+
+def read(spark: "SparkSession", source: str | Sequence[str]) -> "DataFrame":
+    """Parquet or CSV files and folders, by any address that the cluster can read."""
+    paths = [source] if isinstance(source, str) else [str(path) for path in source]
+    kinds = {"csv" if Path(path).suffix.lower() == ".csv" else "parquet" for path in paths}
+    if any(Path(path).suffix.lower() in (".feather", ".arrow") for path in paths) or len(kinds) > 1:
+        raise InvalidInput("Spark reads Parquet or CSV, all of one kind; turn other files into Parquet first")
+    kind = kinds.pop()
+    from pyspark.errors import AnalysisException
+
+    try:
+        return spark.read.options(**_OPTIONS[kind]).format(kind).load(paths)
+    except AnalysisException:
+        raise InvalidInput(
+            f"Spark cannot read {', '.join(map(repr, paths[:3]))} as {kind}; every machine of the cluster must see it"
+        ) from None
+
+
+def write(
+    source: str | Sequence[str],
+    design: Design,
+    out: str | os.PathLike[str],
+    *,
+    spark: str | None = None,
+    key: Key,
+    id: str | None,
+    columns: Sequence[str] | None = None,
+    label: str = "population",
+    round: int = 0,
+    reads: Reads | None = None,
+    clip: bool = False,
+    trust_ids: bool = False,
+    overwrite: bool = False,
+    spec: str | None = None,
+) -> SparkSample:
+    """Draw on the session at `spark` and write the rows to a Parquet or Feather file that only its owner can read."""
+    check_output(out, overwrite)
+    df = read(session(spark), source)
+    kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=reads, clip=clip)
+    rows = drawn_rows(df, kernel, trust_ids=trust_ids)
+    if columns is not None:
+        missing = [name for name in columns if name not in df.columns]
+        if missing:
+            raise InvalidInput(f"the data has no column {missing[0]!r}; it has {', '.join(map(repr, df.columns[:12]))}")
+        rows = rows.select(*map(column, [*columns, *rows.columns[-2:]]))
+    with sentences():
+        table = rows.orderBy(column(str(id))).toArrow() if str(id) in rows.columns else rows.toArrow()
+    facts = {
+        "design": repr(design), "spec": spec, "label": label, "round": round, "id": id, "clip": clip,
+        "key_fingerprint": key.fingerprint.hex(), "ledger_id": kernel.ledger_id,
+    }  # fmt: skip
+    with private_writer(out, described(table.schema, facts), overwrite=overwrite) as write_batch:
+        for batch in table.to_batches():
+            write_batch(batch)
+    return SparkSample(kernel, rows)

@@ -1,0 +1,106 @@
+"""A Spark session: embedded on this machine, a cluster's, or behind Spark Connect; and what to install if it fails."""
+
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ..errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EMBEDDED = "local[*]"
+_CONNECT_PORT = 15002
+_MASTER = re.compile(r"local(\[[\d*]+(,\s*\d+)?\])?|spark://.+|k8s://.+|yarn")
+_SENTENCE = re.compile(r"^privamp\.errors\.InvalidInput: (.+)$", re.MULTILINE)
+_LACKS = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'$", re.MULTILINE)
+
+
+def session(url: str | None = None) -> "SparkSession":
+    """A session at `url`: "local[*]" (the default: embedded, all cores), "spark://…", "k8s://…", "yarn", "connect"
+    (the server named by SPARK_REMOTE, or the one on this machine) or "sc://…". A session that runs already is used.
+    """
+    url = url or EMBEDDED
+    check_pyspark()
+    if url == "connect" or url.startswith("sc://"):
+        return _connected(os.environ.get("SPARK_REMOTE", "sc://localhost") if url == "connect" else url)
+    if not _MASTER.fullmatch(url):
+        raise InvalidInput(
+            f"spark must be local[*], spark://host:port, k8s://…, yarn, connect or sc://host, got {url!r}"
+        )
+    check_java()
+    return _started(url)
+
+
+def check_pyspark() -> None:
+    """PySpark and what it needs to speak Arrow."""
+    for module, name in (("pyspark", "PySpark 4"), ("pandas", "pandas, through which PySpark speaks Arrow")):
+        if find_spec(module) is None:
+            raise InvalidInput(f"privamp.spark needs {name}; install it with: pip install 'privamp[spark]'")
+
+
+def check_java() -> None:
+    """The embedded Spark and the driver of a cluster run on Java."""
+    home = os.environ.get("JAVA_HOME")
+    found = (Path(home, "bin", "java").exists() if home else False) or shutil.which("java")
+    if not found:
+        raise InvalidInput(
+            "Spark needs Java 17 or newer and none was found; install it (Debian: apt install openjdk-17-jre-headless) "
+            "and set JAVA_HOME if it is not on the PATH"
+        )
+
+
+def _started(master: str) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers with the same packages
+    builder = SparkSession.builder.appName("privamp").master(master)
+    if master.startswith("local"):
+        builder = builder.config("spark.ui.enabled", "false").config("spark.driver.bindAddress", "127.0.0.1")
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.ui.showConsoleProgress", "false")
+    return builder.getOrCreate()
+
+
+def _connected(url: str) -> "SparkSession":
+    for module in ("grpc", "grpc_status", "zstandard"):
+        if find_spec(module) is None:
+            raise InvalidInput("Spark Connect needs more of PySpark; install it with: pip install 'pyspark[connect]'")
+    address = urlsplit(url.split(";")[0])
+    try:  # PySpark itself would try for ten minutes
+        socket.create_connection((address.hostname or "localhost", address.port or _CONNECT_PORT), timeout=10).close()
+    except (OSError, ValueError):
+        raise InvalidInput(f"no Spark Connect server answers at {url}; start one, or name it by SPARK_REMOTE") from None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.remote(url).getOrCreate()
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """What went wrong on a worker in one sentence of our own, without the stacks of two languages around it."""
+    try:
+        yield
+    except Exception as error:
+        found = _sentence(str(error)) if type(error).__module__.startswith("pyspark.") else None
+        if found is None:
+            raise
+        raise InvalidInput(found) from None
+
+
+def _sentence(stack: str) -> str | None:
+    if said := _SENTENCE.search(stack):
+        return said[1]
+    if lacks := _LACKS.search(stack):
+        return (
+            f"the workers' Python has no module {lacks[1]!r}; install privamp on every machine of the cluster, or name "
+            "the Python that has it by PYSPARK_PYTHON"
+        )
+    return None

@@ -1,0 +1,49 @@
+"""`privamp sample --spark` writes the file that `privamp sample` writes."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from privamp import InvalidInput, WithoutReplacement
+from privamp.engines import local, spark_files
+from privamp.testing import seeded_key
+
+
+def test_the_same_rows_in_a_private_file(spark: Any, records: Any, tmp_path: Path) -> None:
+    data, here, there = (tmp_path / name for name in ("people.parquet", "here.parquet", "there.parquet"))
+    parquet.write_table(records.arrow(), data)
+    asked: dict[str, Any] = {"key": seeded_key(821), "id": "uid", "columns": ["uid", "a"]}
+    one = local.write(str(data), WithoutReplacement(50, 2000), here, **asked)
+    other = spark_files.write([str(data)], WithoutReplacement(50, 2000), there, spark="local[2]", **asked)
+    assert one.ledger_id == other.ledger_id
+    assert parquet.read_table(there).equals(parquet.read_table(here).sort_by("uid"))
+    assert stat.S_IMODE(there.stat().st_mode) == 0o600
+    assert parquet.read_schema(there).metadata[b"privamp"] == parquet.read_schema(here).metadata[b"privamp"]
+
+
+def test_csv(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("person,age\np1,20\np2,30\n")
+    assert [row.person for row in spark_files.read(spark, str(tmp_path / "people.csv")).collect()] == ["p1", "p2"]
+
+
+def test_what_spark_cannot_read(spark: Any, tmp_path: Path) -> None:
+    for source, why in (("people.feather", "Spark reads Parquet or CSV"), ("nowhere.parquet", "Spark cannot read")):
+        with pytest.raises(InvalidInput, match=why):
+            spark_files.read(spark, str(tmp_path / source))
+    assert not list(tmp_path.iterdir())
+
+
+def test_rows_without_ids(spark: Any, records: Any, tmp_path: Path) -> None:
+    parquet.write_table(records.arrow(), tmp_path / "people.parquet")
+    with pytest.raises(InvalidInput, match="id= must name a column"):
+        spark_files.write(
+            str(tmp_path / "people.parquet"),
+            WithoutReplacement(5, 2000),
+            tmp_path / "out.parquet",
+            key=seeded_key(822),
+            id=None,
+        )
+    assert not (tmp_path / "out.parquet").exists()
