@@ -70,8 +70,8 @@ from .rules.profiles import LinearProfile as LinearProfile
 from .rules.rule import Rule as Rule
 from .rules.uniform import uniform as uniform
 from .rules.variance_optimal import variance_optimal as variance_optimal
-from .workloads.norm_histogram import private_norm_histogram as private_norm_histogram
 from .workloads.kmeans.estimator import PrivateKMeans as PrivateKMeans
+from .workloads.norm_histogram import private_norm_histogram as private_norm_histogram
 from .workloads.sums.private_mean import PrivateMean as PrivateMean
 from .workloads.sums.private_sum import PrivateSum as PrivateSum
 
