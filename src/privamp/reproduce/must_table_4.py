@@ -100,13 +100,18 @@ def rows(repetitions: int, resamples: int, which: tuple[tuple[str, int], ...] = 
 
 
 def checks(row: Row, found: FloatArray) -> Iterator[Check]:
-    """The printed mean and SD against ours under the paper's noise, within six standard errors of both."""
+    """The printed mean and SD against ours under the paper's noise, within six standard errors of both.
+
+    A quick run averages fewer resamples, which adds to its SD; only the whole setting holds the SD from above too.
+    """
     printed = PRINTED[row.name, row.b]
     size = len(found)
     for i, what in enumerate(("mean", "variance")):
         mean, sd = float(found[:, i].mean()), float(found[:, i].std(ddof=1))
-        near = abs(mean - printed[2 * i]) <= 6.0 * printed[2 * i + 1] * np.sqrt(1.0 / size + 1.0 / REPETITIONS)
-        wide = abs(np.log(sd / printed[2 * i + 1])) <= 6.0 * np.sqrt(0.5 / (size - 1) + 0.5 / REPETITIONS)
+        error = np.sqrt(max(sd, printed[2 * i + 1]) ** 2 / size + printed[2 * i + 1] ** 2 / REPETITIONS)
+        near = abs(mean - printed[2 * i]) <= 6.0 * error
+        wider, slack = np.log(sd / printed[2 * i + 1]), 6.0 * np.sqrt(0.5 / (size - 1) + 0.5 / REPETITIONS)
+        wide = -slack <= wider and (size < REPETITIONS or wider <= slack)
         says = f"{printed[2 * i]} ({printed[2 * i + 1]})"
         name = f"{noise.label(row.name, row.b)}: {what} (SD), paper's noise"
         yield Check(name, says, f"{mean:.3f} ({sd:.3f})", bool(near and wide))
