@@ -1,6 +1,6 @@
 """One private training step on the paper's small CNN and on an MLP: ours against Opacus' ghost clipping.
 
-    python benchmarks/torch_step.py [--batch 256] [--device cpu|cuda] [--threads N]
+    python benchmarks/torch_step.py [--batch 256] [--device cpu|cuda] [--threads N] [--pad 64]
 
 `importance` draws `batch` records out of those that DP-SGD at the matched rate would compute: its gradients are
 compared with Opacus at the same number of candidates, and with Opacus at the matched rate (batch/saved records).
@@ -25,6 +25,7 @@ from torch.utils.data import TensorDataset
 
 from privamp import Key
 from privamp.torch import PrivacyEngine
+from privamp.workloads.torch import run
 
 warnings.filterwarnings("ignore")
 
@@ -161,8 +162,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     parser.add_argument("--model", help=argparse.SUPPRESS)
+    parser.add_argument("--pad", type=int, help="fill batches up to a multiple of this; 64 on CUDA when not given")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    if options.pad:
+        run._PADDED = {options.device: options.pad}
     device = torch.device(options.device)
     if options.memory:
         print(megabytes(options.memory, options.model, options.batch, device))

@@ -92,7 +92,7 @@ def all_objects() -> dict[str, object]:
 
 
 OBJECTS = all_objects()
-ROOMS = {"bootstrap", "spark", "spec", "survey", "testing", "torch", "verify", "__version__"}
+ROOMS = {"bootstrap", "spec", "survey", "testing", "verify", "__version__"}
 DESIGNS = sorted(n for n, o in OBJECTS.items() if isinstance(o, type) and issubclass(o, Design) and n != "Design")
 ERRORS = {n for n, o in OBJECTS.items() if isinstance(o, type) and issubclass(o, Exception)}
 MECHANISMS = {
@@ -367,6 +367,10 @@ RECORDS = {
             "--report", "k.html", "--overwrite",
         ],
         ["people.csv", "--k", "2", "--epsilon", "1", "--radius", "9000", "--columns", "mixed", "--out", "d.csv"],
+    ],
+    ("train",): [
+        ["--data", "people.csv", "--model", "logistic", "--epsilon", "1", "--delta", "1e-5", "--public-size", "400"],
+        ["--data", "people.csv", "--model", "mlp", "--epsilon", "1", "--delta", "1e-5"],
     ],
     ("sample",): [
         ["people.csv", "--id", "id", "--design", "poisson:rate=0.5", "--key-file", "s.key", "--out", "s.parquet"],

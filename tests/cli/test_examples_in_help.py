@@ -3,12 +3,16 @@
 import json
 import re
 import shlex
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["audit", "designs"], ["reproduce"])
 COMMANDS += (["survey", "plan"], ["survey", "draw"], ["survey", "estimate"], ["bootstrap"])
 COMMANDS += (["weights"], ["kmeans"], ["sample"])
+NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (make test-torch)")
+COMMANDS += (pytest.param(["train"], marks=NEEDS_TORCH),)
 COMMANDS += (["budget", "create"], ["budget", "show"], ["budget", "log"])
 
 # The file that the survey examples name: made-up schools at three levels in ten districts.
@@ -22,6 +26,19 @@ POINTS = "x,y\n" + "".join(
 )
 
 
+# The files that the training examples name: noise with two kinds of labels.
+ADULT = "age,job,income,split\n" + "".join(
+    f"{20 + k % 60},j{k % 9},{('<=50K', '>50K')[k % 3 == 0]},{('train', 'test')[k % 4 == 0]}\n" for k in range(600)
+)
+
+
+def write_pictures(path) -> None:
+    rng = np.random.default_rng(0)
+    parts = {"train": 600, "test": 50}
+    x = {f"X_{name}": rng.integers(0, 256, (n, 28, 28), np.uint8) for name, n in parts.items()}
+    np.savez(path, **x, **{f"y_{name}": rng.integers(0, 10, n, np.uint8) for name, n in parts.items()})
+
+
 def examples(text: str) -> list[list[str]]:
     joined = re.sub(r"\\\n\s*", " ", text.partition("Examples:\n")[2])
     return [shlex.split(line) for line in joined.splitlines() if line.strip().startswith("privamp ")]
@@ -31,6 +48,8 @@ def examples(text: str) -> list[list[str]]:
 def test_examples_work(privamp, tmp_path, command) -> None:
     (tmp_path / "schools.csv").write_text(SCHOOLS, encoding="utf-8")
     (tmp_path / "points.csv").write_text(POINTS, encoding="utf-8")
+    (tmp_path / "adult.csv").write_text(ADULT, encoding="utf-8")
+    write_pictures(tmp_path / "mnist.npz")
     if command in (["budget", "show"], ["budget", "log"]):  # the store that they name
         made = privamp("budget", "create", "study.db", "--epsilon", "3", "--delta", "1e-6", "--population", "patients")
         assert made.exit_code == 0

@@ -35,9 +35,7 @@ def amplify(
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", metavar="E", help="Answer delta at this epsilon.")
     ] = None,
-    delta: Annotated[
-        float | None, typer.Option("--delta", metavar="D", help="Answer epsilon at this delta.")
-    ] = None,
+    delta: Annotated[float | None, typer.Option("--delta", metavar="D", help="Answer epsilon at this delta.")] = None,
     json: Json = False,
 ) -> None:
     """What a mechanism run on a sample guarantees: certified from above, attacked from below.

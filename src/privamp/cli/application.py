@@ -20,6 +20,7 @@ from . import (
     survey_draw,
     survey_estimate,
     survey_plan,
+    train,
     weights,
 )
 from .errors import OneSentenceGroup
@@ -56,6 +57,7 @@ app.add_typer(surveys, name="survey")
 app.command(cls=ExampleCommand, epilog=bootstrap.EXAMPLES)(bootstrap.bootstrap)
 app.command(cls=ExampleCommand, epilog=weights.EXAMPLES)(weights.weights)
 app.command(cls=ExampleCommand, epilog=kmeans.EXAMPLES)(kmeans.kmeans)
+app.command(cls=ExampleCommand, epilog=train.EXAMPLES)(train.train)
 app.add_typer(budgets, name="budget")
 app.add_typer(audits, name="audit")
 app.command(cls=ExampleCommand, epilog=reproduce.EXAMPLES)(reproduce.reproduce)

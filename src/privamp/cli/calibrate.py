@@ -27,9 +27,7 @@ def calibrate(
     design: DesignSpec,
     mechanism: MechanismSpec,
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The epsilon to reach.")],
-    delta: Annotated[
-        float, typer.Option("--delta", metavar="D", help="The delta to reach; 0 asks for pure DP.")
-    ] = 0.0,
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta to reach; 0 asks for pure DP.")] = 0.0,
     neighbors: Relation = None,
     steps: Steps = 1,
     records_per_person: Records = 1,

@@ -157,12 +157,13 @@ class PrivacyEngine:
     @staticmethod
     def _one_step(run: Run) -> tuple[float, int]:
         total, drawn = 0.0, 0
-        for part in run.parts():
+        for part in run.parts(padded=True):
             size = part.positions.size
-            losses = run.losses(run.records.take(part.positions)) if size else torch.zeros(0, device=run.device)
+            records = run.padded_positions(part)
+            losses = run.losses(run.records.take(records)) if size else torch.zeros(0, device=run.device)
             run.backward(losses)
             run.optimizer.step()
-            total, drawn = total + float(losses.detach().sum()), drawn + size
+            total, drawn = total + float(losses.detach()[:size].sum()), drawn + size
         return total / max(drawn, 1), drawn
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:

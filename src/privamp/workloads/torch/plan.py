@@ -23,6 +23,7 @@ DESIGNS = (Poisson, WithoutReplacement, WithReplacement, MultiStage)
 
 ONLY_PARAMETERS = "only the parameters after a step are seen: losses, norms, batch sizes and checkpoints stay secret"
 OWN_LOSS = "a record's loss depends on no other record of its batch (layers that mix records are refused)"
+NO_STOP = "the run does not stop because no loss of a batch is a number: such a stop would tell that much"
 REPEATABLE = "a step that is repeated after a crash is computed with the same arithmetic as before"
 
 
@@ -83,7 +84,7 @@ def stated(guarantee: Guarantee, theorems: tuple[str, ...]) -> Guarantee:
     return replace(
         guarantee,
         reasons=lambda: (*theorems, *guarantee.reasons()),
-        assumes=(*guarantee.assumes, OWN_LOSS, ONLY_PARAMETERS, REPEATABLE),
+        assumes=(*guarantee.assumes, OWN_LOSS, ONLY_PARAMETERS, NO_STOP, REPEATABLE),
     )
 
 

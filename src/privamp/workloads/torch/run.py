@@ -19,6 +19,8 @@ from .records import Records
 
 Tensor = Any
 
+_PADDED = {"cuda": 64}  # batches of `engine.train` are filled up to a multiple, so that few sizes are ever planned for
+
 
 class Run:
     """Holds the step counter and the sums of the step in progress. Everything inside is secret but `step`."""
@@ -47,6 +49,8 @@ class Run:
         self._part: Batch | None = None  # handed out, backward not yet called
         self._is_measured = False  # backward called, optimizer step not yet
         self._is_last = True
+        self._padding = 0  # records behind the part that weigh nothing
+        self._has_number = False  # whether a loss of the step in progress is a number
         self._number = 0  # of the part within its step
         self._random: list[Any] = []
         self._hooks = [
@@ -77,8 +81,11 @@ class Run:
         for hook in self._hooks:
             hook.remove()
 
-    def parts(self) -> Iterator[Batch]:
-        """The batch of the next step, in parts that fit into memory; each must be worked through before the next."""
+    def parts(self, *, padded: bool = False) -> Iterator[Batch]:
+        """The batch of the next step, in parts that fit into memory; each must be worked through before the next.
+
+        With `padded` the losses of `padded_positions` are expected.
+        """
         if self.is_finished:
             raise BudgetExceeded(
                 f"all {self.plan.steps} certified steps are taken, so no further batch is drawn; "
@@ -86,7 +93,7 @@ class Run:
             )
         self._require_finite()
         self._sums, self._done = {}, []
-        self._part, self._is_measured = None, False
+        self._part, self._is_measured, self._has_number = None, False, False
         self.batches.prepare(self.step, self.norms)
         batch = self.batches.draw(self.step)
         size = self.plan.physical_batch or max(batch.positions.size, 1)
@@ -95,28 +102,42 @@ class Run:
             part = batch.part(start, start + size)
             self._part, self._is_measured, self._number = part, False, number
             self._is_last = start + size >= batch.positions.size
-            self._recorder.listen(part.positions.size)
+            self._padding = self._missing(part.positions.size) if padded else 0
+            self._recorder.listen(part.positions.size + self._padding)
             yield part
             if self._part is not None or self._is_measured:
                 raise InvalidInput(
                     "a batch was left unfinished; call loss.backward() and optimizer.step() for every batch"
                 )
 
+    def _missing(self, drawn: int) -> int:
+        """How many records fill a part up, without going over what memory was promised."""
+        missing = -drawn % _PADDED.get(self.device.type, 1)
+        most = self.plan.physical_batch
+        return missing if most is None else min(missing, most - drawn)
+
+    def padded_positions(self, part: Batch) -> Ints:
+        """Its records, some of them once more with weight 0."""
+        return np.resize(part.positions, part.positions.size + self._padding)
+
     def backward(self, losses: Tensor) -> None:
         """Measure the gradients of a part and add their weighted sum to the step's."""
         part = self._part
         if part is None:
             raise InvalidInput("backward was called twice for one batch, or without a batch; call it once per batch")
-        if losses.shape[0] != part.positions.size:
+        size = part.positions.size
+        if losses.shape[0] != size + self._padding:
             raise InvalidInput(
                 "the losses must be those of the batch that was drawn, one per record, but their number differs"
             )
         self._part, self._is_measured = None, True
-        if part.positions.size == 0:
+        if size == 0:
             return
         recorded = self._recorder.measure(losses)
-        norms = recorded.norms.cpu().numpy()
-        weights = self.batches.coefficients(part, norms)
+        norms = recorded.norms.cpu().numpy()[:size]
+        self._require_a_number(losses)
+        weights = np.zeros(losses.shape[0])
+        weights[:size] = self.batches.coefficients(part, norms)
         self._done.append((part, norms))
         for parameter, gradient in recorded.weighted(torch.from_numpy(weights).to(self.device, losses.dtype)):
             held = self._sums.get(id(parameter))
@@ -185,6 +206,18 @@ class Run:
             raise InvalidInput(
                 f"the parameters are no longer finite numbers after step {self.step}, so training stops and nothing of "
                 "the next step is drawn; start again with a smaller learning rate, on what is left of the budget"
+            )
+
+    def _require_a_number(self, losses: Tensor) -> None:
+        """One record without a loss counts as nothing, since a stop would tell about it. When nobody has one it is the
+        model or the criterion: stop, before anything of the step is released. A lone record is not enough for that."""
+        self._has_number = self._has_number or bool(torch.isfinite(losses.detach()).any())
+        drawn = losses.shape[0] - self._padding + sum(part.positions.size for part, _ in self._done)
+        if self._is_last and drawn > 1 and not self._has_number:
+            self._is_measured = False
+            raise InvalidInput(
+                "no record of the batch has a loss that is a finite number, so training stops before step "
+                f"{self.step + 1} and nothing of it is released; mend the model, the criterion or the data, and resume"
             )
 
     def _seed(self) -> None:
