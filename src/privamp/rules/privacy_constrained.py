@@ -8,6 +8,7 @@ for every weight. It buys speed. (Importance sampling paper, appendix A; docs/de
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -102,9 +103,9 @@ class _Constrained(Rule):
         return self.influence.norm_at(self.largest_influence)
 
     @property
+    @abstractmethod
     def largest_influence(self) -> float:
         """The influence with which a record may stay unsampled; more is refused."""
-        raise NotImplementedError
 
     def _check_radius(self) -> None:
         if self.radius is None or self.influence is None:
