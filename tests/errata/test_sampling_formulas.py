@@ -32,9 +32,7 @@ def test_amplification_formula_is_false_for_negative_epsilon() -> None:
     assert fixed_size.delta(epsilon) == pytest.approx(truth, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("rate", "queries", "added", "truth"), [(0.1, 10, 0.6285, 2.7563), (0.01, 20, 0.1293, 5.3993)]
-)
+@pytest.mark.parametrize(("rate", "queries", "added", "truth"), [(0.1, 10, 0.6285, 2.7563), (0.01, 20, 0.1293, 5.3993)])
 def test_amplify_then_add_is_false_on_one_sample(rate: float, queries: int, added: float, truth: float) -> None:
     one = PureDP(0.5)
     design = Poisson(rate)

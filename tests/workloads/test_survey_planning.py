@@ -100,9 +100,7 @@ def test_one_record_changes_neyman_no_more_than_the_formula_says():
         before, after = spreads(values, strata), spreads(other, strata)
         d = abs(after[i] - before[i])
         assert d <= R[i] * math.sqrt((30, 20, 10)[i] - 1) * (1 + 1e-12)
-        cells = [
-            Stratum(k, int((strata == k).sum()), R[k], float(values[strata == k].std(ddof=1))) for k in (0, 1, 2)
-        ]
+        cells = [Stratum(k, int((strata == k).sum()), R[k], float(values[strata == k].std(ddof=1))) for k in (0, 1, 2)]
         worst = neyman_sensitivity(cells, 24, 1.0)[i]
         moved = 24 * np.abs(after / after.sum() - before / before.sum())
         assert moved.sum() == pytest.approx(2 * moved[i])

@@ -86,7 +86,7 @@ def test_a_thousand_repetitions_have_that_variance_and_are_covered(schools, stra
     values, truth = np.array([f.value for f in found]), schools["enroll"].mean()
     expected = allocate(strata, 200, 1.0, method).variance
     assert values.var(ddof=1) == pytest.approx(expected, rel=4 * math.sqrt(2 / 999))
-    assert found[0].standard_error**2 == pytest.approx(expected, rel=1e-6)
+    assert found[0].standard_error ** 2 == pytest.approx(expected, rel=1e-6)
     assert abs(values.mean() - truth) < 4 * math.sqrt(expected / 1000)
     assert 0.93 <= np.mean([low <= truth <= high for low, high in (f.interval() for f in found)]) <= 0.97
     assert 1 - 1e-6 <= found[0].guarantee.epsilon() <= 1

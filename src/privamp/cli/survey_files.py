@@ -1,7 +1,6 @@
 """Secret files, a sample and its key: only their owner may read them, and they appear whole or not at all."""
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +10,6 @@ if TYPE_CHECKING:
     from ..chance.keys import Key
 
 _PRIVATE = 0o600
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-_HEX = 64  # digits of 32 bytes
 
 
 def check_output(out: Path, overwrite: bool, *others: Path | None) -> None:
@@ -39,27 +36,13 @@ def _check_folder(path: Path) -> None:
 def key_from(path: Path | None) -> "tuple[Key, bool]":
     """The key in a file, or a fresh one, and whether it is fresh."""
     from ..chance.keys import Key
-    from ..errors import InvalidInput
+    from ..engines.key_files import read_key_file
 
-    if path is None:
-        return Key.generate(), True
-    if not os.path.lexists(path):
+    if path is not None and os.path.lexists(path):
+        return read_key_file(path), False
+    if path is not None:
         _check_folder(path)
-        return Key.generate(), True
-    if not path.is_file():
-        raise InvalidInput(f"the key file {str(path)!r} is not a file; choose another name and it will be created")
-    try:
-        if os.name == "posix" and path.stat().st_mode & _OTHERS:
-            raise InvalidInput(
-                f"the key file {str(path)!r} is open to other users, so its key may be known; "
-                "make a new one, and keep old ones to yourself with chmod 600"
-            )
-        digits = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeError):
-        raise InvalidInput(f"the key file {str(path)!r} cannot be read; check its permissions and content") from None
-    if len(digits) != _HEX or set(digits) - set("0123456789abcdefABCDEF"):
-        raise InvalidInput(f"the key file {str(path)!r} must hold {_HEX} hexadecimal digits and nothing else")
-    return Key.from_bytes(bytes.fromhex(digits)), False
+    return Key.generate(), True
 
 
 def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> None:

@@ -1,7 +1,7 @@
 """A design: how the sample is drawn, its exact law, and the theorems that certify it. One object for all."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from .sample import Drawn, Sample
 from .theorem import Theorem
 
 Units = tuple[int, ...]  # the ids in a sample, sorted, repeated when drawn more than once
+Over = Callable[[Callable[[Batch], Any], Sequence[Batch]], Iterable[Any]]
 
 
 class Design(ABC):
@@ -80,12 +81,15 @@ class Design(ABC):
         """An upper bound on the profile of one record, where records differ; None: it is everybody's."""
         return None
 
-    def draw(self, population: Population | int, key: Key | None = None, round: int = 0) -> Sample:
-        """Draw a sample. A fresh draw takes a fresh key or a fresh round; the same three give the same sample."""
+    def draw(self, population: Population | int, key: Key | None = None, round: int = 0, *, over: Over = map) -> Sample:
+        """Draw a sample. A fresh draw takes a fresh key or a fresh round; the same three give the same sample.
+
+        `over` goes through the batches of the population: `map`, or the `map` of a pool of threads.
+        """
         whole(0, round=round)
         population = Population.of(population)
         subkey = (key or Key.generate()).subkey(repr(self), population.label, round)
-        part = self.merge([self.partial(population.batch(), subkey)])
+        part = self.merge(over(lambda batch: self.partial(batch, subkey), population.batches()))
         return Sample(self, population.ids, self.finish(part, subkey), subkey)
 
     def neighboring(

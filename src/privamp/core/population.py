@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 
+_BATCH = 1 << 16  # records
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -76,6 +78,10 @@ class Population:
         """The records from position `start` to `stop`, all by default."""
         part = slice(start, stop)
         return Batch(self._ids[part], start, {name: values[part] for name, values in self._columns.items()})
+
+    def batches(self) -> list[Batch]:
+        """All records, in batches that are drawn from one after the other; one empty batch for no records."""
+        return [self.batch(start, start + _BATCH) for start in range(0, max(self.size, 1), _BATCH)]
 
     def __repr__(self) -> str:
         return f"Population(label={self.label!r})"

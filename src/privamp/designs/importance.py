@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keyed import keep, keyed_numbers
+from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
@@ -154,9 +154,8 @@ class ImportanceSampling(Design):
 
     def partial(self, batch: Batch, subkey: Key) -> tuple[NDArray[np.int64], FloatArray]:
         """Positions and weights of the kept records of one batch."""
-        weights = self.rule.weights(batch.column(self.column))
-        kept = keep(keyed_numbers(subkey, batch.ids), probabilities_below(weights))
-        return batch.positions[kept], weights[kept]
+        kept, weights = self.rule.kept(batch.column(self.column), keyed_numbers(subkey, batch.ids))
+        return batch.positions[kept], weights
 
     def merge(self, parts: Iterable[tuple[NDArray[np.int64], FloatArray]]) -> tuple[NDArray[np.int64], FloatArray]:
         """Kept positions and weights of all batches, in order of position."""

@@ -160,6 +160,11 @@ class LinearConstrained(_Constrained):
             raise NoTheorem("the probability is not a function of the norm here; ask for probabilities(records)")
         return self._weights(self.influence.at(norms))
 
+    @property
+    def decides_by_norm(self) -> bool:
+        """Unless the profile has an influence of each record's own."""
+        return self.influence is not None
+
     def weights(self, records: Any) -> FloatArray:
         """By the exact solver."""
         if self.influence is not None:
@@ -225,6 +230,11 @@ class GaussianConstrained(_Constrained):
             raise NoTheorem("the probability is not a function of the norm here; ask for probabilities(records)")
         return self.table.look_up(self._feasible(self.influence.at(norms)))
 
+    @property
+    def decides_by_norm(self) -> bool:
+        """Unless the profile has an influence of each record's own."""
+        return self.influence is not None
+
     def weights(self, records: Any) -> FloatArray:
         """From the table, at the next larger influence."""
         if self.influence is not None:
@@ -261,6 +271,11 @@ class GeneralConstrained(_Constrained):
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
         """Refused: a general profile looks at the whole record."""
         raise NoTheorem("the probability is not a function of the norm here; ask for probabilities(records)")
+
+    @property
+    def decides_by_norm(self) -> bool:
+        """No."""
+        return False
 
     def weights(self, records: Any) -> FloatArray:
         """By the corrected Algorithm 1."""

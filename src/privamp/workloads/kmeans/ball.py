@@ -4,7 +4,7 @@ No record is ever dropped. Norms are rounded up and shortened records are rounde
 they are summed, so that no contribution is longer than the norm its probability was computed from.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,10 @@ from ...numerics.log_domain import FloatArray
 from .compiled import is_worth_compiling, measure
 from .threads import Crew
 
+Count = Callable[[FloatArray], FloatArray]
+
 _BYTES = 1 << 20  # one chunk of float64 rows: it stays in the cache
+_SMALL, _LARGE = 1e-280, 1e280  # between them squares have lost nothing to under- or overflow
 NOT_FINITE = (
     "X contains NaN or infinity in some rows; drop or fill those rows first (a public rule, the same for every row)"
 )
@@ -73,7 +76,7 @@ def lengths_and_squares(
         else:
             np.multiply(X, X, out=z, dtype=z.dtype)
         squared = (z @ np.ones(z.shape[1], dtype=z.dtype)).astype(np.float64)
-    small, large = (1e-30, 1e30) if z.dtype == np.float32 else (1e-280, 1e280)  # else squares may not be right
+    small, large = (1e-30, 1e30) if z.dtype == np.float32 else (_SMALL, _LARGE)
     if not np.all((squared > small) & (squared < large)) or not 1e-140 < ball.radius < 1e140:
         return _carefully(ball, X)
     squared *= (1.0 + (z.shape[1] + 8.0) * 2.0 * float(np.finfo(z.dtype).eps)) / ball.radius**2
@@ -86,30 +89,40 @@ def _precision(ball: Ball, X: NDArray[Any]) -> Any:
     return np.float32 if X.dtype == np.float32 and not np.any(ball.center) else np.float64
 
 
-def scan(ball: Ball, X: NDArray[Any], crew: Crew) -> tuple[FloatArray, FloatArray]:
-    """The same for a whole table, a chunk at a time."""
+def scan(ball: Ball, X: NDArray[Any], crew: Crew, count: Count | None = None) -> tuple[FloatArray, FloatArray]:
+    """The same for a whole table, a chunk at a time; the sums go on with what `count` finds in the lengths of a part.
+
+    Counting beside the measuring of other parts costs next to nothing; counting afterwards does.
+    """
     lengths, fast = np.empty(len(X)), is_worth_compiling(X)
 
     def part(span: slice) -> FloatArray:
-        buffer = None if fast else np.empty((rows_of(X.shape[1]), X.shape[1]), _precision(ball, X))
-        total = np.zeros(X.shape[1])
-        for rows in chunks(span, X.shape[1]):
-            measured = _compiled(ball, X[rows]) if fast else lengths_and_squares(ball, X[rows], buffer)
-            lengths[rows] = measured[0]
-            total += measured[1]
-        return total
+        if fast:
+            lengths[span], total = _compiled(ball, X[span])
+        else:
+            buffer, total = np.empty((rows_of(X.shape[1]), X.shape[1]), _precision(ball, X)), np.zeros(X.shape[1])
+            for rows in chunks(span, X.shape[1]):
+                lengths[rows], squares = lengths_and_squares(ball, X[rows], buffer)
+                total += squares
+        return total if count is None else np.concatenate([total, count(lengths[span])])
 
     return lengths, np.sum(crew.map(part, crew.spans(len(X))), axis=0)
 
 
 def _compiled(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     squared, total = np.empty(len(X)), np.zeros(X.shape[1])
-    if not 1e-140 < ball.radius < 1e140:
-        return _carefully(ball, X)
-    measure()(X, ball.center, (1.0 + (X.shape[1] + 8.0) * 2.0**-51) / ball.radius**2, squared, total)
-    if not np.all((squared > 1e-280) & (squared < 1e280)):
-        return _carefully(ball, X)
-    return np.sqrt(squared), total
+    if 1e-140 < ball.radius < 1e140:
+        factor = (1.0 + (X.shape[1] + 8.0) * 2.0**-51) / ball.radius**2
+        measure()(X, ball.center, factor, squared, total)
+        if squared.size == 0 or (
+            squared.min() > _SMALL * max(factor, 1.0) and squared.max() < _LARGE * min(factor, 1.0)
+        ):
+            return np.sqrt(squared, out=squared), total
+    total[:] = 0.0
+    for rows in chunks(slice(0, len(X)), X.shape[1]):
+        squared[rows], squares = _carefully(ball, X[rows])
+        total += squares
+    return squared, total
 
 
 def _carefully(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:

@@ -7,7 +7,10 @@ import importlib.util
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 _WORTH_IT = 1 << 21  # entries of a table from which compiling pays
+_ROWS = 512  # rows whose scores are in the cache at once
 
 
 def is_worth_compiling(table: Any) -> bool:
@@ -22,22 +25,31 @@ def has_numba() -> bool:
 
 
 @cache
-def choose_and_add() -> Any:
-    """f(scores, half, rows, weights, total): the best centre of every row; its row and weight are added to `total`."""
+def lloyd_pass() -> Any:
+    """f(rows, weights, points, half, total): the best centre of every row; its row and weight are added to `total`."""
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    def kernel(scores: Any, half: Any, rows: Any, weights: Any, total: Any) -> None:
-        k, d = scores.shape[1], rows.shape[1]
-        for i in range(scores.shape[0]):
-            best, chosen = scores[i, 0] - half[0], 0
-            for j in range(1, k):
-                score = scores[i, j] - half[j]
-                if score > best:
-                    best, chosen = score, j
-            w = weights[i]
-            for j in range(d):
-                total[chosen, j] += w * rows[i, j]
-            total[chosen, d] += w
+    def kernel(rows: Any, weights: Any, points: Any, half: Any, total: Any) -> None:
+        n, d, k = rows.shape[0], rows.shape[1], points.shape[1]
+        buffer, most = np.empty((_ROWS, k), rows.dtype), np.empty(_ROWS, rows.dtype)
+        chosen = np.empty(_ROWS, np.int32)
+        for start in range(0, n, _ROWS):
+            size = min(_ROWS, n - start)
+            scores = buffer[:size]
+            np.dot(rows[start : start + size], points, scores)  # BLAS, called without going through the interpreter
+            for i in range(size):
+                most[i], chosen[i] = scores[i, 0] - half[0], 0
+            for j in range(1, k):  # centre by centre: rows do not wait for one another
+                for i in range(size):
+                    score = scores[i, j] - half[j]
+                    better = score > most[i]
+                    chosen[i] = j if better else chosen[i]
+                    most[i] = score if better else most[i]
+            for i in range(size):
+                row, into, w = rows[start + i], total[chosen[i]], weights[start + i]
+                for j in range(d):
+                    into[j] += w * row[j]
+                into[d] += w
 
     return njit(nogil=True)(kernel)
 
@@ -48,17 +60,16 @@ def measure() -> Any:
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     def kernel(X: Any, center: Any, factor: float, squared: Any, total: Any) -> None:
-        d = X.shape[1]
         for i in range(X.shape[0]):
-            s = 0.0
-            for j in range(d):
-                z = X[i, j] - center[j]
+            row, s = X[i], 0.0
+            for j in range(row.size):
+                z = row[j] - center[j]
                 s += z * z
             s *= factor
             squared[i] = s
             share = factor if s <= 1.0 else factor / s
-            for j in range(d):
-                z = X[i, j] - center[j]
-                total[j] += share * z * z
+            for j in range(row.size):
+                z = row[j] - center[j]
+                total[j] += share * (z * z)
 
     return njit(nogil=True, fastmath={"reassoc", "contract"})(kernel)

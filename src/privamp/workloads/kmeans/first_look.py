@@ -23,6 +23,7 @@ from .bill import Bill
 from .threads import Crew
 
 EDGES = np.concatenate([[0.0], np.exp2(np.arange(-12, 1) / 2.0)])  # up to the radius, a factor sqrt 2 apart
+_SMALLEST = 1023 - 13  # exponent field of the squares in the first bin
 MIDDLES = np.sqrt(np.maximum(EDGES[:-1], EDGES[1] / 2.0) * EDGES[1:])
 
 
@@ -46,13 +47,19 @@ class FirstLook:
 
 def look(bill: Bill, ball: Ball, X: NDArray[Any], epsilon: float, crew: Crew) -> tuple[FirstLook, FloatArray]:
     """The noisy answers, at `epsilon`, and the secret lengths of all rows."""
-    lengths, squares = scan(ball, X, crew)
-    return priced(bill, norm_counts(lengths), squares, epsilon), lengths
+    lengths, sums = scan(ball, X, crew, norm_counts)
+    squares, counts = sums[: X.shape[1]], sums[X.shape[1] :]
+    return priced(bill, counts, squares, epsilon), lengths
 
 
 def norm_counts(lengths: FloatArray) -> FloatArray:
     """How many rows have their length in each bin."""
-    bins = np.searchsorted(EDGES[1:-1], lengths, side="left")
+    squares = np.square(np.minimum(lengths, 1.0))
+    power = squares.view(np.int64)  # their exponent, rounded up, says the bin
+    power -= 1
+    power >>= 52
+    bins = np.clip(power, _SMALLEST, _SMALLEST + MIDDLES.size - 1, out=power)
+    bins -= _SMALLEST
     return np.bincount(bins, minlength=MIDDLES.size).astype(np.float64)
 
 

@@ -161,7 +161,8 @@ def run(
     seen, lengths = look(bill, ball, X, request.first_look * request.epsilon, crew)
 
     def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
-        return ImportanceSampling(rule).draw(Population(len(X), x=np.minimum(lengths, 1.0)), key), X, lengths
+        everybody = Population(len(X), x=np.minimum(lengths, 1.0))
+        return ImportanceSampling(rule).draw(everybody, key, over=crew.map), X, lengths
 
     return after_first_look(request, bill, ball, seen, draw, crew, progress)
 

@@ -4,9 +4,12 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any, TypeVar
 
 from ...validation import whole
+
+_MANY = 1 << 16  # rows for which threads that are done early should find something left to do
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -23,6 +26,15 @@ def threads_of(n_jobs: int | None) -> int:
     return int(n_jobs)
 
 
+@cache
+def _libraries() -> Any:
+    """The BLAS libraries of this process; looking for them takes longer than a step on a sample."""
+    import scipy.linalg  # noqa: F401  its own BLAS is found only once it is loaded
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped,unused-ignore]
+
+    return ThreadpoolController()
+
+
 class Crew:
     """A pool for one fit; use it in a `with` block."""
 
@@ -32,9 +44,7 @@ class Crew:
         self._limits: AbstractContextManager[Any] = nullcontext()
 
     def __enter__(self) -> "Crew":
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped,unused-ignore]
-
-        self._limits = threadpool_limits(limits=1, user_api="blas")
+        self._limits = _libraries().limit(limits=1, user_api="blas")
         self._limits.__enter__()
         self._pool = ThreadPoolExecutor(self.size) if self.size > 1 else None
         return self
@@ -45,8 +55,9 @@ class Crew:
         self._limits.__exit__(*error)
 
     def spans(self, rows: int, multiple: int = 1) -> list[slice]:
-        """Four pieces a thread, of a multiple of so many rows (but the last); one empty piece for no rows."""
-        step = max(-(-rows // (4 * self.size * multiple)), 1) * multiple
+        """Some pieces a thread, of a multiple of so many rows (but the last); one empty piece for no rows."""
+        pieces = self.size * (16 if rows > _MANY else 1)
+        step = max(-(-rows // (pieces * multiple)), 1) * multiple
         return [slice(at, min(at + step, rows)) for at in range(0, max(rows, 1), step)]
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

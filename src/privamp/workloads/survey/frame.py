@@ -61,9 +61,7 @@ class Frame:
         return self.weight * (self.range if self.fixed else self.farthest)
 
 
-def frame_of(
-    design: Design, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any
-) -> Frame:
+def frame_of(design: Design, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any) -> Frame:
     """Check what was given against the design."""
     numbers = numbers_of(values)
     parts = design.strata if isinstance(design, Stratified) else ((EVERYBODY, design),)

@@ -88,9 +88,7 @@ def neyman_sensitivity(
     return tuple(_worst(cells, A, i, size, epsilon, rounding) for i in range(len(cells)))
 
 
-def _worst(
-    cells: tuple[Stratum, ...], A: FloatArray, i: int, size: int, epsilon: float, rounding: str
-) -> NeymanChange:
+def _worst(cells: tuple[Stratum, ...], A: FloatArray, i: int, size: int, epsilon: float, rounding: str) -> NeymanChange:
     """Raise the spread of stratum i as far as one record can, or lower it: whichever moves more."""
     reach = cells[i].range ** 2 * (cells[i].population - 1)  # of A_i squared
     found = []

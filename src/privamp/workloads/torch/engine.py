@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,8 @@ class Progress:
 
     step: int
     steps: int
-    secret_loss: float
-    secret_batch: int
+    secret_loss: float = field(repr=False)
+    secret_batch: int = field(repr=False)
 
 
 class PrivacyEngine:

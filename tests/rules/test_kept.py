@@ -1,0 +1,84 @@
+"""Whom a rule keeps: the shortcut past records that cannot be kept changes nobody's fate."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from privamp import (
+    Gaussian,
+    GaussianProfile,
+    InvalidInput,
+    Laplace,
+    LinearProfile,
+    Poisson,
+    Population,
+    WithoutReplacement,
+    coreset,
+    privacy_constrained,
+    uniform,
+    variance_optimal,
+)
+from privamp.chance.keyed import keep, keyed_numbers
+from privamp.designs.importance import ImportanceSampling
+from privamp.rules.rounded import probabilities_below
+from privamp.testing import seeded_key
+
+N = 150_000
+PURE, GAUSSIAN = LinearProfile.of(Laplace(scale=5.0)), GaussianProfile.of(Gaussian(sigma=20.0))
+RULES = {
+    "pure": privacy_constrained(PURE, 1.0, radius=4.0),
+    "gaussian": privacy_constrained(GAUSSIAN, 1.0, 1e-6, radius=4.0),
+    "coreset": coreset(PURE, share=0.5, size=5000, population=N, mean_squared_norm=1.0, radius=4.0, dimension=1),
+    "uniform": uniform(PURE, rate=0.03, radius=4.0),
+    "variance-optimal": variance_optimal(PURE, kappa=0.1, floor=1e-4, radius=4.0),
+}
+
+
+def records():
+    """Norms over many octaves, zeros, and records at the radius."""
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.normal(-1.5, 2.0, N)).clip(max=4.0) * rng.choice([-1.0, 1.0], N)
+    x[:50], x[50:100] = 0.0, 4.0
+    return x
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_kept_is_what_comparing_everybody_keeps(name):
+    rule, x = RULES[name], records()
+    numbers = keyed_numbers(seeded_key(3), np.arange(N, dtype=np.uint64))
+    w = rule.weights(x)
+    expected = np.flatnonzero(keep(numbers, probabilities_below(w)))
+    places, weights = rule.kept(x, numbers)
+    assert expected.size > 500
+    np.testing.assert_array_equal(places, expected)
+    np.testing.assert_array_equal(weights, w[expected])
+
+
+def test_numbers_at_the_very_limit_decide_alike():
+    """One number just below, one at the limit of every record: the cell's bound must let the first one through."""
+    rule = RULES["pure"]
+    x = np.geomspace(1e-3, 4.0, 5000)
+    limits = (rule.probabilities(x) * 2.0**64).astype(np.uint64)
+    places, _ = rule.kept(np.repeat(x, 2), np.ravel(np.column_stack([limits - np.uint64(1), limits])))
+    np.testing.assert_array_equal(places, 2 * np.arange(x.size))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 4.1])
+def test_a_record_outside_the_domain_is_an_error_whatever_its_number(bad):
+    x = records()
+    x[7] = bad
+    with pytest.raises(InvalidInput, match=r"finite|clip them first"):
+        RULES["pure"].kept(x, np.full(N, 2**64 - 1, np.uint64))
+
+
+@pytest.mark.parametrize("design", [ImportanceSampling(RULES["pure"]), Poisson(0.01), WithoutReplacement(999, N)])
+def test_threads_draw_the_same_sample(design):
+    population, key = Population(N, x=np.abs(records())), seeded_key(8)
+    with ThreadPoolExecutor(3) as pool:
+        spread = design.draw(population, key, over=pool.map)
+    whole = design.finish(design.merge([design.partial(population.batch(), spread._key)]), spread._key)
+    for drawn in (spread._drawn, design.draw(population, key)._drawn):
+        order, expected = np.argsort(drawn.positions), np.argsort(whole.positions)
+        np.testing.assert_array_equal(drawn.positions[order], whole.positions[expected])
+        np.testing.assert_array_equal(drawn.weights[order], whole.weights[expected])
