@@ -214,24 +214,6 @@ def _write(contents: dict[Path, bytes]) -> None:
         raise InvalidInput(f"cannot write {str(error.filename or 'a file')!r} ({why}); nothing was written") from None
 
 
-def _budget(model: "PrivateKMeans") -> list[tuple[str, float, float]]:
-    """(what, epsilon, delta), in the order it was spent."""
-    from ..core.neighbors import Neighbors
-    from ..mechanisms.norm_noise import NormNoise
-
-    fitted = model._fitted
-    first = ["noisy histogram of norms", "noisy sums of squares of the columns"]
-    before = fitted.paid[: len(fitted.paid) - len(first)]
-    what = []
-    for at, mechanism in enumerate(before):
-        after_sum = at > 0 and isinstance(before[at - 1], NormNoise)
-        is_sum = isinstance(mechanism, NormNoise)
-        what.append("private centre, sum" if is_sum else "private centre, count" if after_sum else "private radius")
-    spent = [mechanism.profile(Neighbors.ADD_REMOVE).epsilon() for mechanism in fitted.paid]
-    rows = [(name, cost, 0.0) for name, cost in zip([*what, *first], spent, strict=True)]
-    return [*rows, (f"{model.n_iter_} noisy steps on one sample", fitted.left, model.delta)]
-
-
 def _answer(model: "PrivateKMeans", names: list[str]) -> dict[str, Any]:
     return {
         "k": model.n_clusters,
@@ -245,7 +227,7 @@ def _answer(model: "PrivateKMeans", names: list[str]) -> dict[str, Any]:
         "noisy_records": model.n_records_,
         "expected_sample_size": model.sample_size_,
         "steps_run": model.n_iter_,
-        "budget": [{"what": what, "epsilon": cost, "delta": delta} for what, cost, delta in _budget(model)],
+        "budget": [{"what": what, "epsilon": cost, "delta": delta} for what, cost, delta in model.budget_],
     }
 
 
@@ -283,7 +265,7 @@ def _tell(model: "PrivateKMeans", names: list[str], privacy: dict[str, Any]) -> 
     shown = names[: _FEW - 4]
     more = f" (the first {len(shown)} of {len(names)} columns; all are in the file)" if len(names) > len(shown) else ""
     grid(f"{model.n_clusters} centres{more}", ["centre", "noisy count", *shown], _rows(model, len(shown)))
-    costs = [(f"spent: {number(cost)}", what + (f", delta {d:g}" if d else "")) for what, cost, d in _budget(model)]
+    costs = [(f"spent: {number(cost)}", what + (f", delta {d:g}" if d else "")) for what, cost, d in model.budget_]
     facts([*_about(model), *costs, ("relation", str(model.privacy_.neighbors)), *findings(privacy)])
 
 
@@ -302,7 +284,7 @@ def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
     caption = "Centres" + (f", first {len(few)} of {len(names)} columns." if len(names) > len(few) else ".")
     page.add_table(["centre", "noisy count", *few], _rows(model, len(few)), caption)
     page.add_table(["what", "how"], _about(model), "How it was made.")
-    rows = [[what, shown_up(spent), f"{d:g}"] for what, spent, d in _budget(model)]
+    rows = [[what, shown_up(spent), f"{d:g}"] for what, spent, d in model.budget_]
     page.add_table(["what", "epsilon", "delta"], rows, "What the budget was spent on.")
     page.add_guarantee(model.privacy_, delta=model.delta or None)
     if cost is not None:

@@ -26,10 +26,12 @@ class Bill:
     delta: float
     key: Key = field(repr=False)
     paid: list[Laplace | NormNoise] = field(default_factory=list)
+    what: list[str] = field(default_factory=list)  # was released by each
 
-    def release(self, mechanism: Laplace | NormNoise, value: Any) -> Any:
+    def release(self, what: str, mechanism: Laplace | NormNoise, value: Any) -> Any:
         """Write the mechanism down, then add its noise."""
         self.paid.append(mechanism)
+        self.what.append(what)
         stream = Stream(self.key.subkey("first look", len(self.paid))) if self.key.is_test else Stream.from_os()
         return mechanism.release(value, stream)
 

@@ -53,6 +53,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     counts_ : noisy numbers of records per centre in the last step.
     n_records_, sample_size_ : noisy size of the data and expected size of the sample.
     n_iter_, radius_, center_ : what was used.
+    budget_ : what was released, its epsilon and its delta, in the order it was spent.
 
     There is no `labels_`: which records were in the sample, and where they went, is secret. `predict` says which
     released centre is nearest to records of your own; `fit_predict` is `fit` and then `predict`. What `predict`,
@@ -115,6 +116,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.sample_size_ = fitted.sample_size
         self.n_iter_ = len(fitted.plan.mechanisms)
         self.radius_, self.center_ = fitted.ball.radius, fitted.ball.center
+        self.budget_ = fitted.budget
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.intp]:

@@ -66,8 +66,8 @@ def norm_counts(lengths: FloatArray) -> FloatArray:
 def priced(bill: Bill, counts: FloatArray, squares: FloatArray, epsilon: float) -> FirstLook:
     """The noisy answers from the exact ones, at `epsilon`."""
     noise = Laplace(scale=2.0 / epsilon)
-    noisy_counts = bill.release(noise, counts)
-    noisy_squares = bill.release(noise, squares)
+    noisy_counts = bill.release("noisy histogram of norms", noise, counts)
+    noisy_squares = bill.release("noisy sums of squares of the columns", noise, squares)
     return _answers(noisy_counts, noisy_squares, noise.scale)
 
 

@@ -13,6 +13,7 @@ from ...amplification import amplify
 from ...chance.keys import Key
 from ...chance.stream import Stream
 from ...core.guarantee import NOT_PRIVATE, Guarantee
+from ...core.neighbors import Neighbors
 from ...core.population import Population
 from ...core.sample import Drawn, Sample
 from ...designs.importance import ImportanceSampling
@@ -143,7 +144,15 @@ class Fitted:
     delta: float
     left: float  # of epsilon, for the sample
     paid: tuple[Laplace | NormNoise, ...]  # before the sample
+    what: tuple[str, ...]  # was released by each
     is_test: bool
+
+    @property
+    def budget(self) -> list[tuple[str, float, float]]:
+        """What was released, its epsilon and its delta, in the order it was spent."""
+        spent = [mechanism.profile(Neighbors.ADD_REMOVE).epsilon() for mechanism in self.paid]
+        first = [(what, cost, 0.0) for what, cost in zip(self.what, spent, strict=True)]
+        return [*first, (f"{len(self.plan.mechanisms)} noisy steps on one sample", self.left, self.delta)]
 
     def certify(self) -> Guarantee:
         """The guarantee once more, from the plan and the rule: what the sample's ledger said at the time."""
@@ -217,6 +226,7 @@ def after_first_look(
         delta=request.delta,
         left=bill.left,
         paid=tuple(bill.paid),
+        what=tuple(bill.what),
         is_test=key.is_test,
     )
     return fitted, bill.total(sample.guarantee())

@@ -26,7 +26,7 @@ def private_radius(bill: Bill, X: NDArray[Any], center: FloatArray, epsilon: flo
     lengths, _ = scan(Ball(center, 1.0), X, crew)
     counts = np.bincount(np.searchsorted(_GRID[:-1], lengths), minlength=_GRID.size).astype(np.float64)
     noise = Laplace(scale=1.0 / epsilon)
-    noisy = bill.release(noise, counts)
+    noisy = bill.release("private radius", noise, counts)
     noisy[noisy < noise.scale * math.log(20.0 * _GRID.size)] = 0.0  # bins that are most likely empty
     if not np.any(noisy):
         return 1.0  # too few records to tell
@@ -46,7 +46,7 @@ def private_center(bill: Bill, X: NDArray[Any], radius: float, epsilon: float, c
         return np.sum([piece.sum(axis=0) for piece in pieces], axis=0) if span.stop > span.start else np.zeros(d)
 
     total = np.sum(crew.map(part, crew.spans(len(X))), axis=0)
-    noisy = bill.release(NormNoise(scale=1.5 / epsilon, dimension=d), total)
-    count = max(float(bill.release(Laplace(scale=3.0 / epsilon), float(len(X)))), 1.0)
+    noisy = bill.release("private centre, sum", NormNoise(scale=1.5 / epsilon, dimension=d), total)
+    count = max(float(bill.release("private centre, count", Laplace(scale=3.0 / epsilon), float(len(X)))), 1.0)
     mean: FloatArray = noisy / count
     return radius * mean / max(float(np.linalg.norm(mean)), 1.0)
