@@ -223,6 +223,11 @@ def test_foreign_and_damaged_files_are_one_sentence(tmp_path, budget):
     connection.close()
     target.close()
     assert len(Budget.open(copy).log()) == 200
+    foreign = bytearray(copy.read_bytes())
+    foreign[18:20] = b"\x07\x07"  # a format of the future
+    (tmp_path / "foreign.db").write_bytes(foreign)
+    with pytest.raises(InvalidInput, match="not a privamp budget store, or it is damaged"):
+        Budget.open(tmp_path / "foreign.db")
     damaged = bytearray(copy.read_bytes())
     damaged[len(damaged) // 2 : len(damaged) // 2 + 6000] = bytes(6000)
     (tmp_path / "damaged.db").write_bytes(damaged)

@@ -4,7 +4,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from privamp import MultiStage
+from privamp import InvalidInput, MultiStage
 from privamp.core.multiplicity import Multiplicity
 
 
@@ -74,3 +74,8 @@ def test_equivalent_chains_have_equal_laws():
     assert np.allclose(wr_wor.log_p[:8], wr.log_p[:8], rtol=1e-12)
     two = MultiStage([("wor", 30), ("wor", 10)], 50).appearances()
     assert two.eta == pytest.approx(0.2, rel=1e-14)
+
+
+def test_more_copies_than_fit_in_memory_are_refused():
+    with pytest.raises(InvalidInput, match=r"may appear some 1e\+30 times .* draw at most about"):
+        MultiStage((("wor", 1), ("wr", 10**30)), 1000).appearances()

@@ -27,6 +27,7 @@ RESERVED, ANSWERED, FAILED, CANCELLED = "reserved", "answered", "failed", "cance
 _APPLICATION = 0x70766D70  # "pvmp", in the file's header
 _VERSION = 1
 _PATIENCE = 60.0  # seconds to wait for other processes
+_DAMAGED = "{name} is not a privamp budget store, or it is damaged; name another file, or restore a copy"
 _SCHEMA = f"""
 PRAGMA application_id = {_APPLICATION};
 PRAGMA user_version = {_VERSION};
@@ -300,13 +301,13 @@ def _explained(path: Path) -> Iterator[None]:
             raise PrivampError(
                 f"{path.name} was busy for {_PATIENCE:.0f} seconds, so nothing was spent; try again"
             ) from None
+        if "format" in str(error):
+            raise InvalidInput(_DAMAGED.format(name=path.name)) from None
         raise PrivampError(
             f"{path.name} could not be read or written ({error}), so nothing was spent; check the disk and the rights"
         ) from None
     except (sqlite3.DatabaseError, UnicodeDecodeError):  # a broken schema may name what is no text
-        raise InvalidInput(
-            f"{path.name} is not a privamp budget store, or it is damaged; name another file, or restore a copy"
-        ) from None
+        raise InvalidInput(_DAMAGED.format(name=path.name)) from None
 
 
 def _insert(connection: sqlite3.Connection, population: str, limit: Filter) -> None:

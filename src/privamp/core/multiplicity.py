@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, log1mexp, log_sum
 
+_MOST = 1 << 25  # entries of a table of chances: 256 MB
 _CUT = -745.0  # e^-745 is the smallest positive double
 
 
@@ -96,6 +98,11 @@ def _most_appearances(draws: int, chance: float) -> int:
 def _log_binomial(draws: int, chances: FloatArray) -> FloatArray:
     """log pmf by its ratio recursion (log-gamma would lose digits for large draws), rows per chance."""
     top = _most_appearances(draws, float(np.max(chances)))
+    if top * chances.size > _MOST:
+        raise InvalidInput(
+            f"one record may appear some {float(top):g} times in this sample, which is more than can be worked with; "
+            f"draw at most about {_MOST // chances.size} times from so few"
+        )
     u = np.arange(0, top, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         start = draws * np.log1p(-chances)

@@ -68,13 +68,16 @@ def best_rates(problem: Problem) -> FloatArray:
     if problem.size >= problem.total:
         return np.ones_like(problem.population)
     even = np.full_like(problem.population, max(problem.size / problem.total, problem.strength.least))
-    low = high = float(np.min(problem.strength.phi(even) / problem.range))  # proportional allocation allows this s
-    while _growth(problem, low) > 0:
-        low /= 2.0
-    while _growth(problem, high) <= 0:
-        low, high = high, 2.0 * high
-    s = 1.0 / least_passing(lambda x: _growth(problem, 1.0 / x), 1.0 / high, 1.0 / low, relative=_PRECISE)
-    return shared(problem, problem.floor(s))
+
+    def growth(scale: float) -> float:
+        return _growth(problem, 1.0 / scale)
+
+    low = high = float(np.max(problem.range / problem.strength.phi(even)))  # what proportional allocation needs
+    while growth(high) > 0:
+        high *= 2.0
+    while growth(low) <= 0:
+        low, high = low / 2.0, low
+    return shared(problem, problem.floor(1.0 / least_passing(growth, low, high, relative=_PRECISE)))
 
 
 def shared(problem: Problem, floor: FloatArray) -> FloatArray:
