@@ -66,3 +66,30 @@ def test_threads() -> None:
     assert threads_of(3) == 3
     assert threads_of(None) == threads_of(-1) >= 1
     assert threads_of(-100) == 1
+
+
+def smoothing() -> Smoothing:
+    return Smoothing(np.array([0.1, 0.1]), column_variance=1.0, count_error=2.0, mean_cluster=1200.0)
+
+
+def test_neighbours_that_are_cheap_to_join_make_room_for_a_split() -> None:
+    centres = np.array([[0.0, 0.0], [0.01, 0.0], [0.6, 0.0], [-0.6, 0.0], [0.0, 0.6]])
+    counts = np.array([500.0, 1500.0, 3000.0, 1000.0, 1000.0])
+    moved = smoothing().split(centres, counts, seeded_stream(4))
+    assert np.allclose(moved[[3, 4]], centres[[3, 4]])
+    joined, halves = (moved[[1]], moved[[0, 2]]) if moved[0, 0] > 0.1 else (moved[[0]], moved[[1, 2]])
+    assert np.allclose(joined, [[0.0075, 0.0]])  # the mean of the two, by their counts
+    assert np.allclose(halves.mean(axis=0), centres[2])
+    assert np.linalg.norm(halves[0] - halves[1]) == pytest.approx(2 * 0.35 * 0.59, rel=1e-6)
+
+
+def test_centres_that_are_all_worth_their_place_stay() -> None:
+    centres = np.array([[x, y] for x in (-0.6, -0.2, 0.2, 0.6) for y in (-0.4, 0.0, 0.4)])
+    counts = np.full(12, 1200.0)
+    assert np.array_equal(smoothing().split(centres, counts, seeded_stream(5)), centres)
+
+
+def test_two_centres_in_one_place_are_joined() -> None:
+    centres = np.array([[0.3, 0.0], [0.3, 0.0], [-0.3, 0.0], [0.0, 0.5]])
+    moved = smoothing().split(centres, np.full(4, 1200.0), seeded_stream(6))
+    assert len(np.unique(moved.round(9), axis=0)) == 4
