@@ -10,6 +10,7 @@ the largest amount held during a step beyond what stood there before, on Linux a
 """
 
 import argparse
+import gc
 import math
 import statistics
 import subprocess
@@ -122,6 +123,7 @@ def megabytes(which: str, model: str, batch: int, device: torch.device) -> float
     if device.type == "cuda":
         step()
         torch.cuda.synchronize()
+        gc.collect()  # what an earlier run left in cycles would be freed in the middle
         held = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         step()
