@@ -1,4 +1,4 @@
-"""The engine as its users meet it: the same gradients as Opacus, every sampler, and the ways it says no."""
+"""The engine as its users meet it: the same gradients as Opacus, every sampler, every design."""
 
 import copy
 
@@ -8,77 +8,18 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
 
 from torch import nn  # noqa: E402
-from torch.utils.data import (  # noqa: E402
-    DataLoader,
-    Dataset,
-    IterableDataset,
-    RandomSampler,
-    Subset,
-    TensorDataset,
-    WeightedRandomSampler,
-)
+from torch.utils.data import Dataset, Subset, TensorDataset  # noqa: E402
 
 from privamp import (  # noqa: E402
     BudgetExceeded,
     InvalidInput,
-    Key,
     MultiStage,
     Neighbors,
-    NoTheorem,
     Poisson,
-    Systematic,
     WithoutReplacement,
     WithReplacement,
 )
-from privamp.testing import seeded_key  # noqa: E402
-from privamp.torch import PrivacyEngine, device  # noqa: E402
-
-torch.set_num_threads(1)
-N = 60
-
-
-def data(n=N, classes=3):
-    generator = torch.Generator().manual_seed(1)
-    return TensorDataset(torch.randn(n, 5, generator=generator), torch.randint(0, classes, (n,), generator=generator))
-
-
-def model(seed=0):
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
-
-
-def private(module=None, optimizer=None, records=None, key=1, **options):
-    module = module or model()
-    engine = PrivacyEngine(key=seeded_key(key))
-    settings = {
-        "sample_rate": 0.3,
-        "steps": 12,
-        "noise_multiplier": 1.0,
-        "max_grad_norm": 0.5,
-        "public_size": 50,
-    } | options
-    parts = engine.make_private(
-        module=module,
-        optimizer=optimizer or torch.optim.SGD(module.parameters(), 0.5),
-        criterion=nn.CrossEntropyLoss(),
-        data_loader=data() if records is None else records,
-        **settings,
-    )
-    return engine, parts
-
-
-def weights_of(module):
-    return torch.cat([p.detach().flatten() for p in module.parameters()])
-
-
-def loop(parts):
-    module, optimizer, criterion, batches = parts
-    for x, y in batches:
-        optimizer.zero_grad()
-        loss = criterion(module(x), y)
-        loss.backward()
-        optimizer.step()
-
+from small_runs import N, data, loop, model, private, weights_of  # noqa: E402
 
 TINY = 1e-12  # a noise multiplier that is none, for comparing gradients
 
@@ -296,26 +237,6 @@ def test_the_filter_of_dpis_stops_before_its_limit():
         engine.train(1)
 
 
-def test_steps_beyond_the_certified_number_are_refused():
-    engine, parts = private(steps=2, steps_per_epoch=5)
-    loop(parts)  # a pass ends with the plan
-    assert engine.step == 2
-    with pytest.raises(BudgetExceeded, match="all 2 certified steps"):
-        loop(parts)
-    with pytest.raises(BudgetExceeded, match="all 2 certified steps"):
-        engine.train(1)
-
-
-class Endless(IterableDataset):
-    def __iter__(self):
-        yield torch.zeros(5), 0
-
-
-class Lengthless(Dataset):
-    def __getitem__(self, index):
-        return torch.zeros(5), 0
-
-
 class Listed(Dataset):
     """A data set that is no tensor."""
 
@@ -335,75 +256,6 @@ def test_any_data_set_with_a_length_will_do():
     assert torch.equal(weights_of(one[1][0]), weights_of(three[1][0]))
 
 
-BAD = [
-    ({"records": DataLoader(data(), shuffle=True)}, NoTheorem, "RandomSampler is not certified"),
-    ({"records": DataLoader(data(), sampler=WeightedRandomSampler([1.0] * N, 5))}, NoTheorem, "Weighted"),
-    ({"sampler": RandomSampler(data())}, NoTheorem, "shuffled batches"),
-    ({"sampler": DataLoader(data(), shuffle=True)}, NoTheorem, "shuffled batches"),
-    ({"sampler": WeightedRandomSampler([1.0] * N, 5)}, NoTheorem, "function of all records"),
-    ({"sampler": Systematic(3), "sample_rate": None}, InvalidInput, "batches are drawn by"),
-    ({"sampler": "sorted"}, InvalidInput, "sampler must be one of"),
-    ({"records": Endless()}, InvalidInput, "no length"),
-    ({"records": DataLoader(Endless())}, InvalidInput, "no length"),
-    ({"records": Lengthless()}, InvalidInput, "no length"),
-    ({"sample_rate": 1.5}, InvalidInput, "sample_rate must be a number from 0 to 1, got 1.5"),
-    ({"sample_rate": None}, InvalidInput, "sample_rate is missing"),
-    ({"sample_rate": 0.0}, InvalidInput, "above 0"),
-    ({"public_size": None}, InvalidInput, "public_size is missing"),
-    ({"steps": 0}, InvalidInput, "steps"),
-    ({"max_grad_norm": 0.0}, InvalidInput, "max_grad_norm|clip"),
-    ({"growth": 0.5}, InvalidInput, "growth"),
-    ({"floor": 0.0}, InvalidInput, "floor"),
-    ({"noise_multiplier": None}, InvalidInput, "give either"),
-    ({"target_epsilon": 1.0, "target_delta": 1e-5}, InvalidInput, "give either"),
-    ({"split": 0.5}, InvalidInput, "option of sampler='dpis'"),
-    ({"sampler": "dpis"}, InvalidInput, "target_epsilon"),
-    ({"sampler": WithoutReplacement(5, population=N)}, InvalidInput, "leave out sample_rate"),
-    ({"ids": [1, 1]}, InvalidInput, "unique"),
-]
-
-
-@pytest.mark.parametrize(("options", "kind", "words"), BAD, ids=[f"{i}" for i in range(len(BAD))])
-def test_bad_input_is_one_sentence(options, kind, words):
-    with pytest.raises(kind, match=words) as caught:
-        private(**options)
-    assert "\n" not in str(caught.value)
-
-
-def test_labels_out_of_range_are_named_without_their_value():
-    x, y = data().tensors
-    engine, _parts = private(records=TensorDataset(x, y + 41))
-    with pytest.raises(InvalidInput, match="from 0 to 2 for a model with 3 outputs") as caught:
-        engine.train()
-    assert "4" not in str(caught.value)
-
-
-def test_a_device_that_is_not_there():
-    assert device("cpu").type == "cpu"
-    if not torch.cuda.is_available():
-        with pytest.raises(InvalidInput, match="cuda was asked for"):
-            device("cuda")
-    with pytest.raises(InvalidInput, match="device must be"):
-        device("abacus")
-
-
-def test_the_loop_must_be_followed():
-    engine, (module, optimizer, criterion, batches) = private()
-    with pytest.raises(InvalidInput, match="no gradient to step with"):
-        optimizer.step()
-    x, y = next(iter(batches))
-    loss = criterion(module(x), y)
-    loss.backward()
-    with pytest.raises(InvalidInput, match="backward was called twice"):
-        loss.backward()
-    with pytest.raises(InvalidInput, match="closure"):
-        optimizer.step(lambda: 0.0)
-    optimizer.step()
-    assert engine.step == 1
-    with pytest.raises(InvalidInput, match="left unfinished"):
-        [criterion(module(x), y).backward() for x, y in batches]
-
-
 def test_evaluation_between_steps_is_left_alone():
     _engine, (module, optimizer, criterion, batches) = private()
     x, y = data().tensors
@@ -414,57 +266,3 @@ def test_evaluation_between_steps_is_left_alone():
         loss.backward()
         optimizer.step()
     assert torch.equal(nn.functional.cross_entropy(module(x), y), criterion(module(x), y))
-
-
-def test_one_engine_one_run_and_one_key_one_run():
-    engine, parts = private()
-    module = model()
-    with pytest.raises(InvalidInput, match="already has a run"):
-        engine.make_private(module=module, optimizer=None, criterion=None, data_loader=None, steps=1, max_grad_norm=1.0)
-    key = Key.generate()
-    options = {"sample_rate": 0.1, "steps": 1, "noise_multiplier": 1.0, "max_grad_norm": 1.0, "public_size": 50}
-    for turn in range(2):
-        module = model()
-        optimizer = torch.optim.SGD(module.parameters(), 0.1)
-        again = PrivacyEngine(key=key)
-        parts = {"module": module, "optimizer": optimizer, "criterion": nn.CrossEntropyLoss(), "data_loader": data()}
-        if turn == 0:
-            again.make_private(**parts, **options)
-        else:
-            with pytest.raises(InvalidInput, match="already trained"):
-                again.make_private(**parts, **options)
-
-
-def test_a_buffer_that_learns_is_refused():
-    class Counting(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(5, 3)
-            self.register_buffer("mean", torch.zeros(5))
-
-        def forward(self, x):
-            self.mean.add_(x.mean(dim=0))
-            return self.layer(x)
-
-    engine, _ = private(Counting())
-    with pytest.raises(InvalidInput, match="buffer"):
-        engine.train()
-
-
-def test_nothing_secret_is_shown():
-    engine, parts = private(sampler="importance")
-    shown = []
-    for x, y in parts[3]:
-        loss = parts[2](parts[0](x), y)
-        shown += [repr(loss), repr(parts[3]), repr(engine), repr(engine._run.batches.draw(0))]
-        loss.backward()
-        parts[1].step()
-    assert not any("tensor" in text or "array" in text for text in shown)
-
-
-def test_optimizers_of_other_parameters_are_refused():
-    module = model()
-    with pytest.raises(InvalidInput, match="exactly the trainable parameters"):
-        private(module, torch.optim.SGD(list(module.parameters())[:1], 0.1))
-    with pytest.raises(InvalidInput, match="LBFGS"):
-        private(module, torch.optim.LBFGS(module.parameters()))
