@@ -130,6 +130,11 @@ class ImportanceSampling(Design):
         ),
     )
 
+    assumes: ClassVar[tuple[str, ...]] = (
+        *Design.assumes,
+        "what a record adds to a release, before its weight, is no longer than the record that the rule looked at",
+    )
+
     def __post_init__(self) -> None:
         if not isinstance(self.rule, Rule):
             raise InvalidInput(

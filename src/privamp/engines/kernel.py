@@ -110,6 +110,30 @@ class Kernel:
         names = [self.id] if self.id is not None else []
         return tuple(dict.fromkeys([*names, *(place for _, places in self.reads for place in places)]))
 
+    def check_sum(self, columns: Sequence[str], sensitivity: float, p: float) -> None:
+        """An importance rule hides what it looked at: only those columns may be summed, clipped no wider than they."""
+        rules = [part.rule for part in parts_of(self.design) if isinstance(part, ImportanceSampling)]
+        seen = [place for _, places in self.reads for place in places]
+        if rules and (not columns or set(columns) - set(seen)):
+            raise InvalidInput(
+                "weights are certified for sums of the columns that the importance rule looks at "
+                f"({', '.join(map(repr, seen))}) and no others; let the rule look at all that is summed"
+            )
+        for rule in rules if self.clip else ():
+            if p > rule.p or sensitivity > float(rule.radius or 0.0) * (1.0 + 1e-12):
+                raise InvalidInput(
+                    f"records were clipped to {rule.radius:g} in the {rule.p:g}-norm for their weights, so a sum must "
+                    f"clip them at least as much, got {sensitivity:g} in the {p:g}-norm instead"
+                )
+
+    def facts(self, key: Key, label: str, round: int, spec: str | None) -> dict[str, Any]:
+        """What a stored sample says of itself: public, and enough to open it again with the key."""
+        return {
+            "design": repr(self.design), "spec": spec, "label": label, "round": round, "id": self.id,
+            "clip": self.clip, "reads": {name: list(places) for name, places in self.reads},
+            "key_fingerprint": key.fingerprint.hex(), "ledger_id": self.ledger_id,
+        }  # fmt: skip
+
     @property
     def ledger_id(self) -> str:
         """Names the draw without giving it away; public."""
@@ -243,6 +267,11 @@ def columns_of(design: Design) -> tuple[str, ...]:
     asked = _Asked()
     design.partial(Batch(np.empty(0, dtype=np.uint64), 0, asked), build(bytes(32)))
     return tuple(asked.names)
+
+
+def parts_of(design: Design) -> tuple[Design, ...]:
+    """The designs of the strata, or the design itself."""
+    return tuple(part for _, part in design.strata) if isinstance(design, Stratified) else (design,)
 
 
 def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.RecordBatch:

@@ -106,10 +106,7 @@ def write(
     if isinstance(source, _PATHS):
         sources.check_apart(source, out)
     job = _job(source, kernel, columns, trust_ids, threads, progress)
-    facts = {
-        "design": repr(design), "spec": spec, "label": label, "round": round, "id": id, "clip": clip,
-        "key_fingerprint": key.fingerprint.hex(), "ledger_id": kernel.ledger_id,
-    }  # fmt: skip
+    facts = kernel.facts(key, label, round, spec)
     with private_writer(out, described(job.schema, facts), overwrite=overwrite) as write_batch:
         for batch in job.rows():
             write_batch(batch)
@@ -119,10 +116,11 @@ def write(
 def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> StoredSample:
     """A sample that `write` wrote. The key and the design must be those it was drawn with."""
     facts = described_in(sources.files(path).pieces, path)
-    kernel = Kernel.of(design, key, label=str(facts["label"]), round=int(facts["round"]))
-    if kernel.ledger_id != facts["ledger_id"]:
+    drawn_as: dict[str, Any] = {"label": str(facts["label"]), "round": int(facts["round"])}
+    if Kernel.of(design, key, **drawn_as).ledger_id != facts["ledger_id"]:
         what = "design" if key.fingerprint.hex() == facts["key_fingerprint"] else "key"
         raise InvalidInput(f"{os.fspath(path)!r} was drawn with another {what}; give the one it was drawn with")
+    kernel = Kernel.of(design, key, **drawn_as, reads=facts["reads"], clip=bool(facts["clip"]))
     return StoredSample(kernel, lambda: _stored_rows(path))
 
 

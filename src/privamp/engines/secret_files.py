@@ -38,7 +38,7 @@ def described_in(pieces: Sequence[Piece], path: str | os.PathLike[str]) -> dict[
     metadata = pieces[0].fragment.physical_schema.metadata or {} if pieces else {}
     try:
         facts: dict[str, Any] = json.loads(metadata[_MARK])
-        return {name: facts[name] for name in ("label", "round", "ledger_id", "key_fingerprint")}
+        return {name: facts[name] for name in ("label", "round", "reads", "clip", "ledger_id", "key_fingerprint")}
     except (KeyError, ValueError):
         raise InvalidInput(f"{os.fspath(path)!r} was not written as a sample by privamp; draw one first") from None
 

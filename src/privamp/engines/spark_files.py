@@ -70,10 +70,7 @@ def write(
         rows = rows.select(*map(column, [*columns, *rows.columns[-2:]]))
     with sentences():
         table = rows.orderBy(column(str(id))).toArrow() if str(id) in rows.columns else rows.toArrow()
-    facts = {
-        "design": repr(design), "spec": spec, "label": label, "round": round, "id": id, "clip": clip,
-        "key_fingerprint": key.fingerprint.hex(), "ledger_id": kernel.ledger_id,
-    }  # fmt: skip
+    facts = kernel.facts(key, label, round, spec)
     with private_writer(out, described(table.schema, facts), overwrite=overwrite) as write_batch:
         for batch in table.to_batches():
             write_batch(batch)

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 class SparkSample(Sample):
     """Rows drawn on a cluster. `declare`, `limit`, `charge`, `ledger` and `guarantee` are those of every sample."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_kernel", "_rows")
 
     def __init__(self, kernel: Kernel, rows: "DataFrame") -> None:
         nothing = np.empty(0, dtype=np.int64)
         super().__init__(kernel.design, nothing, Drawn(nothing, nothing, np.empty(0)), kernel.subkey)
-        self._rows = rows
+        self._rows, self._kernel = rows, kernel
 
     @property
     def ledger_id(self) -> str:
@@ -66,6 +66,7 @@ class SparkSample(Sample):
                 f"a sum on a cluster takes ExactLaplace or ExactGaussian, got {type(noise).__name__} instead: floats "
                 "would add up differently in every order"
             )
+        self._kernel.check_sum(values, noise.sensitivity, noise.p)
         width = dimension_of(self._rows, values, d)
         units, shape = units_of(noise, values), [width]
         if by is not None:

@@ -28,13 +28,13 @@ ExactNoise = ExactLaplace | ExactGaussian
 class StoredSample:
     """Kept rows that can be read batch by batch, as often as needed. What they are is secret."""
 
-    __slots__ = ("_batches", "_sample", "ledger_id")
+    __slots__ = ("_batches", "_kernel", "_sample", "ledger_id")
 
     def __init__(self, kernel: Kernel, batches: Batches) -> None:
         self.ledger_id = kernel.ledger_id
         nobody = np.empty(0, dtype=np.int64)
         self._sample = Sample(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey)
-        self._batches = batches
+        self._batches, self._kernel = batches, kernel
 
     @property
     def design(self) -> Design:
@@ -76,6 +76,7 @@ class StoredSample:
         """The weighted sum of one column, or of several as one vector, clipped and rounded per record, with noise."""
         _check_exact(mechanism)
         names = (columns,) if isinstance(columns, str) else tuple(columns)
+        self._kernel.check_sum(names, mechanism.sensitivity, mechanism.p)
         shape: tuple[int, ...] = () if isinstance(columns, str) else (len(names),)
 
         def total(batches: Iterable[pa.RecordBatch]) -> NDArray[np.int64]:
