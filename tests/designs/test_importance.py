@@ -196,9 +196,10 @@ def test_a_sampler_that_keeps_more_than_it_certifies_is_caught():
         def partial(self, batch, subkey):
             from privamp.chance.keyed import keep, keyed_numbers
 
-            weights = self.rule.weights(batch.column(self.column))
+            x = batch.column(self.column)
+            weights = self.rule.weights(x)
             kept = keep(keyed_numbers(subkey, batch.ids), np.minimum(1.3 / weights, 1.0))
-            return batch.positions[kept], weights[kept]
+            return batch.positions[kept], weights[kept], self.rule.norms(x[kept])
 
     rule = privacy_constrained(LinearProfile(Influence("pure", 0.0, 0.8)), 1.0, radius=1.0)
     population = Population(2, x=np.array([[0.9], [0.6]]))

@@ -147,13 +147,13 @@ def test_workers_get_the_kernel_on_purpose_only():
 
 
 @pytest.mark.parametrize("rule", [RULES["l2"], RULES["l1"], RULES["gaussian"]], ids=["l2", "l1", "gaussian"])
-def test_hopeless_records_are_those_the_design_drops(rule):
-    """The shortcut by the largest probability changes nothing: the design alone decides the same."""
+def test_norms_stand_for_records(rule):
+    """The engine hands the design norms instead of rows; the rows themselves decide the same."""
     design = ImportanceSampling(rule, "u+v")
     kernel = Kernel.of(design, KEY, id="id")
-    far = clipped(RNG.normal(size=(N, 2)) * 100, 3.999)  # all at the end of the ball, where the shortcut cuts
+    far = clipped(RNG.normal(size=(N, 2)) * 100, 3.999)
     batch = pa.record_batch({"id": IDS, "u": far[:, 0], "v": far[:, 1]})
-    positions, weights = design.partial(Population(IDS, **{"u+v": far}).batch(), kernel.subkey)
+    positions, weights, _ = design.partial(Population(IDS, **{"u+v": far}).batch(), kernel.subkey)
     kept = kernel.kept(batch)
     assert kept["id"].to_pylist() == IDS[positions].tolist()
     assert kept[WEIGHT].to_pylist() == weights.tolist()

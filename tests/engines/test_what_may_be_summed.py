@@ -12,7 +12,7 @@ from privamp import (
     InvalidInput,
     LinearProfile,
     Poisson,
-    Population,
+    Stratified,
     privacy_constrained,
 )
 from privamp.engines import local
@@ -20,13 +20,14 @@ from privamp.testing import seeded_key
 
 NOISE = ExactLaplace(scale=20.0, sensitivity=4.0)
 RULE = privacy_constrained(LinearProfile.of(NOISE), epsilon=1.0, radius=4.0)
+LONGER = "what a record adds to a release, before its weight, is no longer than the record that the rule looked at"
 DESIGN = ImportanceSampling(RULE, "a+b")
 
 
 @pytest.fixture
 def people(tmp_path):
     rng = np.random.default_rng(0)
-    columns = {name: rng.normal(size=500) for name in ("a", "b", "income")}
+    columns = {name: rng.normal(size=500) * 0.7 for name in ("a", "b", "income")}
     parquet.write_table(pa.table({"person": np.arange(500), **columns}), tmp_path / "people.parquet")
     return tmp_path / "people.parquet"
 
@@ -42,8 +43,8 @@ def test_another_column_would_void_the_guarantee():
 def test_only_what_the_rule_looked_at_is_summed(people, tmp_path):
     sample = local.draw(people, DESIGN, key=seeded_key(70), id="person", clip=True)
     sample.release_sum(NOISE, ["a"])  # part of it is no longer than all of it
-    for columns in ("income", ["a", "income"]):
-        with pytest.raises(InvalidInput, match=r"'a', 'b'.* and no others"):
+    for columns in ("income", ["a", "income"], ["a", "a"]):
+        with pytest.raises(InvalidInput, match=r"'a', 'b'.* each once, and no others"):
             sample.release_sum(NOISE, columns)
     with pytest.raises(InvalidInput, match="clip them at least as much, got 8 in the 1-norm"):
         sample.release_sum(ExactLaplace(scale=20.0, sensitivity=8.0), ["a", "b"])
@@ -66,8 +67,12 @@ def test_designs_without_weights_sum_anything(people):
     local.draw(people, Poisson(0.5), key=seeded_key(72), id="person").release_sum(NOISE, "income")
 
 
-def test_the_guarantee_says_so_where_nobody_can_check():
-    sample = DESIGN.draw(Population(5, **{"a+b": np.ones((5, 2))}), seeded_key(73))
-    sample.release(NOISE, NOISE.sum_of(np.ones((5, 2))))
-    words = sample.guarantee().assumes
-    assert any("no longer than the record that the rule looked at" in word for word in words)
+def test_every_stratum_has_its_own_rule(people):
+    design = Stratified({0: DESIGN, 1: ImportanceSampling(RULE, "b")})
+    table = parquet.read_table(people)
+    table = table.append_column("stratum", pa.array(np.arange(500) % 2))
+    sample = local.draw(table, design, key=seeded_key(74), id="person")
+    sample.release_sum(NOISE, "b")
+    with pytest.raises(InvalidInput, match=r"looks at \('b'\)"):
+        sample.release_sum(NOISE, "a")
+    assert LONGER in sample.guarantee().assumes

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from privamp import Budget, Neighbors, NormHistogram, NormNoise, Poisson, WithoutReplacement
-from privamp.core.influence import norms
+from privamp.core.influence import clipped, norms
 from privamp.errors import BudgetExceeded, InvalidInput, NoTheorem
-from privamp.mechanisms.fixed_point import clipped
 from privamp.rules.coreset import coreset
 from privamp.rules.privacy_constrained import privacy_constrained
 from privamp.rules.profiles import LinearProfile

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privamp.core.influence import norms
-from privamp.mechanisms.fixed_point import clipped, toward_zero
+from privamp.core.influence import clipped, norms
+from privamp.mechanisms.fixed_point import toward_zero
 from privamp.workloads.sums import PrivateSum
 from privamp.workloads.sums.rows import Rows
 from privamp.workloads.sums.task import Task

@@ -132,11 +132,15 @@ def norms(records: ArrayLike, p: float) -> FloatArray:
     return as_floats(size * (1.0 + (x.shape[1] + 8.0) * 2.0**-52))
 
 
-def clipped(records: ArrayLike, radius: float, p: float = 2.0) -> FloatArray:
-    """The records with every p-norm at most `radius`, rounding included: longer ones are shortened, none dropped."""
+def clipped(records: ArrayLike, radius: float | FloatArray, p: float = 2.0) -> FloatArray:
+    """The records, each shortened to p-norm `radius` (one for all or one each) where it is longer; none is dropped."""
     x = as_floats(records)
-    size = norms(x, p)
-    inside = radius * (1.0 - (np.shape(x)[-1] + 16.0) * 2.0**-51)
-    with np.errstate(divide="ignore"):
-        factor = np.where(size > inside, inside / size, 1.0)
-    return as_floats(x * (factor if x.ndim == 1 else factor[:, None]))
+    if x.ndim == 1:
+        return np.clip(x, -radius, radius)
+    with np.errstate(over="ignore"):  # a norm beyond the doubles is shortened to nothing
+        size = norms(x, p)
+    long = size > radius
+    if np.any(long):
+        x, inside = x.copy(), 1.0 - (x.shape[1] + 16.0) * 2.0**-51  # `norms` of what comes out is inside too
+        x[long] *= (np.broadcast_to(radius, size.shape)[long] * inside / size[long])[:, None]
+    return x

@@ -14,6 +14,7 @@ from ..chance.stream import Stream
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from .guarantee import Guarantee
+from .influence import clipped
 from .log import logger
 from .mechanism import Mechanism
 from .neighbors import Neighbors
@@ -24,11 +25,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a design drew: secret. `positions` index the population's ids."""
+    """What a design drew: secret. `positions` index the population's ids.
+
+    Where weights were made for records of certain p-norms, `lengths` are those: nothing longer may get the weight.
+    """
 
     positions: NDArray[np.int64] = field(repr=False)
     counts: NDArray[np.int64] = field(repr=False)
     weights: FloatArray = field(repr=False)
+    lengths: FloatArray | None = field(default=None, repr=False)
+    p: float = 2.0
+
+    @classmethod
+    def joined(cls, parts: Iterable["Drawn"]) -> "Drawn":
+        """What was drawn in several places, as one, in order of position."""
+        nobody = np.empty(0, dtype=np.int64)
+        several = [cls(nobody, nobody, np.empty(0)), *parts]
+        positions = np.concatenate([part.positions for part in several])
+        order = np.argsort(positions, kind="stable")
+        counts, weights = (np.concatenate([getattr(part, name) for part in several]) for name in ("counts", "weights"))
+        return cls(positions[order], counts[order], weights[order], *_lengths(several, order))
+
+    def fitted(self, kept: ArrayLike) -> NDArray[Any]:
+        """One row per kept record, each shortened to the length that its weight was made for."""
+        rows = np.asarray(kept)
+        return rows if self.lengths is None else clipped(rows, self.lengths, self.p)
+
+
+def _lengths(parts: list[Drawn], order: NDArray[np.intp]) -> tuple[FloatArray | None, float]:
+    """Lengths of all parts in one norm: the smallest p of them, because a p-norm falls as p grows."""
+    p = min((part.p for part in parts if part.lengths is not None), default=2.0)
+    if all(part.lengths is None for part in parts):
+        return None, p
+    free = [np.full(part.positions.size, np.inf) if part.lengths is None else part.lengths for part in parts]
+    return np.concatenate(free)[order], p
 
 
 class Limit(Protocol):
@@ -211,9 +241,10 @@ class Sample:
         """Register the mechanism, compute the statistic on the sample, add noise.
 
         `statistic` is an array with one row per record of the population (its sum over the sample is
-        released; the mechanism's sensitivity must bound one record's row), or a function of the secret
-        `Drawn` for anything else. Such a function is trusted code: what it keeps of its argument, or says in
-        an error, is outside every guarantee.
+        released; the mechanism's sensitivity must bound one record's row, and a row longer than what an
+        importance rule looked at is shortened to that), or a function of the secret `Drawn` for anything
+        else. Such a function is trusted code: what it keeps of its argument, or says in an error, is
+        outside every guarantee.
         """
         if callable(statistic):
             return self._registered(mechanism, lambda stream: mechanism.release(statistic(self._drawn), stream))
@@ -261,10 +292,10 @@ class Sample:
     def _sum(self, values: NDArray[Any]) -> Any:
         drawn = self._drawn
         scale = drawn.counts * drawn.weights if np.any(drawn.weights != 1.0) else drawn.counts
-        return np.tensordot(scale, values[drawn.positions], axes=(0, 0))
+        return np.tensordot(scale, drawn.fitted(values[drawn.positions]), axes=(0, 0))
 
     def __repr__(self) -> str:
-        return f"Sample(design={self.design}, releases={len(self.ledger.entries)}, contents=secret)"
+        return f"{type(self).__name__}(design={self.design}, releases={len(self.ledger.entries)}, contents=secret)"
 
     def __reduce__(self) -> Any:
-        raise InvalidInput("a Sample is secret and cannot be pickled; keep the key and draw it again")
+        raise InvalidInput(f"a {type(self).__name__} is secret and cannot be pickled; keep the key and draw it again")

@@ -49,6 +49,7 @@ from ..rules.variance_optimal import variance_optimal
 from .poisson_pps import coin_law
 
 AR = Neighbors.ADD_REMOVE
+Part = tuple[NDArray[np.int64], FloatArray, FloatArray]  # positions, weights, norms
 
 
 def _matched(design: "ImportanceSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -88,8 +89,9 @@ def _influence(mechanism: Mechanism) -> Influence:
 class ImportanceSampling(Design):
     """Keep each record with the probability of a rule, and weight it by one over it.
 
-    The records are the column `column` of the population: one row (or number) each. What is released from the sample
-    must be sums of rows whose norm is at most that of their record, and counts.
+    The records are the column `column` of the population: one row (or number) each. What a record adds to a release,
+    before its weight, must be no longer than the record: a weight hides what its rule looked at and nothing else.
+    `Sample.release` shortens rows that are longer. Counts need a mechanism that allows for them, `SumAndCount`.
 
     >>> from privamp import Laplace, LinearProfile, amplify, privacy_constrained
     >>> noise = Laplace(scale=10.0)
@@ -157,21 +159,22 @@ class ImportanceSampling(Design):
         largest = float(self.rule.of_norms(as_floats([end]))[0]) if end is not None and np.isfinite(end) else 1.0
         return Multiplicity.binomial(records, largest)
 
-    def partial(self, batch: Batch, subkey: Key) -> tuple[NDArray[np.int64], FloatArray]:
-        """Positions and weights of the kept records of one batch."""
-        kept, weights = self.rule.kept(batch.column(self.column), keyed_numbers(subkey, batch.ids))
-        return batch.positions[kept], weights
+    def partial(self, batch: Batch, subkey: Key) -> Part:
+        """Positions, weights and norms of the kept records of one batch."""
+        records = batch.column(self.column)
+        kept, weights = self.rule.kept(records, keyed_numbers(subkey, batch.ids))
+        return batch.positions[kept], weights, norms(records[kept], self.rule.p)
 
-    def merge(self, parts: Iterable[tuple[NDArray[np.int64], FloatArray]]) -> tuple[NDArray[np.int64], FloatArray]:
-        """Kept positions and weights of all batches, in order of position."""
-        positions, weights = (np.concatenate(list(part)) for part in zip(*parts, strict=True))
+    def merge(self, parts: Iterable[Part]) -> Part:
+        """The same of all batches, in order of position."""
+        positions, weights, lengths = (np.concatenate(list(part)) for part in zip(*parts, strict=True))
         order = np.argsort(positions, kind="stable")
-        return positions[order], weights[order]
+        return positions[order], weights[order], lengths[order]
 
-    def finish(self, part: tuple[NDArray[np.int64], FloatArray], subkey: Key) -> Drawn:
+    def finish(self, part: Part, subkey: Key) -> Drawn:
         """Every kept record once, with its weight."""
-        positions, weights = part
-        return Drawn(positions, np.ones(positions.size, dtype=np.int64), weights)
+        positions, weights, lengths = part
+        return Drawn(positions, np.ones(positions.size, dtype=np.int64), weights, lengths, self.rule.p)
 
     def personal(self, mechanism: Mechanism, neighbors: Neighbors, record: Any) -> Profile | None:
         """Theorem 1 at one record."""

@@ -175,6 +175,16 @@ class Stratified(Design):
         object.__setattr__(self, "strata", tuple((name, named[name]) for name in order))
 
     @property
+    def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What any stratum's design assumes."""
+        return tuple(dict.fromkeys(words for _, part in self.strata for words in part.assumes))
+
+    @property
+    def trades_privacy(self) -> bool:  # type: ignore[override]
+        """Whether any stratum's design does."""
+        return any(part.trades_privacy for _, part in self.strata)
+
+    @property
     def names(self) -> tuple[Name, ...]:
         """The strata's names, sorted."""
         return tuple(name for name, _ in self.strata)
@@ -211,10 +221,7 @@ class Stratified(Design):
                 "leave it out of the design, or check the column 'stratum'"
             )
         drawn = [d.finish(part.strata[name], subkey.subkey("stratum", name)) for name, d in self.strata]
-        positions = np.concatenate([d.positions for d in drawn])
-        order = np.argsort(positions, kind="stable")
-        counts, weights = (np.concatenate([getattr(d, what) for d in drawn]) for what in ("counts", "weights"))
-        return Drawn(positions[order], counts[order], weights[order])
+        return Drawn.joined(drawn)
 
     def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
         """The product of the strata's laws."""

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..chance.keyed import keep, keyed_numbers
+from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key, build
 from ..core.design import Design
 from ..core.influence import clipped, norms
@@ -112,15 +112,16 @@ class Kernel:
 
     def check_sum(self, columns: Sequence[str], sensitivity: float, p: float) -> None:
         """An importance rule hides what it looked at: only those columns may be summed, clipped no wider than they."""
-        rules = [part.rule for part in parts_of(self.design) if isinstance(part, ImportanceSampling)]
-        seen = [place for _, places in self.reads for place in places]
-        if rules and (not columns or set(columns) - set(seen)):
-            raise InvalidInput(
-                "weights are certified for sums of the columns that the importance rule looks at "
-                f"({', '.join(map(repr, seen))}) and no others; let the rule look at all that is summed"
-            )
-        for rule in rules if self.clip else ():
-            if p > rule.p or sensitivity > float(rule.radius or 0.0) * (1.0 + 1e-12):
+        for part in parts_of(self.design):
+            if not isinstance(part, ImportanceSampling):
+                continue
+            rule, seen = part.rule, dict(self.reads)[part.column]
+            if not columns or set(columns) - set(seen) or len(set(columns)) < len(columns):
+                raise InvalidInput(
+                    "weights are certified for sums of the columns that the importance rule looks at "
+                    f"({', '.join(map(repr, seen))}), each once, and no others; let the rule look at all that is summed"
+                )
+            if self.clip and (p > rule.p or sensitivity > float(rule.radius or 0.0) * (1.0 + 1e-12)):
                 raise InvalidInput(
                     f"records were clipped to {rule.radius:g} in the {rule.p:g}-norm for their weights, so a sum must "
                     f"clip them at least as much, got {sensitivity:g} in the {p:g}-norm instead"
@@ -166,9 +167,7 @@ class Kernel:
         """Which rows are kept, counted from the start of the batch, in order; only needs the columns `uses`."""
         if not self.streams:
             raise InvalidInput(f"{type(self.design).__name__} decides only after all records are seen: use two passes")
-        drawn = _finished(self.design, self._records(batch, offset, 0), self.subkey)
-        order = np.argsort(drawn.positions, kind="stable")
-        return Drawn(drawn.positions[order], drawn.counts[order], drawn.weights[order])
+        return _finished(self.design, self._records(batch, offset, 0), self.subkey)
 
     def partial(self, batch: pa.RecordBatch, offset: int | None = None) -> Any:
         """What a batch contributes to the draw. Rows go by position from `offset` on, or by ticket if it is None."""
@@ -228,14 +227,10 @@ class Kernel:
         return cls(design, build(key, is_test=is_test), id, reads, clip)
 
     def _records(self, batch: pa.RecordBatch, offset: int, first: int | None) -> Batch:
-        """The records as the design takes them, at places from `first` on or by ticket; the hopeless are left out."""
+        """The records as the design takes them, at places from `first` on or by ticket."""
         ids = self._ids(batch, offset)
         places = self._tickets(ids) if first is None else np.arange(first, first + ids.size, dtype=np.int64)
         columns = {name: self._column(batch, name, where) for name, where in self.reads}
-        limit = _largest_probability(self.design)
-        if limit < 1.0:  # numbers above the largest probability keep nobody, whoever it is
-            hope = np.flatnonzero(keep(keyed_numbers(self.subkey, ids), limit))
-            ids, places, columns = ids[hope], places[hope], {name: values[hope] for name, values in columns.items()}
         return Records(ids, offset, columns, places)
 
     def _column(self, batch: pa.RecordBatch, name: str, places: Sequence[str]) -> NDArray[Any]:
@@ -280,16 +275,6 @@ def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.Reco
         [*rows.columns, pa.array(weights, pa.float64()), pa.array(counts, pa.int64())],
         names=[*rows.schema.names, WEIGHT, COUNT],
     )
-
-
-def _largest_probability(design: Design) -> float:
-    """An upper bound for all records, from the end of the declared ball: weights do not grow with the norm."""
-    if not isinstance(design, ImportanceSampling) or design.rule.influence is None:
-        return 1.0
-    end = design.rule.radius
-    if end is None:  # whether a record is in the domain is then seen by its weight, so everybody's is found
-        return 1.0
-    return min(1.0, float(design.rule.of_norms(np.array([end]))[0]) * (1.0 + 2.0**-40))  # room for roundings
 
 
 def _norms(batch: pa.RecordBatch, places: Sequence[str], name: str, rule: Rule, clip: bool) -> FloatArray:
@@ -346,13 +331,7 @@ def _finished(design: Design, batch: Batch, subkey: Key) -> Drawn:
         return design.finish(design.merge([design.partial(batch, subkey)]), subkey)
     designs = dict(design.strata)
     strata = within(batch, "stratum", design.names)
-    drawn = [_finished(designs[name], mine, subkey.subkey("stratum", name)) for name, mine in strata.items()]
-    empty = np.empty(0, dtype=np.int64)
-    return Drawn(
-        np.concatenate([empty, *(d.positions for d in drawn)]),
-        np.concatenate([empty, *(d.counts for d in drawn)]),
-        np.concatenate([np.empty(0), *(d.weights for d in drawn)]),
-    )
+    return Drawn.joined(_finished(designs[name], mine, subkey.subkey("stratum", name)) for name, mine in strata.items())
 
 
 def _listed(names: list[str], most: int = 12) -> str:

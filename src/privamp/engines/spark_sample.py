@@ -1,40 +1,30 @@
 """A sample on a Spark cluster with its ledger: what was drawn stays there, sums come back with noise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..chance.keys import Key
-from ..chance.stream import Stream
 from ..core.design import Design
-from ..core.log import logger
-from ..core.mechanism import Mechanism
-from ..core.sample import Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from .kernel import COUNT, WEIGHT, Kernel, Reads
 from .spark import DRIVER_RECORDS, drawn_rows, kernel_for
 from .spark_totals import Exact, by_group, dimension_of, units_of, whole_totals
+from .stored_sample import StoredSample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class SparkSample(Sample):
-    """Rows drawn on a cluster. `declare`, `limit`, `charge`, `ledger` and `guarantee` are those of every sample."""
+class SparkSample(StoredSample):
+    """Rows drawn on a cluster: `release`, `run` and `reveal_secret` speak of a DataFrame."""
 
-    __slots__ = ("_kernel", "_rows")
+    __slots__ = ()
 
     def __init__(self, kernel: Kernel, rows: "DataFrame") -> None:
-        nothing = np.empty(0, dtype=np.int64)
-        super().__init__(kernel.design, nothing, Drawn(nothing, nothing, np.empty(0)), kernel.subkey)
-        self._rows, self._kernel = rows, kernel
-
-    @property
-    def ledger_id(self) -> str:
-        """Names the draw without giving it away."""
-        return self._key.fingerprint.hex()
+        super().__init__(kernel, lambda: rows)
 
     def release_sum(
         self,
@@ -67,30 +57,17 @@ class SparkSample(Sample):
                 "would add up differently in every order"
             )
         self._kernel.check_sum(values, noise.sensitivity, noise.p)
-        width = dimension_of(self._rows, values, d)
+        width = dimension_of(self._rows(), values, d)
         units, shape = units_of(noise, values), [width]
         if by is not None:
             names = _public(groups)
-            dimension_of(self._rows, (by,), 1)
+            dimension_of(self._rows(), (by,), 1)
             units, shape = by_group(units, by, names), [len(names), width]
         elif groups is not None:
             raise InvalidInput("groups= goes with by=, the column that holds them")
         needs = tuple(dict.fromkeys((*values, *((by,) if by else ()), WEIGHT, COUNT)))
         cells = int(np.prod(shape))
         return self.release(noise, lambda rows: whole_totals(rows, needs, units, cells).reshape(shape))
-
-    def release(self, mechanism: Mechanism, statistic: "Callable[[DataFrame], Any]") -> Any:  # type: ignore[override]
-        """Register the mechanism, compute `statistic` of the secret rows, add noise. The function is trusted code."""
-        return self._registered(mechanism, lambda stream: mechanism.release(statistic(self._rows), stream))
-
-    def run(self, mechanism: Mechanism, procedure: "Callable[[DataFrame, Stream], Any]") -> Any:
-        """Register `mechanism`, then run your own procedure on the rows, which must be as private as it says."""
-        return self._registered(mechanism, lambda stream: procedure(self._rows, stream), claimed=True)
-
-    def reveal_secret(self) -> "DataFrame":
-        """The drawn rows, for code that does its own accounting."""
-        logger.warning("a sample by %s was opened outside its ledger", self.design)
-        return self._rows
 
 
 def draw(

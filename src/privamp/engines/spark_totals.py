@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..core.influence import clipped
 from ..errors import InvalidInput
-from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, clipped, toward_zero
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, toward_zero
 from ..numerics.log_domain import FloatArray
 from .columns import array_of
 from .kernel import COUNT, WEIGHT

@@ -11,66 +11,43 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..core.design import Design
-from ..core.guarantee import Guarantee
+from ..chance.stream import Stream
 from ..core.mechanism import Mechanism
-from ..core.neighbors import Neighbors
-from ..core.sample import Drawn, Ledger, Limit, Purse, Sample
+from ..core.sample import Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from .columns import array_of
 from .kernel import COUNT, WEIGHT, Kernel
 
-Batches = Callable[[], Iterable[pa.RecordBatch]]
 ExactNoise = ExactLaplace | ExactGaussian
 
 
-class StoredSample:
-    """Kept rows that can be read batch by batch, as often as needed. What they are is secret."""
+class StoredSample(Sample):
+    """Kept rows that can be read as often as needed. `declare`, `limit`, `charge`, `guarantee` are every sample's."""
 
-    __slots__ = ("_batches", "_kernel", "_sample", "ledger_id")
+    __slots__ = ("_kernel", "_rows")
 
-    def __init__(self, kernel: Kernel, batches: Batches) -> None:
-        self.ledger_id = kernel.ledger_id
+    def __init__(self, kernel: Kernel, rows: Callable[[], Any]) -> None:
         nobody = np.empty(0, dtype=np.int64)
-        self._sample = Sample(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey)
-        self._batches, self._kernel = batches, kernel
+        super().__init__(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey)
+        self._kernel, self._rows = kernel, rows
 
     @property
-    def design(self) -> Design:
-        """How it was drawn."""
-        return self._sample.design
+    def ledger_id(self) -> str:
+        """Names the draw without giving it away; public."""
+        return self._kernel.ledger_id
 
-    @property
-    def ledger(self) -> Ledger:
-        """What was asked of this sample so far in this process."""
-        return self._sample.ledger
+    def release(self, mechanism: Mechanism, statistic: Callable[[Any], Any]) -> Any:  # type: ignore[override]
+        """Register the mechanism, compute `statistic` of the secret rows, add noise. The function is trusted code.
 
-    def declare(self, mechanisms: Iterable[Mechanism]) -> "StoredSample":
-        """Declare every mechanism that will be run on this sample; returns the sample."""
-        self._sample.declare(mechanisms)
-        return self
-
-    def limit(self, filter: Limit) -> "StoredSample":
-        """Set how far releases chosen one after the other may go; returns the sample."""
-        self._sample.limit(filter)
-        return self
-
-    def charge(self, budget: Purse, *, note: str = "", delta: float | None = None) -> "StoredSample":
-        """Charge a `Budget`, which remembers the draw over all processes; returns the sample."""
-        self._sample.charge(budget, note=note, delta=delta)
-        return self
-
-    def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """Everything asked of this sample, composed inside it, then amplified once."""
-        return self._sample.guarantee(neighbors)
-
-    def release(self, mechanism: Mechanism, statistic: Callable[[Iterable[pa.RecordBatch]], Any]) -> Any:
-        """Register the mechanism, compute `statistic(batches)`, add noise. The function is trusted code.
-
-        A batch has the columns of the data, and privamp_weight and privamp_count.
+        The rows (record batches of a file, a DataFrame on a cluster) have the columns of the data, and privamp_weight
+        and privamp_count.
         """
-        return self._sample.release(mechanism, lambda _: statistic(self._batches()))
+        return self._registered(mechanism, lambda stream: mechanism.release(statistic(self._rows()), stream))
+
+    def run(self, mechanism: Mechanism, procedure: Callable[[Any, Stream], Any]) -> Any:
+        """Register `mechanism`, then run your own procedure on the rows, which must be as private as it says."""
+        return self._registered(mechanism, lambda stream: procedure(self._rows(), stream), claimed=True)
 
     def release_sum(self, mechanism: ExactNoise, columns: str | Sequence[str]) -> Any:
         """The weighted sum of one column, or of several as one vector, clipped and rounded per record, with noise."""
@@ -87,16 +64,10 @@ class StoredSample:
 
         return self.release(mechanism, total)
 
-    def reveal_secret(self) -> Iterable[pa.RecordBatch]:
+    def reveal_secret(self) -> Any:
         """The kept rows themselves, for code that does its own accounting."""
-        self._sample.reveal_secret()  # says so in the log
-        return self._batches()
-
-    def __repr__(self) -> str:
-        return f"StoredSample(design={self.design}, releases={len(self.ledger.entries)}, contents=secret)"
-
-    def __reduce__(self) -> Any:
-        raise InvalidInput("a StoredSample is secret and cannot be pickled; keep the key and draw it again")
+        super().reveal_secret()  # says so in the log
+        return self._rows()
 
 
 def whole_total(batch: pa.RecordBatch, mechanism: ExactNoise, columns: str | Sequence[str]) -> NDArray[np.int64]:

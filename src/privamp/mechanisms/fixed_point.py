@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..chance.discrete import discrete_gaussian, discrete_laplace, rational_scale
 from ..chance.stream import Stream
-from ..core.influence import Influence, norms
+from ..core.influence import Influence, clipped
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -70,19 +70,6 @@ def grid_for(noise: float, bound: float, records: int = RECORDS) -> float:
     return grid
 
 
-def clipped(rows: ArrayLike, radius: float, p: float) -> FloatArray:
-    """The rows, each shortened to p-norm `radius` where it is longer, with all roundings on the safe side."""
-    x = numbers(rows)
-    with np.errstate(over="ignore"):  # a norm beyond the doubles is shortened to nothing
-        size = norms(x, p)
-    long = size > radius
-    if np.any(long):
-        shrink = radius / size[long]
-        x = x.copy()
-        x[long] *= shrink if x.ndim == 1 else shrink[:, None]
-    return x
-
-
 def toward_zero(rows: FloatArray, grid: float, weights: FloatArray | None = None) -> Whole:
     """weights * rows / grid, each entry rounded toward zero; never longer than in exact arithmetic."""
     if weights is None or np.all(weights == 1.0):
@@ -96,7 +83,7 @@ def toward_zero(rows: FloatArray, grid: float, weights: FloatArray | None = None
 
 def whole_sum(kept: ArrayLike, drawn: Drawn, radius: float, p: float, grid: float) -> Whole:
     """The weighted sum of the kept records' rows, in units of the grid."""
-    units = toward_zero(clipped(kept, radius, p), grid, drawn.weights)
+    units = toward_zero(clipped(numbers(kept), radius, p), grid, drawn.weights)
     if np.any(drawn.counts != 1):
         units *= drawn.counts if units.ndim == 1 else drawn.counts[:, None]
     return np.asarray(np.sum(units, axis=0, dtype=np.int64))
@@ -178,7 +165,7 @@ class ExactLaplace(Mechanism):
 
     def sum_of(self, rows: ArrayLike) -> Callable[[Drawn], Whole]:
         """The statistic for `Sample.release`, from one row per record of the population."""
-        return lambda drawn: self.total(np.asarray(rows)[drawn.positions], drawn)
+        return lambda drawn: self.total(drawn.fitted(np.asarray(rows)[drawn.positions]), drawn)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """A whole sum in units of the grid (see `sum_of`) with noise, as real numbers."""
@@ -228,7 +215,7 @@ class ExactGaussian(Mechanism):
 
     def sum_of(self, rows: ArrayLike) -> Callable[[Drawn], Whole]:
         """The statistic for `Sample.release`, from one row per record of the population."""
-        return lambda drawn: self.total(np.asarray(rows)[drawn.positions], drawn)
+        return lambda drawn: self.total(drawn.fitted(np.asarray(rows)[drawn.positions]), drawn)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """A whole sum in units of the grid (see `sum_of`) with noise, as real numbers."""

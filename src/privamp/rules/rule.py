@@ -197,14 +197,23 @@ class Rule(ABC):
         """
         if u.size < _FEW:
             return np.arange(u.size)
-        cell = np.ascontiguousarray(u).view(np.int64) >> _HALF_OCTAVE
+        hopeful = np.flatnonzero(numbers <= self._limits(u.max(keepdims=True)))  # most are beyond even the longest's
+        if not hopeful.size:
+            return hopeful
+        u = u[hopeful]
+        cell = u.view(np.int64) >> _HALF_OCTAVE
         first = int(cell.min())
         ends = (np.arange(first + 1, int(cell.max()) + 2) << _HALF_OCTAVE).view(np.float64)
-        most = self.of_norms(np.minimum(ends, u.max())) * _ROUNDING
+        limits = self._limits(np.minimum(ends, u.max()))
+        cell -= first
+        return hopeful[numbers[hopeful] <= limits.take(cell, mode="clip")]
+
+    def _limits(self, norms: FloatArray) -> NDArray[np.uint64]:
+        """Above which keyed number a record of this norm or a smaller one is not kept."""
+        most = self.of_norms(norms) * _ROUNDING
         limits = np.full(most.shape, 2**64 - 1, np.uint64)
         limits[most < 1.0] = (most[most < 1.0] * 2.0**64).astype(np.uint64)
-        cell -= first
-        return np.flatnonzero(numbers <= limits.take(cell, mode="clip"))
+        return limits
 
     def _inside(self, u: FloatArray, slack: float = _INSIDE) -> FloatArray:
         if self.radius is None or not u.max(initial=0.0) > self.radius:

@@ -7,11 +7,13 @@ import numpy as np
 
 from ...chance.keys import Key
 from ...core.guarantee import Guarantee
+from ...core.influence import clipped
 from ...core.population import Population
 from ...core.sample import Drawn, Purse, Sample
 from ...designs.simple_random import WithoutReplacement
 from ...errors import InvalidInput, NoTheorem
-from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace, clipped
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ...mechanisms.noise import numbers
 from ...numerics.log_domain import FloatArray
 from .asked import Asked
 from .estimates import Source
@@ -85,7 +87,7 @@ class Task:
 
     def clip(self, x: FloatArray) -> FloatArray:
         """Into the ball of the noise, and into that of the rule where it has its own."""
-        x = clipped(x, self.asked.radius, self.p)
+        x = clipped(numbers(x), self.asked.radius, self.p)
         rule = self.plan.rule
         return x if rule is None or rule.radius is None else clipped(x, rule.radius, rule.p)
 
