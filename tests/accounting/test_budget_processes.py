@@ -115,25 +115,25 @@ def test_a_program_that_answers_before_it_reserves_is_caught(tmp_path):
     raise AssertionError("no kill fell between an answer and its reservation")
 
 
-@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [30, pytest.param(400, marks=pytest.mark.slow)])
 def test_killed_at_random_points_it_counts_every_answer_that_was_given(tmp_path, kills):
-    path, answers = tmp_path / "study.db", 0
-    Budget.create(path, population="people", epsilon=kills * 0.02)
-    chance = random.Random(7)
-    killed = 0
-    for _ in range(kills):
-        workers = [start(lambda tell: release_until_killed(path, tell)) for _ in range(2)]
-        time.sleep(chance.uniform(0.0, 0.04 if answers else 0.4))  # a busy machine starts slowly
+    chance, killed, given, spent, limit = random.Random(7), 0, 0, 0, 0
+    while killed < kills:
+        if spent == limit:  # on a fast machine the workers come to the end of a budget
+            path, answers = tmp_path / f"study-{given}.db", 0
+            Budget.create(path, population="people", epsilon=kills * 0.01)
+        workers = [start(lambda tell, path=path: release_until_killed(path, tell)) for _ in range(2)]
+        time.sleep(chance.uniform(0.0, 0.04 if given else 0.4))  # a busy machine starts slowly
         for child, _ in workers:
             os.kill(child, signal.SIGKILL)
         for code, said in [finish(*worker) for worker in workers]:
             killed += code == -signal.SIGKILL
             answers += len(said)
+            given += len(said)
         spent, logged, limit = counted(path)  # it opens, and its checks pass
         assert answers <= spent <= limit
         assert spent == logged
-    assert killed >= kills
-    assert answers > 0
+    assert given > 0
     rest = Budget.open(path)
     while True:  # and the store still works, up to the last piece
         try:
