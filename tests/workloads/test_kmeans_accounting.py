@@ -5,10 +5,11 @@ import pytest
 
 from privamp import ImportanceSampling, Influence, Neighbors, NoTheorem, PrivateKMeans, amplify
 from privamp.testing import seeds_allowed
+from privamp.workloads.kmeans import compiled
 from privamp.workloads.kmeans import fit as fit_module
-from privamp.workloads.kmeans.ball import Ball, scan
+from privamp.workloads.kmeans.ball import Ball, scan, taken_inside
 from privamp.workloads.kmeans.bill import first_then_sample
-from privamp.workloads.kmeans.first_look import EDGES
+from privamp.workloads.kmeans.first_look import EDGES, norm_counts
 from privamp.workloads.kmeans.noise_split import Split
 from privamp.workloads.kmeans.rehearsal import Rehearsal
 from privamp.workloads.kmeans.threads import Crew
@@ -79,6 +80,15 @@ def test_a_sample_that_costs_more_than_is_left_is_refused() -> None:
         first_then_sample(1.0, 0.0, 0.99 * fitted.left, fitted.paid, honest)
 
 
+@pytest.fixture(params=["numpy", "numba"])
+def passes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes over the records as NumPy makes them, and as they are compiled for large tables."""
+    if request.param == "numba" and not compiled.has_numba():
+        pytest.skip("numba is not installed (the extra `fast`)")
+    monkeypatch.setattr(compiled, "_WORTH_IT", 0 if request.param == "numba" else np.inf)
+
+
+@pytest.mark.usefixtures("passes")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("center", [0.0, 0.25])
 def test_one_record_moves_the_first_look_by_at_most_one(dtype: type, center: float) -> None:
@@ -95,15 +105,37 @@ def test_one_record_moves_the_first_look_by_at_most_one(dtype: type, center: flo
             assert np.searchsorted(EDGES[1:-1], length) < EDGES.size - 1
 
 
+@pytest.mark.usefixtures("passes")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_no_contribution_is_longer_than_the_norm_it_was_weighted_by(dtype: type) -> None:
     table = np.concatenate([X, 50.0 * X]).astype(dtype)
     for ball in (Ball(np.zeros(6), 0.7), Ball(np.full(6, 0.2), 0.7)):
         with Crew(2) as crew:
             lengths, _ = scan(ball, table, crew)
-        rows = ball.inside(table, np.arange(6), lengths, dtype).astype(np.float64)
+            rows = taken_inside(ball, table, np.arange(len(table)), np.arange(6), lengths, crew).astype(np.float64)
         weight_rounding = 2.0**-23 if dtype == np.float32 else 0.0  # weights are multiplied in this precision too
         assert np.all(np.linalg.norm(rows, axis=1) * (1 + weight_rounding) <= np.minimum(lengths, 1.0))
+
+
+@pytest.mark.skipif(not compiled.has_numba(), reason="numba is not installed (the extra `fast`)")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("center", [0.0, 0.25])
+@pytest.mark.parametrize("scale", [1.0, 1e-20, 1e20])  # of single precision, beyond which squares need care
+def test_compiled_passes_find_what_numpy_finds(
+    dtype: type, center: float, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = np.concatenate([X, 50.0 * X, np.zeros((1, 6))]).astype(dtype) * dtype(scale)
+    ball, taken = Ball(np.full(6, center), 0.8 * scale), np.arange(0, len(table), 3)
+    found = []
+    for worth_it in (0, np.inf):
+        monkeypatch.setattr(compiled, "_WORTH_IT", worth_it)
+        with Crew(2) as crew:
+            lengths, squares = scan(ball, table, crew)
+            rows = taken_inside(ball, table, taken, np.array([1, 4]), lengths, crew)
+        found.append((lengths, squares, rows, norm_counts(lengths, fast=worth_it == 0)))
+    for mine, theirs in zip(*found, strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-5 if dtype == np.float32 else 1e-12, abs=1e-300)
+    assert np.sum(found[0][3]) == len(table)
 
 
 @pytest.mark.parametrize("is_gaussian", [False, True])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 
-_BATCH = 1 << 16  # records
+_BATCH = 1 << 18  # records
 
 
 @dataclass(frozen=True, slots=True)

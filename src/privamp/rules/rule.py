@@ -30,6 +30,7 @@ _ONE_RECORD = "Poisson importance sampling, one record [add-remove → add-remov
 _NOT_FINITE = "records must be finite, but some contain nan or infinity; clean them first"
 _CHUNK = 16384  # records whose norms are computed at once
 _FEW = 1024  # records for which it does not pay to look who may be kept at all
+_CELLS = 48  # of norms; what is shorter by 24 octaves than the longest record shares a cell
 _HALF_OCTAVE = 51  # bits below the exponent and the first bit of the mantissa
 _ROUNDING = 1.0 + 1e-9  # weights fall with the norm, up to their last digits
 
@@ -197,23 +198,16 @@ class Rule(ABC):
         """
         if u.size < _FEW:
             return np.arange(u.size)
-        hopeful = np.flatnonzero(numbers <= self._limits(u.max(keepdims=True)))  # most are beyond even the longest's
-        if not hopeful.size:
-            return hopeful
-        u = u[hopeful]
-        cell = u.view(np.int64) >> _HALF_OCTAVE
-        first = int(cell.min())
-        ends = (np.arange(first + 1, int(cell.max()) + 2) << _HALF_OCTAVE).view(np.float64)
-        limits = self._limits(np.minimum(ends, u.max()))
-        cell -= first
-        return hopeful[numbers[hopeful] <= limits.take(cell, mode="clip")]
-
-    def _limits(self, norms: FloatArray) -> NDArray[np.uint64]:
-        """Above which keyed number a record of this norm or a smaller one is not kept."""
-        most = self.of_norms(norms) * _ROUNDING
+        top = u.max()
+        first = max((int(top.view(np.int64)) >> _HALF_OCTAVE) - _CELLS, 0)  # and all below it
+        ends = (np.arange(first + 1, first + _CELLS + 2) << _HALF_OCTAVE).view(np.float64)
+        most = self.of_norms(np.minimum(ends, top)) * _ROUNDING
         limits = np.full(most.shape, 2**64 - 1, np.uint64)
         limits[most < 1.0] = (most[most < 1.0] * 2.0**64).astype(np.uint64)
-        return limits
+        hopeful = np.flatnonzero(numbers <= limits[-1])  # the others are hopeless whatever their norm
+        cell = u[hopeful].view(np.int64) >> _HALF_OCTAVE
+        cell -= first
+        return hopeful[numbers[hopeful] <= limits.take(cell, mode="clip")]
 
     def _inside(self, u: FloatArray, slack: float = _INSIDE) -> FloatArray:
         if self.radius is None or not u.max(initial=0.0) > self.radius:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ...core import influence
 from ...errors import InvalidInput
 from ...numerics.log_domain import FloatArray
-from .compiled import is_worth_compiling, measure
+from .compiled import gather, is_worth_compiling, measure, measure_single
 from .threads import Crew
 
 Count = Callable[[FloatArray], FloatArray]
 
 _BYTES = 1 << 20  # one chunk of float64 rows: it stays in the cache
-_SMALL, _LARGE = 1e-280, 1e280  # between them squares have lost nothing to under- or overflow
+_NORMAL = {False: (1e-280, 1e280), True: (1e-30, 1e30)}  # squares in single precision that lost nothing, or in double
 NOT_FINITE = (
     "X contains NaN or infinity in some rows; drop or fill those rows first (a public rule, the same for every row)"
 )
@@ -50,12 +50,14 @@ class Ball:
         z *= 1.0 / self.radius
         return np.asarray(z)
 
-    def inside(self, X: NDArray[Any], columns: NDArray[np.intp], lengths: FloatArray, dtype: Any) -> NDArray[Any]:
-        """Some columns of rows in the unit ball, given the rows' `lengths` before they are shortened."""
-        room = 1.0 - 2.0 ** (-20 if dtype == np.float32 else -44)  # what rounding to dtype, and weights in it, can add
-        z = np.subtract(X[:, columns], self.center[columns], dtype=np.float64)
-        z *= (room / self.radius / np.maximum(lengths, 1.0))[:, None]
-        return np.asarray(z.astype(dtype, copy=False))
+    def inside(self, X: NDArray[Any], lengths: FloatArray) -> FloatArray:
+        """Rows in the unit ball, float64, given their `lengths` before they are shortened."""
+        return np.asarray(np.subtract(X, self.center, dtype=np.float64) * self.shrink(lengths, np.float64)[:, None])
+
+    def shrink(self, lengths: FloatArray, dtype: Any) -> FloatArray:
+        """What rows about the centre are multiplied with to be inside, whatever rounding to dtype adds."""
+        room = 1.0 - 2.0 ** (-20 if dtype == np.float32 else -44)
+        return np.asarray(room / self.radius / np.maximum(lengths, 1.0))
 
     def back(self, centres: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
         """Points of the unit ball in the units of the data; columns that were left out stay at the centre."""
@@ -76,8 +78,8 @@ def lengths_and_squares(
         else:
             np.multiply(X, X, out=z, dtype=z.dtype)
         squared = (z @ np.ones(z.shape[1], dtype=z.dtype)).astype(np.float64)
-    small, large = (1e-30, 1e30) if z.dtype == np.float32 else (_SMALL, _LARGE)
-    if not np.all((squared > small) & (squared < large)) or not 1e-140 < ball.radius < 1e140:
+    small, large = _NORMAL[z.dtype == np.float32]
+    if not np.all((squared > small) & (squared < large)) or not small**0.5 < ball.radius < large**0.5:
         return _carefully(ball, X)
     squared *= (1.0 + (z.shape[1] + 8.0) * 2.0 * float(np.finfo(z.dtype).eps)) / ball.radius**2
     shortened = np.minimum(1.0, 1.0 / squared) / ball.radius**2
@@ -89,6 +91,27 @@ def _precision(ball: Ball, X: NDArray[Any]) -> Any:
     return np.float32 if X.dtype == np.float32 and not np.any(ball.center) else np.float64
 
 
+def taken_inside(
+    ball: Ball, X: NDArray[Any], taken: NDArray[np.intp], columns: NDArray[np.intp], lengths: FloatArray, crew: Crew
+) -> NDArray[Any]:
+    """Some columns of some rows in the unit ball, given all rows' `lengths` before they are shortened."""
+    dtype, fast = np.float32 if X.dtype == np.float32 else np.float64, is_worth_compiling(X)
+    rows = np.empty((taken.size, columns.size), dtype=dtype)
+
+    def part(span: slice) -> None:
+        for some in chunks(span, X.shape[1]):
+            which = taken[some]
+            shrink = ball.shrink(lengths[which], dtype)
+            if fast:
+                gather()(X, which, columns, ball.center, shrink, rows[some])
+            else:
+                z = np.subtract(X[which][:, columns], ball.center[columns], dtype=np.float64)
+                rows[some] = z * shrink[:, None]
+
+    crew.map(part, crew.spans(len(rows)))
+    return rows
+
+
 def scan(ball: Ball, X: NDArray[Any], crew: Crew, count: Count | None = None) -> tuple[FloatArray, FloatArray]:
     """The same for a whole table, a chunk at a time; the sums go on with what `count` finds in the lengths of a part.
 
@@ -98,7 +121,7 @@ def scan(ball: Ball, X: NDArray[Any], crew: Crew, count: Count | None = None) ->
 
     def part(span: slice) -> FloatArray:
         if fast:
-            lengths[span], total = _compiled(ball, X[span])
+            total = _compiled(ball, X[span], lengths[span])
         else:
             buffer, total = np.empty((rows_of(X.shape[1]), X.shape[1]), _precision(ball, X)), np.zeros(X.shape[1])
             for rows in chunks(span, X.shape[1]):
@@ -109,20 +132,26 @@ def scan(ball: Ball, X: NDArray[Any], crew: Crew, count: Count | None = None) ->
     return lengths, np.sum(crew.map(part, crew.spans(len(X))), axis=0)
 
 
-def _compiled(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
-    squared, total = np.empty(len(X)), np.zeros(X.shape[1])
-    if 1e-140 < ball.radius < 1e140:
-        factor = (1.0 + (X.shape[1] + 8.0) * 2.0**-51) / ball.radius**2
-        measure()(X, ball.center, factor, squared, total)
-        if squared.size == 0 or (
-            squared.min() > _SMALL * max(factor, 1.0) and squared.max() < _LARGE * min(factor, 1.0)
-        ):
-            return np.sqrt(squared, out=squared), total
+def _compiled(ball: Ball, X: NDArray[Any], lengths: FloatArray) -> FloatArray:
+    """Fills in the lengths; the column sums."""
+    total, single = np.zeros(X.shape[1]), _precision(ball, X) == np.float32
+    small, large = _NORMAL[single]
+    if small**0.5 < ball.radius < large**0.5:
+        eps = float(np.finfo(np.float32 if single else np.float64).eps)
+        plain = 1.0 / ball.radius**2
+        up = plain * (1.0 + (X.shape[1] + 8.0) * 2.0 * eps)
+        if single:
+            measure_single()(X, plain, up, lengths, total)
+        else:
+            measure()(X, ball.center, plain, up, lengths, total)
+        if lengths.size == 0 or (lengths.min() > small * max(up, 1.0) and lengths.max() < large * min(up, 1.0)):
+            np.sqrt(lengths, out=lengths)
+            return total
     total[:] = 0.0
     for rows in chunks(slice(0, len(X)), X.shape[1]):
-        squared[rows], squares = _carefully(ball, X[rows])
+        lengths[rows], squares = _carefully(ball, X[rows])
         total += squares
-    return squared, total
+    return total
 
 
 def _carefully(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:

@@ -11,6 +11,7 @@ worth their noise, how far noisy centres are pulled back, and where the centres 
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ...mechanisms.laplace import Laplace
 from ...numerics.log_domain import FloatArray
 from .ball import Ball, scan
 from .bill import Bill
+from .compiled import count_octaves, is_worth_compiling
 from .threads import Crew
 
 EDGES = np.concatenate([[0.0], np.exp2(np.arange(-12, 1) / 2.0)])  # up to the radius, a factor sqrt 2 apart
@@ -47,13 +49,17 @@ class FirstLook:
 
 def look(bill: Bill, ball: Ball, X: NDArray[Any], epsilon: float, crew: Crew) -> tuple[FirstLook, FloatArray]:
     """The noisy answers, at `epsilon`, and the secret lengths of all rows."""
-    lengths, sums = scan(ball, X, crew, norm_counts)
+    lengths, sums = scan(ball, X, crew, partial(norm_counts, fast=is_worth_compiling(X)))
     squares, counts = sums[: X.shape[1]], sums[X.shape[1] :]
     return priced(bill, counts, squares, epsilon), lengths
 
 
-def norm_counts(lengths: FloatArray) -> FloatArray:
+def norm_counts(lengths: FloatArray, *, fast: bool = False) -> FloatArray:
     """How many rows have their length in each bin."""
+    if fast:
+        counts = np.zeros(MIDDLES.size)
+        count_octaves()(lengths, _SMALLEST, counts)
+        return counts
     squares = np.square(np.minimum(lengths, 1.0))
     power = squares.view(np.int64)  # their exponent, rounded up, says the bin
     power -= 1

@@ -23,7 +23,7 @@ from ...mechanisms.norm_noise import NormNoise
 from ...numerics.log_domain import FloatArray
 from ...rules.rule import Rule
 from ...validation import in_range, one_of, positive, whole
-from .ball import Ball
+from .ball import Ball, taken_inside
 from .bill import Bill, first_then_sample
 from .centres import Smoothing
 from .compiled import is_worth_compiling
@@ -198,7 +198,7 @@ def after_first_look(
     if key.is_test:
         sample = Rehearsal.of(sample)
     sample.declare(joint.mechanisms)
-    work = _Steps(request, ball, seen, scheme, X, lengths, crew)
+    work = _Steps(request, ball, scheme, X, lengths, crew)
     scale = scheme.split.scale(level, scheme.steps)
     smoothing = Smoothing(
         scheme.variances,
@@ -207,11 +207,12 @@ def after_first_look(
         seen.records / request.clusters,
     )
     centres, counts = work.start(request.init, key), np.zeros(request.clusters)
+    aside = _stream(key, "split")
     for number in range(1, scheme.steps + 1):
         sums, counts = sample.release(step, partial(work.statistic, centres))
         centres = smoothing.next_centres(sums, counts, centres)
         if number < scheme.steps:
-            centres = smoothing.split(centres, counts, _stream(key, "split", number))
+            centres = smoothing.split(centres, counts, aside)
         if progress is not None:
             progress(number, scheme.steps, ball.back(centres, scheme.columns))
     fitted = Fitted(
@@ -239,13 +240,12 @@ class _Steps:
         self,
         request: Request,
         ball: Ball,
-        look: FirstLook,
         scheme: Scheme,
         X: NDArray[Any],
         lengths: FloatArray,
         crew: Crew,
     ) -> None:
-        self.request, self.ball, self.look, self.scheme = request, ball, look, scheme
+        self.request, self.ball, self.scheme = request, ball, scheme
         self._X, self._lengths, self._crew = X, lengths, crew
         self._rows: NDArray[Any] | None = None
         self._weights: FloatArray | None = None
@@ -254,29 +254,19 @@ class _Steps:
         """Starting centres in the unit ball."""
         columns, ball = self.scheme.columns, self.ball
         if isinstance(init, str):
-            seed = int(_stream(key, "start", 0).words(1)[0])
-            return into_ball(start(init, self.request.clusters, self.look.variances, seed)[:, columns])
+            seed = int(_stream(key, "start").words(1)[0])
+            return start(init, self.request.clusters, self.scheme.variances, seed)
         return into_ball((init[:, columns] - ball.center[columns]) / ball.radius)
 
     def statistic(self, centres: FloatArray, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
         """Weighted sums and counts around the centres."""
         if self._rows is None or self._weights is None:
-            self._gather(drawn)
+            self._rows = taken_inside(
+                self.ball, self._X, drawn.positions, self.scheme.columns, self._lengths, self._crew
+            )
+            self._weights = drawn.counts * drawn.weights
         fast = is_worth_compiling(self._X)
-        return sums_and_counts(self._rows, self._weights, centres, self._crew, fast=fast)  # type: ignore[arg-type]
-
-    def _gather(self, drawn: Drawn) -> None:
-        X, columns = self._X, self.scheme.columns
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
-        rows = np.empty((drawn.positions.size, columns.size), dtype=dtype)
-        step = max(1, (1 << 17) // X.shape[1])
-
-        def part(at: int) -> None:
-            taken = drawn.positions[at : at + step]
-            rows[at : at + step] = self.ball.inside(X[taken], columns, self._lengths[taken], dtype)
-
-        self._crew.map(part, range(0, len(rows), step))
-        self._rows, self._weights = rows, drawn.counts * drawn.weights
+        return sums_and_counts(self._rows, self._weights, centres, self._crew, fast=fast)
 
 
 def _ball(request: Request, bill: Bill, X: NDArray[Any], crew: Crew) -> Ball:
@@ -291,5 +281,5 @@ def _ball(request: Request, bill: Bill, X: NDArray[Any], crew: Crew) -> Ball:
     return Ball(center, private_radius(bill, X, center, share / 2, crew))
 
 
-def _stream(key: Key, purpose: str, number: int) -> Stream:
-    return Stream(key.subkey(purpose, number)) if key.is_test else Stream.from_os()
+def _stream(key: Key, purpose: str) -> Stream:
+    return Stream(key.subkey(purpose)) if key.is_test else Stream.from_os()

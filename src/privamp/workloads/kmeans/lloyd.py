@@ -24,7 +24,7 @@ def sums_and_counts(
 ) -> tuple[FloatArray, FloatArray]:
     """Weighted sums (k, d) and counts (k,) of the rows (n, d) nearest to each centre."""
     fast = is_worth_compiling(rows) if fast is None else fast
-    points = np.ascontiguousarray(centres.T, dtype=rows.dtype)  # (d, k)
+    points = np.ascontiguousarray(centres, dtype=rows.dtype)
     half = (0.5 * np.einsum("ij,ij->i", centres, centres)).astype(rows.dtype)
     one_pass = lloyd_pass() if fast else _choose_then_add
     k, d = centres.shape
@@ -51,7 +51,7 @@ def _choose_then_add(
         part, w = rows[start : start + _BLOCK], weights[start : start + _BLOCK]
         for at in range(0, len(part), _ROWS):
             some = part[at : at + _ROWS]
-            scores = np.matmul(some, points, out=buffer[: len(some)])
+            scores = np.matmul(some, points.T, out=buffer[: len(some)])
             scores -= halves[: len(some)]
             np.argmax(scores, axis=1, out=chosen[at : at + len(some)])
         nearest_of = chosen[: len(part)]

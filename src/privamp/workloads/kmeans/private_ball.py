@@ -37,12 +37,11 @@ def private_radius(bill: Bill, X: NDArray[Any], center: FloatArray, epsilon: flo
 def private_center(bill: Bill, X: NDArray[Any], radius: float, epsilon: float, crew: Crew) -> FloatArray:
     """The mean of the rows, each shortened to `radius` about the origin, at `epsilon`: two thirds for the sum."""
     d = X.shape[1]
-    ball, columns = Ball(np.zeros(d), radius), np.arange(d)
-
+    ball = Ball(np.zeros(d), radius)
     lengths, _ = scan(ball, X, crew)
 
     def part(span: slice) -> FloatArray:
-        pieces = (ball.inside(X[rows], columns, lengths[rows], np.float64) for rows in chunks(span, d))
+        pieces = (ball.inside(X[rows], lengths[rows]) for rows in chunks(span, d))
         return np.sum([piece.sum(axis=0) for piece in pieces], axis=0) if span.stop > span.start else np.zeros(d)
 
     total = np.sum(crew.map(part, crew.spans(len(X))), axis=0)

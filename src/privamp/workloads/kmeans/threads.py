@@ -1,6 +1,7 @@
 """Threads over chunks: NumPy and the compiled kernel let go of the interpreter, BLAS is held to one thread each."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -46,7 +47,7 @@ class Crew:
     def __enter__(self) -> "Crew":
         self._limits = _libraries().limit(limits=1, user_api="blas")
         self._limits.__enter__()
-        self._pool = ThreadPoolExecutor(self.size) if self.size > 1 else None
+        self._pool = ThreadPoolExecutor(self.size - 1) if self.size > 1 else None
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -61,5 +62,27 @@ class Crew:
         return [slice(at, min(at + step, rows)) for at in range(0, max(rows, 1), step)]
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """One result per item, in order."""
-        return list(self._pool.map(work, items) if self._pool else map(work, items))
+        """One result per item, in order. The caller works too: waking a thread takes as long as a step on a sample."""
+        several = list(items)
+        if self._pool is None or len(several) < 2:
+            return list(map(work, several))
+        found: list[Any] = [None] * len(several)
+        left = deque(range(len(several)))
+
+        def take() -> None:
+            while left:
+                try:
+                    at = left.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                found[at] = work(several[at])
+
+        helpers = [self._pool.submit(take) for _ in range(min(self.size, len(several)) - 1)]
+        try:
+            take()
+        finally:
+            left.clear()
+            errors = [helper.exception() for helper in helpers]  # waits for them
+        for error in filter(None, errors):
+            raise error
+        return found
