@@ -19,7 +19,7 @@ from .threads import Crew
 
 Count = Callable[[FloatArray], FloatArray]
 
-_BYTES = 1 << 20  # one chunk of float64 rows: it stays in the cache
+_BYTES = 1 << 22  # one chunk of float64 rows: small for the cache, large for threads that wait for the interpreter
 _NORMAL = {False: (1e-280, 1e280), True: (1e-30, 1e30)}  # squares in single precision that lost nothing, or in double
 NOT_FINITE = (
     "X contains NaN or infinity in some rows; drop or fill those rows first (a public rule, the same for every row)"

@@ -170,8 +170,9 @@ def run(
     seen, lengths = look(bill, ball, X, request.first_look * request.epsilon, crew)
 
     def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
-        everybody = Population(len(X), x=np.minimum(lengths, 1.0))
-        return ImportanceSampling(rule).draw(everybody, key, over=crew.map), X, lengths
+        capped = np.empty_like(lengths)
+        crew.map(lambda span: np.minimum(lengths[span], 1.0, out=capped[span]), crew.spans(len(X)))
+        return ImportanceSampling(rule).draw(Population(len(X), x=capped), key, over=crew.map), X, lengths
 
     return after_first_look(request, bill, ball, seen, draw, crew, progress)
 

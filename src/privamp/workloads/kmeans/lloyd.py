@@ -14,9 +14,9 @@ from ...numerics.log_domain import FloatArray
 from .compiled import is_worth_compiling, lloyd_pass
 from .threads import Crew
 
-_ROWS = 1024  # rows a product
-_BLOCK = 64 * _ROWS  # rows a sum: making a sparse table takes a while
-_LEAST = 16 * _ROWS
+_ROWS = 2048  # rows a product: more leave the cache, fewer make threads wait for the interpreter
+_BLOCK = 32 * _ROWS  # rows a sum: making a sparse table takes a while
+_LEAST = 8 * _ROWS  # rows a thread of a large table, for the same reason
 
 
 def sums_and_counts(
@@ -34,7 +34,8 @@ def sums_and_counts(
         one_pass(rows[span], weights[span], points, half, total)
         return total
 
-    total = np.sum(crew.map(part, crew.spans(len(rows), _ROWS if fast else _LEAST)), axis=0)
+    spans = crew.spans(len(rows), _ROWS if fast or len(rows) < _BLOCK else _LEAST)
+    total = np.sum(crew.map(part, spans), axis=0)
     return np.ascontiguousarray(total[:, :d]), total[:, d].copy()
 
 
