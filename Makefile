@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all test-torch test-spark lint types docs dist bench clean
+.PHONY: help demo test test-all test-fast test-torch test-spark lint types docs dist bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +25,9 @@ test: $(VENV)/.test  ## every test but the slow ones (JOBS=2 workers, PYTEST_FLA
 
 test-all: $(VENV)/.test  ## every test
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_FLAGS)
+
+test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in an environment of their own with numba
+	$(VENV)-fast/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) tests/workloads -k kmeans
 
 test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
 	$(VENV)-torch/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/torch src/privamp/workloads/torch
@@ -57,7 +60,7 @@ bench: $(VENV)/.test  ## run every benchmark
 	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove everything make has built, the environment too
-	rm -rf $(VENV) $(VENV)-torch $(VENV)-spark build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-fast $(VENV)-torch $(VENV)-spark build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -76,6 +79,11 @@ $(VENV)/.test: pyproject.toml | $(VENV)/.created
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.created
 	$(PIP) install -e ".[docs]"
+	@touch $@
+
+$(VENV)-fast/.fast: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-fast
+	$(VENV)-fast/bin/python -m pip --disable-pip-version-check --quiet install -e ".[fast,test]"
 	@touch $@
 
 $(VENV)-torch/.torch: pyproject.toml constraints/torch.txt
