@@ -56,6 +56,14 @@ def test_records_themselves_are_summed_as_they_are():
     assert np.array_equal(drawn.fitted(x[drawn.positions, 0]), x[drawn.positions, 0])
 
 
+def test_tables_are_measured_as_one_row():
+    drawn = Drawn(np.arange(2), np.ones(2, dtype=np.int64), np.ones(2), np.array([1.0, 10.0]))
+    rows = np.ones((2, 2, 2))
+    assert np.allclose(drawn.fitted(rows), np.array([0.5, 1.0])[:, None, None] * rows)
+    nobody = Drawn(np.arange(0), np.ones(0, dtype=np.int64), np.ones(0), np.empty(0))
+    assert nobody.fitted(np.empty((0, 3, 2))).shape == (0, 3, 2)
+
+
 def test_plain_arrays_are_shortened_too():
     noise = Laplace(scale=1e-6)
     rule = privacy_constrained(LinearProfile.of(Laplace(scale=20.0)), epsilon=1.0, radius=4.0)

@@ -1,5 +1,6 @@
 """A drawn sample and its ledger. What was drawn is secret; the only doors out are `release` and `run`."""
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -49,7 +50,10 @@ class Drawn:
     def fitted(self, kept: ArrayLike) -> NDArray[Any]:
         """One row per kept record, each shortened to the length that its weight was made for."""
         rows = np.asarray(kept)
-        return rows if self.lengths is None else clipped(rows, self.lengths, self.p)
+        if self.lengths is None:
+            return rows
+        flat = rows if rows.ndim == 1 else rows.reshape(len(rows), math.prod(rows.shape[1:]))
+        return clipped(flat, self.lengths, self.p).reshape(rows.shape)
 
 
 def _lengths(parts: list[Drawn], order: NDArray[np.intp]) -> tuple[FloatArray | None, float]:
