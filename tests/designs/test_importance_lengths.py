@@ -10,6 +10,7 @@ from privamp import (
     ExactLaplace,
     GaussianProfile,
     ImportanceSampling,
+    InvalidInput,
     Laplace,
     LinearProfile,
     Poisson,
@@ -62,6 +63,14 @@ def test_tables_are_measured_as_one_row():
     assert np.allclose(drawn.fitted(rows), np.array([0.5, 1.0])[:, None, None] * rows)
     nobody = Drawn(np.arange(0), np.ones(0, dtype=np.int64), np.ones(0), np.empty(0))
     assert nobody.fitted(np.empty((0, 3, 2))).shape == (0, 3, 2)
+
+
+def test_rows_that_are_no_numbers_are_not_shown():
+    drawn = Drawn(np.arange(1), np.ones(1, dtype=np.int64), np.ones(1), np.ones(1))
+    for rows in (np.array(["Ada's secret"]), np.array([{"Ada": 1}], dtype=object)):
+        with pytest.raises(InvalidInput, match="rows must be numbers") as error:
+            drawn.fitted(rows)
+        assert "Ada" not in str(error.value)
 
 
 def test_plain_arrays_are_shortened_too():

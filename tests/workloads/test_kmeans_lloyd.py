@@ -68,6 +68,21 @@ def test_threads() -> None:
     assert threads_of(-100) == 1
 
 
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_crew_keeps_the_order_tells_errors_and_may_be_asked_from_inside(size: int) -> None:
+    def refuse(number: int) -> int:
+        if number == 7:
+            raise ValueError("seven")
+        return number
+
+    with Crew(size) as crew:
+        assert crew.map(lambda number: number**2, range(50)) == [number**2 for number in range(50)]
+        assert crew.map(refuse, []) == []
+        with pytest.raises(ValueError, match="seven"):
+            crew.map(refuse, range(50))
+        assert crew.map(lambda row: sum(crew.map(refuse, range(row))), range(7)) == [0, 0, 1, 3, 6, 10, 15]
+
+
 def smoothing() -> Smoothing:
     return Smoothing(np.array([0.1, 0.1]), column_variance=1.0, count_error=2.0, mean_cluster=1200.0)
 

@@ -52,6 +52,8 @@ class Drawn:
         rows = np.asarray(kept)
         if self.lengths is None:
             return rows
+        if rows.dtype.kind not in "biuf":
+            raise InvalidInput(f"rows must be numbers, one row per record, got {rows.dtype} instead")
         flat = rows if rows.ndim == 1 else rows.reshape(len(rows), math.prod(rows.shape[1:]))
         return clipped(flat, self.lengths, self.p).reshape(rows.shape)
 

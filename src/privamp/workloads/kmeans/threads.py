@@ -82,7 +82,7 @@ class Crew:
             take()
         finally:
             left.clear()
-            errors = [helper.exception() for helper in helpers]  # waits for them
+            errors = [helper.exception() for helper in helpers if not helper.cancel()]  # waits for those at work
         for error in filter(None, errors):
             raise error
         return found
