@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
 PYTEST_FLAGS ?=
+SEEDS ?= $(shell seq 1 20)
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all test-fast test-torch test-spark lint types docs dist bench clean
+.PHONY: help demo test test-all soak test-fast test-torch test-spark lint types docs dist bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +26,10 @@ test: $(VENV)/.test  ## every test but the slow ones (JOBS=2 workers, PYTEST_FLA
 
 test-all: $(VENV)/.test  ## every test
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_FLAGS)
+
+soak: $(VENV)/.test  ## the property tests with random examples, once per seed (SEEDS="1 2 3")
+	@set -eu; for seed in $(SEEDS); do echo "== seed $$seed"; \
+	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed $(PYTEST_FLAGS) tests; done
 
 test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in an environment of their own with numba
 	$(VENV)-fast/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) tests/workloads -k kmeans
