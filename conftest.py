@@ -1,11 +1,17 @@
-"""What every test run starts with: how Hypothesis searches, and which modules need an extra that is missing.
+"""What every test run starts with: where its randomness comes from, and which modules need an extra that is missing.
 
-`checks`, the default, tries the same examples every time, so that a run says something about the code and not about
-luck. `search` tries new ones: `--hypothesis-profile=search --hypothesis-seed=N`, which is what `make soak` does.
+The profile `checks`, the default, tries the same examples every time, so that a run says something about the code and
+not about luck. `search` tries new ones: `--hypothesis-profile=search --hypothesis-seed=N`, as `make soak` does. Fresh
+keys (`Key.generate`, `Stream.from_os`, every command) are made from the test's name and that seed instead of the
+operating system's randomness, except in tests/chance, which is about just that.
 """
 
+import os
+from hashlib import sha256
 from importlib.util import find_spec
+from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadlines and no database: neither the load of the machine nor an earlier run decides what passes.
@@ -26,3 +32,15 @@ collect_ignore = (
         *(f"{TORCH}/{name}.py" for name in ("models", "noise", "records", "run")),
     ]
 )
+
+
+@pytest.fixture(autouse=True)
+def fixed_chance(request, monkeypatch):
+    """Make fresh keys the same in every run of a test; processes that it starts by forking still differ."""
+    seed, home, made = request.config.getoption("--hypothesis-seed", None), os.getpid(), count()
+
+    def token_bytes(size: int | None = None) -> bytes:
+        child = "" if os.getpid() == home else os.urandom(8).hex()
+        return sha256(f"{request.node.nodeid} {seed} {next(made)} {child}".encode()).digest()[: size or 32]
+
+    monkeypatch.setattr("privamp.chance.keys.secrets.token_bytes", token_bytes)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from privamp import Key
+
 ROOT = Path(__file__).parents[1]
 PROBE = """
 from hypothesis import given, strategies as st
@@ -37,3 +39,11 @@ def test_hypothesis_tries_the_same_examples_unless_it_is_asked_to_search(tried):
     assert len(first) >= 50
     assert tried("--hypothesis-seed=2") == first
     assert tried("--hypothesis-profile=search", "--hypothesis-seed=1") != first
+
+
+def test_fresh_keys_are_the_same_in_every_run_of_a_test(request):
+    if request.config.getoption("--hypothesis-seed") is not None:
+        pytest.skip("a search draws other keys")
+    first = Key.generate().secret_bytes().hex()
+    assert first.startswith("f0803a868611528d")
+    assert Key.generate().secret_bytes().hex() != first

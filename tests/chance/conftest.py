@@ -7,6 +7,11 @@ from scipy.special import chdtrc
 FALSE_ALARM = 1e-9  # chance that a correct sampler fails one test (seeds are fixed, so it is settled once)
 
 
+@pytest.fixture(autouse=True)
+def fixed_chance():
+    """Here randomness is the operating system's, as it is outside tests."""
+
+
 def _fits(draws, probabilities):
     """Chi-square of draws 0..len-1 against their probabilities; rare outcomes are pooled."""
     draws, p = np.asarray(draws), np.asarray(probabilities, dtype=float)
