@@ -8,6 +8,7 @@ from .. import __version__
 from . import (
     amplify,
     audit,
+    audit_records,
     audit_release,
     bootstrap,
     budget,
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 audits = typer.Typer(no_args_is_help=True, help="Hold what the library claims against the exact truth.")
 audits.command("designs", cls=ExampleCommand, epilog=audit.EXAMPLES)(audit.designs)
+audits.command("records", cls=ExampleCommand, epilog=audit_records.EXAMPLES)(audit_records.records)
 audits.command("release", cls=ExampleCommand, epilog=audit_release.RELEASE_EXAMPLES)(audit_release.release)
 audits.command("workloads", cls=ExampleCommand, epilog=audit_release.WORKLOADS_EXAMPLES)(audit_release.workloads)
 audits.command("mistakes", cls=ExampleCommand, epilog=audit_release.MISTAKES_EXAMPLES)(audit_release.mistakes)

@@ -13,6 +13,7 @@ from .influence import Influence
 from .multiplicity import Multiplicity
 from .neighbors import Neighbors
 from .profile import Profile
+from .tape import heard
 
 IDEALISED = "idealised real arithmetic"
 
@@ -43,6 +44,11 @@ class Mechanism(ABC):
     hides_vectors: ClassVar[bool] = False  # the profile holds for several numbers released together
     aligned_shifts_are_worst: ClassVar[bool] = False  # proved for Gaussian noise (Kahane's comparison)
     any_event: ClassVar[bool] = False  # a pure black box: every event its epsilon allows may be one of its events
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "release" in vars(cls):  # a stranger's mechanism is heard like our own
+            cls.release = heard(cls.release)  # type: ignore[method-assign,assignment]
 
     @abstractmethod
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:

@@ -1,15 +1,23 @@
-"""The oracle: exact truth on small cases, and the suite of checks every design must pass."""
+"""Two oracles: exact truth on small cases for theorems and designs, and what one record moves for jobs."""
 
 from .checks import check_design
 from .enumerate import exact_delta, exact_delta_of_laws
 from .exact import exact_epsilon, exact_epsilon_of_laws
+from .hard_pairs import hard_numbers, hard_rows, odd_rows, pairs_of
+from .one_record import Pair, check_release
 from .report import Report
 
 __all__ = [
+    "Pair",
     "Report",
     "check_design",
+    "check_release",
     "exact_delta",
     "exact_delta_of_laws",
     "exact_epsilon",
     "exact_epsilon_of_laws",
+    "hard_numbers",
+    "hard_rows",
+    "odd_rows",
+    "pairs_of",
 ]

@@ -1,0 +1,91 @@
+"""Sums of an array over a sample in memory, with every mechanism that adds noise."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...core.mechanism import Mechanism
+from ...core.neighbors import Neighbors
+from ...core.population import Population
+from ...designs.poisson import Poisson
+from ...designs.simple_random import WithoutReplacement
+from ...mechanisms.discrete_gaussian import DiscreteGaussian
+from ...mechanisms.discrete_laplace import DiscreteLaplace
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ...mechanisms.gaussian import Gaussian
+from ...mechanisms.laplace import Laplace
+from ...mechanisms.norm_noise import NormNoise
+from ...testing import seeded_key
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, hard_numbers, hard_rows, pairs_of
+from ...verify.one_record import Pair
+from .audit import RecordAudit
+
+NOISES: dict[str, Mechanism] = {
+    "Laplace": Laplace(2.0),
+    "Gaussian": Gaussian(2.0),
+    "norm noise": NormNoise(2.0, dimension=3),
+    "discrete Laplace": DiscreteLaplace(2),
+    "discrete Gaussian": DiscreteGaussian(2.0),
+    "exact Laplace": ExactLaplace(2.0),
+    "exact Gaussian": ExactGaussian(2.0),
+}
+_WIDE = ("norm noise", "exact Laplace", "exact Gaussian", "Gaussian", "Laplace")
+_WHOLE = ("discrete Laplace", "discrete Gaussian")
+
+
+def _released(mechanism: Mechanism, design: Any, rows: Any) -> Any:
+    sample = design.draw(Population(len(rows)), seeded_key(14))
+    return sample.release(mechanism, rows), sample.guarantee()
+
+
+def _pairs(types: tuple[Any, ...], columns: int, random: np.random.Generator) -> Iterator[Pair]:
+    for dtype in types:
+        for size in (0, 1, 2, 40):
+            shape = size if columns == 1 else (size, columns)
+            rows = (3 * random.standard_normal(shape)).astype(dtype)
+            hard = hard_numbers(1.0, dtype) if columns == 1 else hard_rows(columns, 1.0, dtype)
+            yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[size])  # identity is by place
+            yield from pairs_of(rows, hard, changes=REPLACE)
+
+
+def _audit(name: str, columns: int) -> RecordAudit:
+    types = (np.int64, np.int8, np.uint64, np.bool_) if name in _WHOLE else (np.float64, np.float32, np.float16)
+    run = partial(_released, NOISES[name], Poisson(0.9))
+    what = f"Sample.release of {'a column' if columns == 1 else 'rows'} with {name} noise"
+    return RecordAudit(f"array sum, {name}, {columns}", what, run, partial(_pairs, types, columns))
+
+
+def _fixed_size(random: np.random.Generator) -> Iterator[Pair]:
+    rows = 3 * random.standard_normal(20)
+    yield from pairs_of(rows, hard_numbers(), changes=REPLACE, places=range(20))
+
+
+def without_replacement() -> RecordAudit:
+    """A fixed-size sample, where one record is replaced."""
+    noise = Laplace(2.0, sensitivity=2.0, neighbors=Neighbors.REPLACE_ONE)
+    run = partial(_released, noise, WithoutReplacement(10, 20))
+    return RecordAudit("array sum, without replacement", "Sample.release from a fixed-size sample", run, _fixed_size)
+
+
+JOBS = (
+    *(partial(_audit, name, 1) for name in NOISES if name != "norm noise"),
+    *(partial(_audit, name, 3) for name in _WIDE),
+    without_replacement,
+)
+
+
+def _unclipped(rows: Any) -> Any:
+    """The sum as it was: the declared sensitivity is taken on trust."""
+    sample = Poisson(0.9).draw(Population(len(rows)), seeded_key(14))
+    return sample.release(Laplace(2.0), lambda drawn: float(np.nan_to_num(rows[drawn.positions]).sum()))
+
+
+def unclipped() -> RecordAudit:
+    """A column of incomes under unit noise."""
+    what = "a sum whose rows are not clipped to the declared sensitivity"
+    return RecordAudit("array sum, not clipped", what, _unclipped, partial(_pairs, (np.float64,), 1))
+
+
+PLANTED = (unclipped,)

@@ -1,0 +1,87 @@
+"""A tape on every mechanism: what it was given before its noise, for the checks in `privamp.verify`.
+
+While a tape runs nothing is private: the first run of a job draws its noise from a test stream and keeps it; a second
+run, on a neighbouring data set, is given the same answers back. So whatever a job does with its answers is the same in
+both runs, and every difference between them comes from the changed record.
+
+Mechanisms are taped by themselves (`Mechanism.release`). Code that adds noise without a mechanism calls `through`.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+from ..chance.stream import Stream
+
+Noisy = Callable[[Stream], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One release: the mechanism, what it was given, and what it answered."""
+
+    mechanism: Any
+    value: Any = field(repr=False)
+    answer: Any = field(repr=False)
+
+
+class Tape:
+    """The releases of one run, in order. `answers` are given back as long as they last."""
+
+    def __init__(self, stream: Stream, answers: Sequence[Any] = ()) -> None:
+        self.taken: list[Taken] = []
+        self._stream, self._answers = stream, answers
+        self._lock = threading.RLock()
+
+    def take(self, mechanism: Any, value: Any, noisy: Noisy) -> Any:
+        """Keep the value; answer with noise, or as before."""
+        with self._lock:
+            place, kept = len(self.taken), deepcopy(value)
+            fresh = place >= len(self._answers)
+            answer = noisy(self._stream) if fresh else deepcopy(self._answers[place])
+            self.taken.append(Taken(mechanism, kept, deepcopy(answer)))
+            return answer
+
+
+_tape: Tape | None = None
+_INSIDE = threading.local()  # a mechanism that uses another one is one release
+
+
+@contextmanager
+def taping(tape: Tape) -> Iterator[Tape]:
+    """Hear every release of this process, in all its threads."""
+    global _tape
+    before, _tape = _tape, tape
+    try:
+        yield tape
+    finally:
+        _tape = before
+
+
+def through(mechanism: Any, value: Any, stream: Stream, noisy: Noisy) -> Any:
+    """`noisy(stream)`, heard by the tape if one runs."""
+    tape = _tape
+    if tape is None or getattr(_INSIDE, "release", False):
+        return noisy(stream)
+    _INSIDE.release = True
+    try:
+        return tape.take(mechanism, value, noisy)
+    finally:
+        _INSIDE.release = False
+
+
+def heard(release: Callable[[Any, Any, Stream], Any]) -> Callable[[Any, Any, Stream], Any]:
+    """A mechanism's `release`, taped."""
+    if getattr(release, "is_heard", False):  # a dataclass with slots is made twice
+        return release
+
+    @wraps(release)
+    def taped(self: Any, value: Any, stream: Stream) -> Any:
+        return through(self, value, stream, lambda source: release(self, value, source))
+
+    taped.is_heard = True  # type: ignore[attr-defined]
+    return taped

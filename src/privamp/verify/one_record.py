@@ -1,0 +1,140 @@
+"""The second oracle: what one record can move, asked of the code that runs.
+
+Every proof of a job begins with "one record changes the statistic by at most the declared sensitivity". `check_release`
+tests that premise. It runs the job on two data sets that differ by one record, with the noise on a tape: the second run
+gets the answers of the first, so that later releases stay comparable. Then it compares everything that leaves:
+
+    statistic   each value before noise: no farther apart than the mechanism declares, in its own norm
+    plan        the mechanisms themselves (noise scale, sensitivity, grid) and how many there are: equal
+    result      everything readable off what the job returns: equal, because it may depend on the answers only
+    messages    warnings, log lines, printed lines: equal
+    errors      their type and text, with what they were raised from: equal
+
+A passed check is evidence, not proof: it says that these records, in these places, moved nothing too far.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..errors import InvalidInput, NoTheorem
+from ..testing import seeded_stream
+from ..validation import nonnegative
+from .displacement import MARGIN, displacement
+from .observe import Job, Run, observed
+from .report import Report, Tally
+from .traces import difference
+
+KINDS = ("statistic", "plan", "result", "messages", "errors")
+Progress = Callable[[int], None]  # pairs done
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two data sets that differ by one record, and a phrase that says how."""
+
+    what: str
+    one: Any = field(repr=False)
+    other: Any = field(repr=False)
+    neighbors: Neighbors = Neighbors.ADD_REMOVE
+
+
+Most = Callable[[Mechanism, Pair], float]
+
+
+def declared(mechanism: Mechanism, pair: Pair) -> float:
+    """How many declared sensitivities one step of the pair's relation is: 1, or 2 where records are replaced."""
+    try:
+        return float(mechanism.records_apart(pair.neighbors))
+    except NoTheorem as error:
+        raise InvalidInput(f"{error}; check this job with pairs in which one record is replaced") from None
+
+
+def check_release(
+    job: Job,
+    pairs: Iterable[Pair],
+    *,
+    name: str = "job",
+    most: Most = declared,
+    rounding: float = 0.0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Run `job` on both data sets of every pair and compare everything that leaves.
+
+    Parameters
+    ----------
+    job
+        A function of the data that runs the real code and returns what it would give out. A job that draws a sample
+        must use the same test key every time (`privamp.testing.seeded_key`).
+    pairs
+        Data sets that differ by one record: see `privamp.verify.pairs_of`.
+    most
+        How many declared sensitivities the record of this pair may move this mechanism; for weighted samples it is
+        the record's weight times its share of the largest norm.
+    rounding
+        The job's own stated bound on the rounding of its sums, in units of the sensitivity; 0 for sums of whole
+        numbers.
+
+    Returns
+    -------
+    Report
+        `report.ok`, `report.violations` (one sentence each; errors and messages are quoted, so use made-up records).
+
+    Example
+    -------
+    >>> import numpy as np
+    >>> from privamp import Laplace
+    >>> from privamp.verify import hard_numbers, pairs_of
+    >>> def job(bounded):
+    ...     return lambda x: Laplace(2.0).release(float(bounded(x).sum()), seeded_stream(1))
+    >>> pairs = list(pairs_of(np.full(4, 0.5), hard_numbers()))
+    >>> check_release(job(lambda x: np.clip(np.nan_to_num(x), -1, 1)), pairs).ok
+    True
+    >>> check_release(job(lambda x: np.clip(x, -1, 1)), pairs).violations[0]
+    'nan added at 0 of 4: release 1 moves by inf sensitivities, not 1'
+    """
+    nonnegative(rounding=rounding)
+    counts = dict.fromkeys(KINDS, 0)
+    found: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    done = released = 0
+    for done, pair in enumerate(pairs, 1):
+        one = observed(job, pair.one, seeded_stream(seed))
+        other = observed(job, pair.other, seeded_stream(seed + 1), [taken.answer for taken in one.taken])
+        released += len(one.taken)
+        for kind, problem in _compared(one, other, pair, most, rounding):
+            counts[kind] += 1
+            if problem:
+                found[kind].append(f"{pair.what}: {problem}")
+        if progress:
+            progress(done)
+    if not released:
+        found["plan"].append("no run reached a release, so nothing was checked")
+    tallies = (Tally(kind, counts[kind], done if kind == KINDS[0] else 0, tuple(found[kind])) for kind in KINDS)
+    return Report(name, tuple(tallies))
+
+
+def _compared(one: Run, other: Run, pair: Pair, most: Most, rounding: float) -> Iterable[tuple[str, str | None]]:
+    """(kind, problem or None) for every comparison of two runs."""
+    counts = len(one.taken), len(other.taken)
+    yield "plan", None if counts[0] == counts[1] else f"{counts[0]} releases become {counts[1]}"
+    for number, (a, b) in enumerate(zip(one.taken, other.taken, strict=False), 1):
+        if a.mechanism != b.mechanism:
+            yield "plan", f"release {number} is by {b.mechanism} instead of {a.mechanism}"
+            continue
+        yield "plan", None
+        moved, allowed = displacement(a.mechanism, a.value, b.value), most(a.mechanism, pair)
+        fine = moved <= allowed * MARGIN + rounding
+        yield "statistic", None if fine else f"release {number} moves by {moved:.6g} sensitivities, not {allowed:.6g}"
+    yield "errors", _unequal(one.error, other.error)
+    if one.error is None and other.error is None:
+        path = difference(one.result, other.result)
+        yield "result", None if path is None else f"{path} differs although all answers are the same"
+    new = {*one.said} ^ {*other.said}
+    yield "messages", None if one.said == other.said else f"a message differs: {min(new, default='their order')}"
+
+
+def _unequal(one: str | None, other: str | None) -> str | None:
+    return None if one == other else f"the error {other or 'none'} in place of {one or 'none'}"
