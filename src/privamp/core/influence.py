@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike
 
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.row_norms import clipped as clipped
+from ..numerics.row_norms import norms as norms
 from ..validation import in_range, nonnegative, one_of, whole
 
 _UP = 1.0 + 2.0**-49  # eight units in the last place: more than every rounding on the way
-_SHORT = 16  # a sum along rows this short costs NumPy more than one down the columns
 _SLACK = 1.0 + 2.0**-51  # an influence this much larger is still covered by that margin
 
 
@@ -110,37 +111,3 @@ class Influence:
             and self.per_record <= other.per_record * _SLACK
             and self.per_norm <= other.per_norm * _SLACK
         )
-
-
-def norms(records: ArrayLike, p: float) -> FloatArray:
-    """The p-norm of every row (of every number, for one column), rounded up."""
-    x = as_floats(records)
-    if x.ndim == 1:
-        return np.abs(x)
-    if p == 2.0:
-        size = np.sqrt(np.einsum("ij,ij->i", x, x))
-        if not np.all((size > 1e-140) & (size < 1e140)):  # squares may have over- or underflowed
-            top = np.max(np.abs(x), axis=1, initial=0.0)
-            scale = np.where((top > 0) & np.isfinite(top), top, 1.0)
-            size = scale * np.sqrt(np.sum((x / scale[:, None]) ** 2, axis=1))
-    elif p == 1.0 and 0 < x.shape[1] <= _SHORT:
-        size = np.abs(x[:, 0])
-        for column in range(1, x.shape[1]):
-            size += np.abs(x[:, column])
-    else:
-        size = np.linalg.norm(x, ord=p, axis=1)
-    return as_floats(size * (1.0 + (x.shape[1] + 8.0) * 2.0**-52))
-
-
-def clipped(records: ArrayLike, radius: float | FloatArray, p: float = 2.0) -> FloatArray:
-    """The records, each shortened to p-norm `radius` (one for all or one each) where it is longer; none is dropped."""
-    x = as_floats(records)
-    if x.ndim == 1:
-        return np.clip(x, -radius, radius)
-    with np.errstate(over="ignore"):  # a norm beyond the doubles is shortened to nothing
-        size = norms(x, p)
-    long = size > radius
-    if np.any(long):
-        x, inside = x.copy(), 1.0 - (x.shape[1] + 16.0) * 2.0**-51  # `norms` of what comes out is inside too
-        x[long] *= (np.broadcast_to(radius, size.shape)[long] * inside / size[long])[:, None]
-    return x
