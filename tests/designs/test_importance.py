@@ -144,11 +144,14 @@ def test_one_release_through_the_ledger():
     assert "secret" in repr(sample)
 
 
-def test_records_outside_the_ball_are_refused_without_showing_them():
+def test_records_outside_the_ball_are_drawn_and_summed_as_if_clipped_to_it():
+    """They used to be refused, which told that they were there."""
     rule = privacy_constrained(LinearProfile.of(Laplace(10.0)), 1.0, radius=1.0)
-    with pytest.raises(InvalidInput, match="ball") as error:
-        ImportanceSampling(rule).draw(Population(2, x=[[0.5], [7.25]]), seeded_key(1))
-    assert "7.25" not in str(error.value)
+    for far in (7.25, -np.inf, np.finfo(np.float64).max):
+        sample = ImportanceSampling(rule).draw(Population(4000, x=np.full((4000, 1), far)), seeded_key(1))
+        drawn = sample.reveal_secret()
+        assert drawn.lengths.tolist() == [1.0] * drawn.positions.size
+        assert set(drawn.weights) == set(rule.weights([[1.0]])) == {drawn.weights[0]}
 
 
 # --- the oracle and its negative controls -----------------------------------------------------------------------

@@ -28,7 +28,7 @@ from privamp import (
 )
 from privamp.core.influence import clipped
 from privamp.engines.kernel import COUNT, WEIGHT, Kernel, columns_of
-from privamp.errors import Infeasible, InvalidInput
+from privamp.errors import InvalidInput
 from privamp.testing import seeded_key
 
 N = 1500
@@ -159,18 +159,18 @@ def test_norms_stand_for_records(rule):
     assert kept[WEIGHT].to_pylist() == weights.tolist()
 
 
-def test_records_outside_the_ball_are_refused_or_decide_as_if_clipped():
+def test_records_outside_the_ball_decide_as_if_clipped():
+    """They used to be refused, which told that they were there."""
     design = ImportanceSampling(RULES["l2"], "u+v")
     batch = pa.record_batch({"id": IDS, "u": 5 * X[:, 0], "v": 5 * X[:, 1]})
-    with pytest.raises(InvalidInput, match="ball of radius 4"):
-        Kernel.of(design, KEY, id="id").kept(batch)
-    kept = Kernel.of(design, KEY, id="id", clip=True).kept(batch)
+    kept = Kernel.of(design, KEY, id="id").kept(batch)
+    assert kept == Kernel.of(design, KEY, id="id", clip=True).kept(batch)
     least = RULES["l2"].weights_of_norms([4.0])[0]
     assert min(kept[WEIGHT].to_pylist()) >= least
     far = np.hypot(*(kept[column].to_numpy() for column in "uv")) >= 4
     assert set(np.array(kept[WEIGHT])[far]) == {least}
-    with pytest.raises(InvalidInput, match="finite"):
-        Kernel.of(design, KEY, clip=True).kept(pa.record_batch({"u": [np.nan], "v": [0.0]}))
+    odd = pa.record_batch({"id": IDS, "u": np.full(N, np.nan), "v": np.full(N, np.inf)})  # counts as (0, largest)
+    assert set(Kernel.of(design, KEY, id="id", clip=True).kept(odd)[WEIGHT].to_pylist()) == {least}
     with pytest.raises(InvalidInput, match="clip=True is for importance"):
         Kernel.of(Poisson(0.1), KEY, clip=True)
 
@@ -238,13 +238,12 @@ def test_text_ids_of_every_arrow_type_are_the_same_ids(kind):
     assert 0 < kept.num_rows < 200
 
 
-def test_the_shortcut_does_not_hide_records_outside_an_undeclared_domain():
-    """Without a radius a record of too much influence is known by its weight only: it is refused whatever its coin."""
+def test_without_a_radius_records_are_clipped_to_where_they_need_no_sampling():
     design = ImportanceSampling(privacy_constrained(LinearProfile.of(Laplace(10.0)), 1.0), "u")
-    for far in range(20):
-        batch = pa.record_batch({"id": [far], "u": [11.0]})
-        with pytest.raises(Infeasible, match="more influence"):
-            Kernel.of(design, KEY, id="id").kept(batch)
+    batch = pa.record_batch({"id": range(20), "u": [11.0] * 20})
+    assert Kernel.of(design, KEY, id="id").kept(batch)[WEIGHT].to_pylist() == [1.0] * 20
+    with pytest.raises(InvalidInput, match="were clipped to 10 in the 1-norm"):
+        Kernel.of(design, KEY, id="id").check_sum(["u"], 11.0, 1.0)
 
 
 def test_a_function_of_ones_own_cannot_be_sent_unnoticed():

@@ -20,7 +20,10 @@ from privamp.testing import seeded_key
 
 NOISE = ExactLaplace(scale=20.0, sensitivity=4.0)
 RULE = privacy_constrained(LinearProfile.of(NOISE), epsilon=1.0, radius=4.0)
-LONGER = "what a record adds to a release, before its weight, is no longer than the record that the rule looked at"
+LONGER = (
+    "what a record adds to a release, before its weight, is no longer than the record that the rule looked at, "
+    "clipped to the rule's radius"
+)
 DESIGN = ImportanceSampling(RULE, "a+b")
 
 

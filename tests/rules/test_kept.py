@@ -8,7 +8,6 @@ import pytest
 from privamp import (
     Gaussian,
     GaussianProfile,
-    InvalidInput,
     Laplace,
     LinearProfile,
     Poisson,
@@ -64,12 +63,43 @@ def test_numbers_at_the_very_limit_decide_alike():
     np.testing.assert_array_equal(places, 2 * np.arange(x.size))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 4.1])
-def test_a_record_outside_the_domain_is_an_error_whatever_its_number(bad):
-    x = records()
-    x[7] = bad
-    with pytest.raises(InvalidInput, match=r"finite|clip them first"):
-        RULES["pure"].kept(x, np.full(N, 2**64 - 1, np.uint64))
+@pytest.mark.parametrize(("odd", "counts_as"), [(np.nan, 0.0), (np.inf, 4.0), (-np.inf, 4.0), (4.1, 4.0)])
+@pytest.mark.parametrize("rule", ["pure", "gaussian"])
+def test_a_record_outside_the_domain_counts_as_a_public_one_and_is_no_error(rule, odd, counts_as):
+    """An error, or another fate of the others, would tell that the record is there."""
+    x, numbers = records(), np.random.default_rng(3).integers(0, 2**62, N, dtype=np.uint64)
+    x[7] = counts_as
+    expected = RULES[rule].kept(x, numbers)
+    x[7] = odd
+    for found, wanted in zip(RULES[rule].kept(x, numbers), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_beyond_the_norm_that_uses_the_target_up_a_rule_without_radius_clips_as_well():
+    rule = privacy_constrained(LinearProfile.of(Laplace(1.0)), 1.0)
+    assert rule.weights([[np.nan], [rule.farthest], [2.0], [np.inf]]).tolist() == [2.0**40, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("rule", ["pure", "gaussian"])
+@pytest.mark.parametrize("width", [0, 1, 5, 16])
+def test_a_record_has_its_weight_whatever_stands_beside_it(rule, width):
+    """Bit for bit: alone, in any order, in any memory, with odd records among the others."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(1500, width) if width else 1500)
+    x[::100] = 0.0
+    x[50::100] = np.nan
+    w = RULES[rule].weights(x)
+    numbers = rng.integers(0, 2**60, len(x), dtype=np.uint64)
+    places, kept = RULES[rule].kept(x, numbers)
+    assert 50 < places.size < len(x)
+    order = rng.permutation(len(x))
+    for again, of in [(x[order], order), (x[::-1], np.arange(len(x))[::-1]), (np.asfortranarray(x), slice(None))]:
+        np.testing.assert_array_equal(RULES[rule].weights(again), w[of])
+    for i in range(0, len(x), 7):
+        assert RULES[rule].weights(x[i : i + 1])[0] == w[i]
+        alone, weight = RULES[rule].kept(x[i : i + 1], numbers[i : i + 1])
+        assert alone.size == (i in places)
+        assert weight.tolist() == kept[places == i].tolist()
 
 
 @pytest.mark.parametrize("design", [ImportanceSampling(RULES["pure"]), Poisson(0.01), WithoutReplacement(999, N)])

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from privamp import Infeasible, InvalidInput, Laplace, LinearProfile, privacy_constrained
+from privamp import Infeasible, Influence, InvalidInput, Laplace, LinearProfile, privacy_constrained
 from privamp.rules.linear_weights import linear_weights
 from privamp.rules.rounded import probabilities_below, weights_below
 
@@ -119,10 +119,8 @@ def test_too_much_influence_is_refused():
         rule.probabilities(np.array([0.5, 1.0 + 1e-15 * 8]))
     with pytest.raises(Infeasible, match="radius"):
         privacy_constrained(LinearProfile.of(Laplace(1.0)), 1.0, radius=1.1)
-    with pytest.raises(InvalidInput, match="finite"):
-        privacy_constrained(LinearProfile.of(Laplace(1.0)), 1.0).weights([[np.nan]])
-    with pytest.raises(InvalidInput, match="ball"):
-        privacy_constrained(LinearProfile.of(Laplace(9.0)), 1.0, radius=1.0).weights([[2.0]])
+    with pytest.raises(Infeasible, match="norm 0 has more influence"):
+        privacy_constrained(LinearProfile(Influence("pure", 1.5, 1.0)), 1.0).weights(np.empty((0, 1)))
     with pytest.raises(InvalidInput, match="delta"):
         privacy_constrained(LinearProfile.of(Laplace(1.0)), 1.0, 1e-6)
 

@@ -27,7 +27,7 @@ from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
-from ..core.influence import Influence, norms
+from ..core.influence import Influence
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -37,6 +37,7 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.row_norms import norms
 from ..rules.cells import worst_of_cells
 from ..rules.coreset import coreset
 from ..rules.privacy_constrained import privacy_constrained
@@ -90,7 +91,8 @@ class ImportanceSampling(Design):
     """Keep each record with the probability of a rule, and weight it by one over it.
 
     The records are the column `column` of the population: one row (or number) each. What a record adds to a release,
-    before its weight, must be no longer than the record: a weight hides what its rule looked at and nothing else.
+    before its weight, must be no longer than the record, clipped to the rule's radius: a weight hides what its rule
+    looked at and nothing else.
     `Sample.release` shortens rows that are longer. Counts need a mechanism that allows for them, `SumAndCount`.
 
     >>> from privamp import Laplace, LinearProfile, amplify, privacy_constrained
@@ -134,7 +136,8 @@ class ImportanceSampling(Design):
 
     assumes: ClassVar[tuple[str, ...]] = (
         *Design.assumes,
-        "what a record adds to a release, before its weight, is no longer than the record that the rule looked at",
+        "what a record adds to a release, before its weight, is no longer than the record that the rule looked at, "
+        "clipped to the rule's radius",
     )
 
     def __post_init__(self) -> None:
@@ -163,7 +166,7 @@ class ImportanceSampling(Design):
         """Positions, weights and norms of the kept records of one batch."""
         records = batch.column(self.column)
         kept, weights = self.rule.kept(records, keyed_numbers(subkey, batch.ids))
-        return batch.positions[kept], weights, norms(records[kept], self.rule.p)
+        return batch.positions[kept], weights, self.rule.norms(records[kept])
 
     def merge(self, parts: Iterable[Part]) -> Part:
         """The same of all batches, in order of position."""

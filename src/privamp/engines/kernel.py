@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key, build
 from ..core.design import Design
-from ..core.influence import clipped, norms
 from ..core.population import Batch
 from ..core.sample import Drawn
 from ..designs.importance import ImportanceSampling
@@ -31,6 +30,7 @@ from ..designs.strata import Records, within
 from ..designs.stratified import Stratified
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
+from ..numerics.row_norms import clipped
 from ..rules.rule import Rule
 from ..validation import whole
 from .columns import array_of, check_id_type, ids_of
@@ -86,7 +86,7 @@ class Kernel:
 
         `reads` names the source columns of what the design calls otherwise: {"stratum": "region", "x": ["a", "b"]};
         the same data read by other columns is another population, so give it another label.
-        `clip` lets records outside the ball of an importance rule decide as if they were clipped to it.
+        Records outside the ball of an importance rule decide as if they were clipped to it; `clip` changes nothing.
         """
         whole(0, round=round)
         if clip and getattr(getattr(design, "rule", None), "radius", None) is None:
@@ -121,9 +121,10 @@ class Kernel:
                     "weights are certified for sums of the columns that the importance rule looks at "
                     f"({', '.join(map(repr, seen))}), each once, and no others; let the rule look at all that is summed"
                 )
-            if self.clip and (p > rule.p or sensitivity > float(rule.radius or 0.0) * (1.0 + 1e-12)):
+            end = rule.farthest
+            if end is not None and (p > rule.p or sensitivity > end * (1.0 + 1e-12)):
                 raise InvalidInput(
-                    f"records were clipped to {rule.radius:g} in the {rule.p:g}-norm for their weights, so a sum must "
+                    f"records were clipped to {end:g} in the {rule.p:g}-norm for their weights, so a sum must "
                     f"clip them at least as much, got {sensitivity:g} in the {p:g}-norm instead"
                 )
 
@@ -238,9 +239,9 @@ class Kernel:
             return array_of(batch, places, name)
         rule = self.design.rule
         if rule.influence is not None:  # the rule looks at the norm only, so a record's norm can stand for it
-            return _norms(batch, places, name, rule, self.clip)
+            return _norms(batch, places, name, rule)
         records = array_of(batch, places, name)
-        return clipped(records, float(rule.radius or 0.0), rule.p) if self.clip else records
+        return records if rule.radius is None else clipped(records, rule.radius, rule.p)
 
     def _ids(self, batch: pa.RecordBatch, offset: int) -> NDArray[Any]:
         if self.id is None:
@@ -277,19 +278,11 @@ def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.Reco
     )
 
 
-def _norms(batch: pa.RecordBatch, places: Sequence[str], name: str, rule: Rule, clip: bool) -> FloatArray:
+def _norms(batch: pa.RecordBatch, places: Sequence[str], name: str, rule: Rule) -> FloatArray:
     """The norms of all records, a chunk at a time, so that rows are built and used in cache."""
     found = np.empty(batch.num_rows)
     for at in range(0, batch.num_rows, _CHUNK):
-        # down the columns where that is how the norm is summed
-        records = array_of(batch.slice(at, _CHUNK), places, name, order="F" if rule.p == 1.0 else "C")
-        if clip:
-            lengths = norms(records, rule.p)
-            if not np.all(np.isfinite(lengths)):
-                raise InvalidInput("records must be finite, but some contain nan or infinity; clean them first")
-            found[at : at + _CHUNK] = np.minimum(lengths, float(rule.radius or 0.0))
-        else:
-            found[at : at + _CHUNK] = rule.norms(records)
+        found[at : at + _CHUNK] = rule.norms(array_of(batch.slice(at, _CHUNK), places, name))
     return found
 
 

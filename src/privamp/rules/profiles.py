@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..core.influence import Influence, norms
+from ..core.influence import Influence
 from ..core.mechanism import Mechanism
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.row_norms import norms
 
 Source = Influence | Callable[[Any], ArrayLike]
 

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..chance.keyed import keep
 from ..core.curves import pure_curve
 from ..core.guarantee import Guarantee, Part
-from ..core.influence import Influence, norms
+from ..core.influence import Influence
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
-from ..errors import InvalidInput, NoTheorem
+from ..errors import Infeasible, InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.row_norms import finite, norms
 from .losses import personal_epsilons
 from .profiles import GeneralProfile, PersonalProfile
 from .rounded import probabilities_below
@@ -27,11 +28,11 @@ from .sampled_curves import amplified, record_profile
 _UP = 1.0 + 2.0**-46  # more than every rounding in a loss
 _INSIDE = 1.0 + 2.0**-44  # a norm this close to the radius was rounded up
 _ONE_RECORD = "Poisson importance sampling, one record [add-remove → add-remove] (docs/designs/importance.md, Thm 1)"
-_NOT_FINITE = "records must be finite, but some contain nan or infinity; clean them first"
-_CHUNK = 16384  # records whose norms are computed at once
 _FEW = 1024  # records for which it does not pay to look who may be kept at all
 _CELLS = 48  # of norms; what is shorter by 24 octaves than the longest record shares a cell
 _HALF_OCTAVE = 51  # bits below the exponent and the first bit of the mantissa
+_OWN_FUNCTION = "the profile's own function looks at one record at a time and allows every record"
+_LARGEST = float(np.finfo(np.float64).max)
 _ROUNDING = 1.0 + 1e-9  # weights fall with the norm, up to their last digits
 
 
@@ -103,16 +104,14 @@ class Rule(ABC):
         return True
 
     def norms(self, records: Any) -> FloatArray:
-        """The norm of every record; an error when one is outside the domain."""
-        x = _rows(records)
-        if x.ndim == 1:
-            found = np.abs(as_floats(x))
-        else:
-            found = np.concatenate([*(norms(x[i : i + _CHUNK], self.p) for i in range(0, len(x), _CHUNK)), np.empty(0)])
-        if not np.isfinite(found.max(initial=0.0)):
-            raise InvalidInput(_NOT_FINITE)
-        width = x.shape[1] if x.ndim == 2 else 1
-        return self._inside(found, 1.0 + (width + 8.0) * 2.0**-51)
+        """What the rule measures of every record: its norm, and the end of the domain for a record beyond it.
+
+        No record is refused, because an error would tell. What comes of one beyond the domain must be clipped to it.
+        """
+        end = self.farthest
+        if end is not None and end < 0.0:
+            raise Infeasible("even a record of norm 0 has more influence than the rule allows unsampled; add noise")
+        return np.minimum(norms(_rows(records), self.p), _LARGEST if end is None else min(end, _LARGEST))
 
     def of_norms(self, norms: ArrayLike) -> FloatArray:
         """The probability of records of these norms, as it is drawn: a multiple of 2^-64."""
@@ -157,11 +156,12 @@ class Rule(ABC):
     def guarantee(self) -> Guarantee:
         """The worst case over the domain for any release with the rule's profile; `at(record)` is one record's."""
         upper = self.worst_profile().rounded_up()
+        own = () if self.influence is not None else (_OWN_FUNCTION,)
         everybody = Guarantee(
             neighbors=Neighbors.ADD_REMOVE,
             upper=upper,
             reasons=lambda: (self.reason,),
-            assumes=("the release has at most the rule's profile", "records lie in the declared domain"),
+            assumes=("the release has at most the rule's profile", "records are clipped to the declared domain", *own),
             parts=(Part(upper, None),),
         )
 
@@ -182,7 +182,7 @@ class Rule(ABC):
     def _influences(self, records: Any) -> FloatArray:
         if isinstance(self.profile, GeneralProfile):
             raise NoTheorem("a general profile has no single influence")
-        return self.profile.influences(_finite(_rows(records)))
+        return self.profile.influences(finite(_rows(records)))
 
     def _losses(self, q: FloatArray, w: FloatArray, influences: FloatArray) -> FloatArray:
         if self.kind == "pure":
@@ -209,25 +209,17 @@ class Rule(ABC):
         cell -= first
         return hopeful[numbers[hopeful] <= limits.take(cell, mode="clip")]
 
-    def _inside(self, u: FloatArray, slack: float = _INSIDE) -> FloatArray:
+    def _inside(self, u: FloatArray) -> FloatArray:
+        """Norms of the declared domain, which are public here: those of records come from `norms`."""
         if self.radius is None or not u.max(initial=0.0) > self.radius:
             return u
-        if u.max() > self.radius * slack:
-            raise InvalidInput(
-                f"records must lie in the declared ball of radius {self.radius:g}, but some do not; clip them first"
-            )
+        if u.max() > self.radius * _INSIDE:
+            raise InvalidInput(f"norms must be at most the declared radius {self.radius:g}, but some are larger")
         return np.minimum(u, self.radius)
 
 
 def _rows(records: Any) -> NDArray[Any]:
     x = np.asarray(records)
-    if x.dtype.kind not in "iuf" or x.ndim not in (1, 2):
+    if x.dtype.kind not in "biuf" or x.ndim not in (1, 2):
         raise InvalidInput(f"records must be an array of numbers, one row each, got {x.ndim} dimensions of {x.dtype}")
-    return x
-
-
-def _finite(rows: NDArray[Any]) -> FloatArray:
-    x = as_floats(rows)
-    if not np.all(np.isfinite(x)):
-        raise InvalidInput(_NOT_FINITE)
     return x
