@@ -102,7 +102,7 @@ class CoinBatches(Batches):
         factors = self.rule.coefficients(batch.bounds, norms)
         if self.rule.rejects and norms.size:
             numbers = keyed_numbers(self._acceptance, self._ids[batch.positions], batch.step)
-            factors *= keep(numbers, self.rule.acceptance(batch.bounds, norms))
+            factors = np.where(keep(numbers, self.rule.acceptance(batch.bounds, norms)), factors, 0.0)
         return factors
 
     def remember(self, batch: Batch, norms: FloatArray) -> None:

@@ -1,4 +1,8 @@
-"""A loss with one value per record, and the object on which `backward()` is called."""
+"""A loss with one value per record, and the object on which `backward()` is called.
+
+Every record has a loss: one for which the criterion fails (a label out of range) gets the constant 0, and so counts as
+nothing. To stop, or to name it, would tell about it.
+"""
 
 import copy
 from typing import TYPE_CHECKING, Any
@@ -7,12 +11,14 @@ import torch
 from torch import nn
 
 from ...errors import InvalidInput
+from . import made_up
 
 if TYPE_CHECKING:
     from .run import Run
 
 Tensor = Any
-_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss)
+_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)
+_SUMS = ("sum", "batchmean")  # reductions that add up what belongs to one record
 
 
 class PrivateCriterion:
@@ -31,20 +37,67 @@ class PrivateCriterion:
         return PrivateLoss(self.losses(output, *targets), self._run)
 
     def losses(self, output: Tensor, *targets: Any) -> Tensor:
-        """One loss per record."""
-        if isinstance(self._criterion, _CLASSES):
-            _check_labels(output, targets[0], self._criterion.ignore_index)
+        """One loss per record, 0 for records that have none."""
+        if not isinstance(output, torch.Tensor) or output.dim() == 0:
+            raise InvalidInput("the criterion must be given the model's output as one tensor, a row per record")
+        targets, is_sane = self._within_range(output, targets)
+        try:
+            losses = self.unguarded(output, *targets)
+        except (InvalidInput, torch.OutOfMemoryError):
+            raise
+        except Exception:
+            losses = self._of_those_that_have_one(output, targets)
+        return losses if is_sane is None else losses.masked_fill(~is_sane, 0.0)
+
+    def unguarded(self, output: Tensor, *targets: Any) -> Tensor:
+        """One loss per record, or whatever the criterion raises."""
         losses = self._single(output, *targets)
-        records = output.shape[0]
-        if not isinstance(losses, torch.Tensor) or losses.shape[:1] != (records,):
+        if not isinstance(losses, torch.Tensor) or losses.shape[:1] != output.shape[:1]:
             raise InvalidInput(
                 "the criterion must give one loss per record; use a torch loss, or a function that returns a vector as "
                 "long as the batch"
             )
         if losses.dim() == 1:
             return losses
-        rest = losses.reshape(records, -1)
-        return rest.sum(dim=1) if getattr(self._criterion, "reduction", "mean") == "sum" else rest.mean(dim=1)
+        rest = losses.flatten(1)
+        return rest.sum(dim=1) if getattr(self._criterion, "reduction", "mean") in _SUMS else rest.mean(dim=1)
+
+    def _within_range(self, output: Tensor, targets: tuple[Any, ...]) -> tuple[tuple[Any, ...], Tensor | None]:
+        """Class labels that are no column of the output become 0, and their records are marked."""
+        labels = targets[0] if targets else None
+        if not isinstance(self._criterion, _CLASSES) or not isinstance(labels, torch.Tensor):
+            return targets, None
+        if labels.is_floating_point() or labels.shape[:1] != output.shape[:1] or output.dim() < 2:
+            return targets, None
+        is_class = (labels >= 0) & (labels < output.shape[1])
+        is_class |= labels == getattr(self._criterion, "ignore_index", 0)
+        is_sane = is_class.flatten(1).all(dim=1) if labels.dim() > 1 else is_class
+        return (labels.where(is_class, torch.zeros_like(labels)), *targets[1:]), is_sane
+
+    def _of_those_that_have_one(self, output: Tensor, targets: tuple[Any, ...]) -> Tensor:
+        """The criterion failed: on made-up values too, then it does not fit the shapes, or on records, then 0."""
+        try:
+            self.unguarded(*made_up.like([output, *targets], output.shape[0]))
+        except Exception as error:
+            raise InvalidInput(
+                f"the criterion fails on numbers of these shapes ({type(error).__name__}); check what it takes"
+            ) from None
+        some = [r for r in range(output.shape[0]) if self._has_one(output, targets, r)]
+        at = torch.tensor(some, dtype=torch.long, device=output.device)
+        nothing = output.flatten(1).sum(dim=1).masked_fill(torch.ones(len(output), device=output.device).bool(), 0.0)
+        if not some:
+            return nothing
+        found = self.unguarded(output[at], *made_up.rows(list(targets), at))
+        return nothing.to(found.dtype).index_put((at,), found)
+
+    def _has_one(self, output: Tensor, targets: tuple[Any, ...], record: int) -> bool:
+        here = slice(record, record + 1)
+        try:
+            with torch.no_grad():
+                self.unguarded(output[here], *made_up.rows(list(targets), here))
+        except Exception:
+            return False
+        return True
 
 
 class PrivateLoss:
@@ -72,16 +125,3 @@ class PrivateLoss:
 
     def __repr__(self) -> str:
         return "PrivateLoss(secret)"
-
-
-def _check_labels(output: Tensor, labels: Any, ignored: int) -> None:
-    """Class labels must be columns of the output; torch would stop with the label in its message."""
-    if not isinstance(labels, torch.Tensor) or labels.is_floating_point() or labels.numel() == 0:
-        return
-    classes = output.shape[1] if output.dim() > 1 else 0
-    wrong = (labels != ignored) & ((labels < 0) | (labels >= classes))
-    if bool(wrong.any()):
-        raise InvalidInput(
-            f"labels must be whole numbers from 0 to {classes - 1} for a model with {classes} outputs, but some are "
-            "not; recode them or widen the last layer"
-        )

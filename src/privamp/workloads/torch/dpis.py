@@ -209,7 +209,8 @@ class DPISBatches(Batches):
         """C/norm for those that a second coin accepts."""
         rule = self.rule
         numbers = keyed_numbers(self._acceptance, self._population.ids[batch.positions], batch.step)
-        return rule.coefficients(batch.bounds, norms) * keep(numbers, rule.acceptance(batch.bounds, norms))
+        accepted = keep(numbers, rule.acceptance(batch.bounds, norms))
+        return np.where(accepted, rule.coefficients(batch.bounds, norms), 0.0)
 
     def remember(self, batch: Batch, norms: FloatArray) -> None:
         """Bounds and norms of the drawn records, and the cost of the step."""

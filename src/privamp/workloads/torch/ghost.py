@@ -4,7 +4,6 @@ One forward and one backward pass per batch; the backward pass stops at the laye
 parameter is computed twice. Nothing of a batch is kept once its weighted sum is made.
 """
 
-import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import nn
 
 from ...errors import InvalidInput
 from .layers import Gradients, Measured, measure_of
+from .precision import full_precision, shortened, widened
 
 Tensor = Any
 
@@ -34,14 +34,17 @@ class GradientRecorder:
         self._layers = trainable_layers(module)
         self._calls: list[_Call] = []
         self._records: int | None = None
+        self._strangers: list[Tensor] = []  # which records have ids that an embedding does not know
         self._hooks = [
             layer.register_forward_hook(lambda m, args, out, name=name: self._heard(name, m, args, out))
             for name, layer in self._layers.items()
         ]
+        tables = [layer for layer in module.modules() if isinstance(layer, nn.Embedding)]
+        self._hooks += [layer.register_forward_pre_hook(lambda m, args: self._within(m, args)) for layer in tables]
 
     def listen(self, records: int) -> None:
         """Expect one forward pass of so many records."""
-        self._calls, self._records = [], records
+        self._calls, self._records, self._strangers = [], records, []
 
     @property
     def is_listening(self) -> bool:
@@ -66,9 +69,19 @@ class GradientRecorder:
         # The edge is taken now: an activation that works in place would move it later.
         self._calls.append(_Call(name, layer, inputs, torch.autograd.graph.get_gradient_edge(output)))
 
+    def _within(self, table: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Ids that are no row of the table become 0, and their records count as nothing: to stop would tell."""
+        if self._records is None or not arguments or arguments[0].shape[:1] != (self._records,):
+            return None
+        ids = arguments[0]
+        is_row = (ids >= 0) & (ids < table.num_embeddings)
+        self._strangers.append(~(is_row.flatten(1).all(dim=1) if ids.dim() > 1 else is_row))
+        return (ids.where(is_row, torch.zeros_like(ids)), *arguments[1:])
+
     def measure(self, losses: Tensor) -> "Recorded":
         """Norms of the gradients of `losses`, one loss per record of the pass that was heard."""
         calls, self._calls, self._records = self._calls, [], None
+        strangers, self._strangers = self._strangers, []
         silent = self._layers.keys() - {call.name for call in calls}
         if silent:
             raise InvalidInput(
@@ -80,19 +93,31 @@ class GradientRecorder:
         for call, back in zip(calls, backs, strict=True):
             if back is not None:
                 _, inputs, sent = heard.setdefault(call.name, (call.layer, [], []))
-                inputs.append(call.inputs)
-                sent.append(back)
-        return Recorded(list(heard.values()), losses.shape[0], losses)
+                inputs.append(_alike(call.inputs, back))
+                sent.append(widened(back))
+        counts = torch.isfinite(losses.detach())
+        for unknown in strangers:
+            counts = counts & ~unknown
+        return Recorded(list(heard.values()), counts)
+
+
+def _alike(inputs: Tensor, back: Tensor) -> Tensor:
+    """What went in, as numbers of the kind of what came back; ids stay ids."""
+    return inputs.to(widened(back).dtype) if inputs.is_floating_point() else inputs
 
 
 class Recorded:
-    """One batch: the norms of its gradients, and then their weighted sum."""
+    """One batch: the norms of its gradients, and then their weighted sum. In full precision, whatever the model's.
 
-    def __init__(self, heard: list[tuple[Any, list[Tensor], list[Tensor]]], records: int, like: Tensor) -> None:
-        with torch.no_grad():
+    `counts` says which records have a gradient at all; the norm of others is not a number.
+    """
+
+    def __init__(self, heard: list[tuple[Any, list[Tensor], list[Tensor]]], counts: Tensor) -> None:
+        self._kind, self._dtypes = counts.device.type, [backs[0].dtype for _, _, backs in heard]
+        with torch.no_grad(), full_precision(self._kind):
             measured = _measured(heard)
-            squares = sum((m.squares for m in measured), start=like.new_zeros(records))
-            self.norms: Tensor = squares.double().sqrt()
+            squares = sum((m.squares for m in measured), start=torch.zeros_like(counts, dtype=torch.float64))
+            self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
             usable = torch.isfinite(self.norms)
             if not bool(usable.all()):  # 0 times nan is nan, so those records leave the sum altogether
                 measured = _measured(
@@ -102,8 +127,9 @@ class Recorded:
 
     def weighted(self, weights: Tensor) -> Gradients:
         """(parameter, sum over records of weight times gradient), for every trainable parameter."""
-        with torch.no_grad(), _exact_convolutions(weights):
-            return [pair for m in self._measured for pair in m.weighted(weights)]
+        with torch.no_grad(), full_precision(self._kind):
+            given = zip(self._measured, self._dtypes, strict=True)
+            return [pair for m, dtype in given for pair in m.weighted(shortened(weights, dtype))]
 
 
 def _measured(heard: list[tuple[Any, list[Tensor], list[Tensor]]]) -> list[Measured]:
@@ -112,22 +138,13 @@ def _measured(heard: list[tuple[Any, list[Tensor], list[Tensor]]]) -> list[Measu
         measure = measure_of(layer)
         if measure is None:
             raise InvalidInput(f"a layer of kind {type(layer).__name__} cannot be measured")
-        with _exact_convolutions(backs[0]):
-            found.append(measure(layer, inputs, backs))
+        found.append(measure(layer, inputs, backs))
     return found
 
 
 def _only(values: Tensor, usable: Tensor) -> Tensor:
     shape = (-1, *[1] * (values.dim() - 1))
     return torch.where(usable.reshape(shape), values, torch.zeros((), dtype=values.dtype, device=values.device))
-
-
-def _exact_convolutions(values: Tensor) -> Any:
-    """Weighted sums in full single precision: by default a GPU rounds convolutions to 10 bits."""
-    if not values.is_cuda:
-        return contextlib.nullcontext()
-    now = torch.backends.cudnn
-    return now.flags(enabled=now.enabled, benchmark=now.benchmark, deterministic=now.deterministic, allow_tf32=False)
 
 
 def trainable_layers(module: Any) -> dict[str, Any]:

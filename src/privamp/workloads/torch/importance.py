@@ -19,6 +19,7 @@ import numpy as np
 from ...numerics.log_domain import FloatArray
 from ...validation import in_range, positive
 
+_LARGEST = 2.0**60  # of a coefficient: it must stay a number in single precision, times any gradient it may meet
 THEOREM = "Importance-sampled steps are dominated by Poisson-sampled ones at the largest rate (docs/torch.md, Thm 1)"
 
 
@@ -52,11 +53,12 @@ class ImportanceRule:
         return np.minimum(_counted(norms), bounds) / bounds
 
     def coefficients(self, bounds: FloatArray, norms: FloatArray) -> FloatArray:
-        """c_i with w_i = c_i * gradient, so that |w_i| <= clip; 0 for a norm that is 0 or not a number."""
+        """c_i with w_i = c_i * gradient, so that |w_i| <= clip; 0 for a norm that is (nearly) 0 or not a number."""
         sizes = _counted(norms)
         reach = sizes if self.rejects else np.maximum(bounds, sizes)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(sizes > 0, self.clip / reach, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+            factors = self.clip / reach
+        return np.where((sizes > 0) & (factors <= _LARGEST), factors, 0.0)
 
     def remembered(self, norms: FloatArray) -> FloatArray:
         """The next bounds; a norm that is not a number is remembered as the largest."""

@@ -7,7 +7,8 @@ and b_it the loss's derivative by its output at place t (a word, a pixel, one of
     ghost         norm^2 = sum_st (a_is . a_it)(b_is . b_it), gradient never written (Goodfellow 2015; Li et al. 2022)
 
 The ghost way subtracts large numbers when places cancel, and a norm that comes out too small would let a gradient pass
-the clip. So its error bound is added: it errs upward. The weighted sum needs no second backward pass (Bu et al. 2022).
+the clip. So its error bound is added: it errs upward. Squares are taken in double precision, where those of float32
+numbers never vanish. The weighted sum needs no second backward pass (Bu et al. 2022).
 """
 
 from collections.abc import Callable
@@ -18,7 +19,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-_ROUNDING = {torch.float32: 2.0**-20, torch.float64: 2.0**-49}  # of a ghost norm^2, generously
+from .precision import norms_of, scaled_rows
+
+_UNIT = 2.0**-53  # rounding of double precision
 
 Tensor = Any
 Gradients = list[tuple[Any, Tensor]]
@@ -26,7 +29,7 @@ Gradients = list[tuple[Any, Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Squared norms of one layer's gradients, (records,), and the sums that weights turn into its gradient."""
+    """Squared norms of one layer's gradients, (records,) doubles, and the sums that weights turn into its gradient."""
 
     squares: Tensor
     weighted: Callable[[Tensor], Gradients]
@@ -36,7 +39,9 @@ Measure = Callable[[Any, list[Tensor], list[Tensor]], Measured]
 
 
 def measure_of(layer: Any) -> Measure | None:
-    """How this kind of layer is measured, or None. Subclasses with a forward of their own are other kinds."""
+    """How this kind of layer is measured, or None. A layer with a forward of its own is another kind."""
+    if "forward" in vars(layer):
+        return None
     for kind, measure in _MEASURES.items():
         if isinstance(layer, kind) and type(layer).forward is kind.forward:
             return measure
@@ -54,7 +59,7 @@ def _linear(layer: Any, inputs: list[Tensor], backs: list[Tensor]) -> Measured:
     squares, weight_sum = _products(a, b) if layer.weight.requires_grad else (_zeros(b), None)
     bias = b.sum(dim=1) if layer.bias is not None and layer.bias.requires_grad else None
     if bias is not None:
-        squares = squares + bias.square().sum(dim=1)
+        squares = squares + norms_of(bias).square()
 
     def weighted(weights: Tensor) -> Gradients:
         found: Gradients = [(layer.weight, weight_sum(weights))] if weight_sum is not None else []
@@ -71,7 +76,7 @@ def _products(a: Tensor, b: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]
         return (b * weights[:, None, None]).reshape(-1, p).T @ a.reshape(-1, d)
 
     if places == 1:
-        return a[:, 0].square().sum(dim=1) * b[:, 0].square().sum(dim=1), summed
+        return (norms_of(a) * norms_of(b)).square(), summed
     if _is_small(d * p, places * (d + p)):
         return _written_out(torch.bmm(b.transpose(1, 2), a))
     return _ghost_squares(a, b), summed
@@ -84,22 +89,26 @@ def _is_small(gradient: int, held: int) -> bool:
 
 def _written_out(gradients: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     flat = gradients.reshape(gradients.shape[0], -1)
-    return flat.square().sum(dim=1), lambda weights: (weights @ flat).reshape(gradients.shape[1:])
+    return norms_of(flat).square(), lambda weights: (weights @ flat).reshape(gradients.shape[1:])
 
 
 def _ghost_squares(a: Tensor, b: Tensor) -> Tensor:
+    """Norms^2 of sum_t b_t a_t^T from the products of places, in double precision, rounding error added."""
+    (a, up), (b, further) = scaled_rows(a), scaled_rows(b)
     one, two = torch.bmm(a, a.transpose(1, 2)), torch.bmm(b, b.transpose(1, 2))
     sizes = (one.diagonal(dim1=1, dim2=2) * two.diagonal(dim1=1, dim2=2)).sqrt()  # |a_t||b_t|
-    return (one * two).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes)
+    squares = (one * two).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes, a.shape[2] + b.shape[2])
+    return torch.ldexp(squares.sqrt(), up + further).square()
 
 
-def _error(sizes: Tensor) -> Tensor:
-    """How far a squared norm can be off when places of these sizes cancel."""
-    return _ROUNDING.get(sizes.dtype, 2.0**-7) * sizes.sum(dim=1).square()
+def _error(sizes: Tensor, terms: int) -> Tensor:
+    """How far a squared norm can be off when places of these sizes cancel: sums of so many terms, then of all pairs."""
+    places = sizes.shape[1]
+    return (terms + places * places + 16) * _UNIT * sizes.sum(dim=1).square()
 
 
 def _zeros(b: Tensor) -> Tensor:
-    return b.new_zeros(b.shape[0])
+    return b.new_zeros(b.shape[0], dtype=torch.float64)
 
 
 def _conv(layer: Any, inputs: list[Tensor], backs: list[Tensor]) -> Measured:
@@ -125,7 +134,7 @@ def _conv(layer: Any, inputs: list[Tensor], backs: list[Tensor]) -> Measured:
         squares, written = _conv_squares(layer, x, g, size, stride, dilation, padding)
         weight_sum = gradient if written is None else lambda w: written(w).reshape(layer.weight.shape)
     if bias is not None:
-        squares = squares + bias.square().sum(dim=1)
+        squares = squares + norms_of(bias).square()
 
     def weighted(weights: Tensor) -> Gradients:
         found: Gradients = [(layer.weight, weight_sum(weights))] if weight_sum is not None else []
@@ -149,7 +158,7 @@ def _conv_squares(layer: Any, x: list[Tensor], g: list[Tensor], *geometry: Any) 
     if places * places * (d + p) < places * d * p:
         squares = _ghost_squares(a.transpose(1, 2), b.transpose(1, 2))
     else:
-        squares = torch.bmm(b, a.transpose(1, 2)).square().sum(dim=(1, 2))
+        squares = norms_of(torch.bmm(b, a.transpose(1, 2))).square()
     return squares.reshape(n, groups).sum(dim=1), None
 
 
@@ -184,13 +193,15 @@ def _embedding(layer: Any, inputs: list[Tensor], backs: list[Tensor]) -> Measure
     if layer.padding_idx is not None:
         b = b * (ids != layer.padding_idx).unsqueeze(2)
     same = ids.unsqueeze(1) == ids.unsqueeze(2)
-    products = torch.bmm(b, b.transpose(1, 2))
+    scaled, up = scaled_rows(b)
+    products = torch.bmm(scaled, scaled.transpose(1, 2))
     sizes = products.diagonal(dim1=1, dim2=2).sqrt()
-    squares = (products * same).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes)
+    squares = (products * same).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes, b.shape[2])
+    squares = torch.ldexp(squares.sqrt(), up).square()
 
     def weighted(weights: Tensor) -> Gradients:
         rows = (b * weights[:, None, None]).reshape(-1, b.shape[2])
-        total = torch.zeros_like(layer.weight).index_add_(0, ids.reshape(-1), rows)
+        total = rows.new_zeros(layer.weight.shape).index_add_(0, ids.reshape(-1), rows)
         return [(layer.weight, total)]
 
     return Measured(squares, weighted)
@@ -202,7 +213,7 @@ def _normalised(layer: Any, inputs: list[Tensor], backs: list[Tensor]) -> Measur
     scale: Tensor = sum(_rest_summed(layer, g * _unit(layer, x)) for x, g in pairs)
     shift: Tensor = sum(_rest_summed(layer, g) for _, g in pairs)
     kept = [(p, v) for p, v in ((layer.weight, scale), (layer.bias, shift)) if p is not None and p.requires_grad]
-    squares = sum(v.flatten(1).square().sum(dim=1) for _, v in kept)
+    squares: Tensor = sum(norms_of(v).square() for _, v in kept)
     return Measured(squares, lambda w: [(p, (w @ v.flatten(1)).reshape(p.shape)) for p, v in kept])
 
 

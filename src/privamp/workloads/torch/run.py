@@ -15,6 +15,7 @@ from .dpis import DPISPlan
 from .ghost import GradientRecorder
 from .noise import normals
 from .plan import Plan
+from .precision import sum_dtype
 from .records import Records
 
 Tensor = Any
@@ -139,7 +140,7 @@ class Run:
         weights = np.zeros(losses.shape[0])
         weights[:size] = self.batches.coefficients(part, norms)
         self._done.append((part, norms))
-        for parameter, gradient in recorded.weighted(torch.from_numpy(weights).to(self.device, losses.dtype)):
+        for parameter, gradient in recorded.weighted(torch.from_numpy(weights).to(self.device)):
             held = self._sums.get(id(parameter))
             self._sums[id(parameter)] = gradient if held is None else held.add_(gradient)
         if self._buffers != _versions(self.module):
@@ -179,13 +180,14 @@ class Run:
         """The noisy, normalised sum as the gradient of every parameter, also when nobody was drawn."""
         deviation, normaliser = self.batches.noise
         total = sum(p.numel() for p in self.parameters)
-        key, dtype = self._noise_key.subkey(self.step), self.parameters[0].dtype
+        key, dtype = self._noise_key.subkey(self.step), sum_dtype(self.parameters[0].dtype)
         noise = normals(key, total, self.device, dtype, deviation / normaliser)
         start = 0
         for parameter in self.parameters:
-            piece = noise[start : start + parameter.numel()].view_as(parameter).to(parameter.dtype)
+            piece = noise[start : start + parameter.numel()].view_as(parameter)
             held = self._sums.get(id(parameter))
-            parameter.grad = piece if held is None else piece.add_(held, alpha=1.0 / normaliser)
+            noisy = piece if held is None else piece.add_(held, alpha=1.0 / normaliser)
+            parameter.grad = noisy.to(parameter.dtype)  # rounded to half precision only now
             start += parameter.numel()
 
     def _after_optimizer(self) -> None:

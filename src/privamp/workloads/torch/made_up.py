@@ -1,0 +1,44 @@
+"""Made-up records: of the shape and type of real ones, which are public, with values that have nothing of them.
+
+Whatever must be tried out on records before or beside training (does the model keep records apart? is it the values
+that make a loss fail, or the shapes?) is tried on these, since a verdict about real records would be a release.
+"""
+
+from typing import Any
+
+import torch
+
+Tensor = Any
+_SEED = 20_111  # any: what is made up need not be secret
+
+
+def like(batch: Any, count: int) -> Any:
+    """`count` records of the shapes in `batch` (tensors with one row per record, nested in lists and dicts).
+
+    Real numbers lie between 0 and 1; whole numbers are 0 or 1, which are labels and ids of nearly every model.
+    """
+    return _like(batch, count, torch.Generator().manual_seed(_SEED))
+
+
+def _like(batch: Any, count: int, generator: Any) -> Any:
+    if isinstance(batch, torch.Tensor):
+        shape = (count, *batch.shape[1:])
+        if batch.is_floating_point() or batch.is_complex():
+            return torch.rand(shape, generator=generator, dtype=torch.float64).to(batch.device, batch.dtype)
+        return torch.randint(0, 2, shape, generator=generator).to(batch.device, batch.dtype)
+    if isinstance(batch, (list, tuple)):
+        return [_like(part, count, generator) for part in batch]
+    if isinstance(batch, dict):
+        return {name: _like(part, count, generator) for name, part in batch.items()}
+    return batch
+
+
+def rows(batch: Any, at: Any) -> Any:
+    """Some records of a batch: a slice, or whole numbers in a tensor."""
+    if isinstance(batch, torch.Tensor):
+        return batch[at.to(batch.device) if isinstance(at, torch.Tensor) else at] if batch.dim() else batch
+    if isinstance(batch, (list, tuple)):
+        return [rows(part, at) for part in batch]
+    if isinstance(batch, dict):
+        return {name: rows(part, at) for name, part in batch.items()}
+    return batch

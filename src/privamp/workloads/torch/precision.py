@@ -1,0 +1,87 @@
+"""The arithmetic of gradient sums: float32 or float64, never half precision, TF32 or autocast.
+
+The model may run in any precision. What enters and leaves its layers is widened before norms and sums are computed: in
+bfloat16 the sum of 10,000 clipped gradients moves by several clips when one record leaves.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+Tensor = Any
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def sum_dtype(dtype: Any) -> Any:
+    """What gradients of parameters of this type are added up in."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def widened(values: Tensor) -> Tensor:
+    """Half precision as float32; everything else as it is."""
+    return values.float() if values.dtype in _HALF else values
+
+
+def shortened(weights: Tensor, dtype: Any) -> Tensor:
+    """Weights (at least 0) in this precision, rounded down; what would lose its digits becomes 0."""
+    about = torch.finfo(dtype)
+    down = weights.double() * (1.0 - 4.0 * about.eps)
+    return torch.where(down >= about.tiny, down, 0.0).to(dtype)
+
+
+@contextlib.contextmanager
+def full_precision(kind: str) -> Iterator[None]:
+    """On devices of this kind, matrix products and convolutions as their dtype says: no TF32, bfloat16 or autocast."""
+    with torch.autocast(kind, enabled=False), contextlib.ExitStack() as stack:
+        for backend in _backends(kind):
+            stack.callback(setattr, backend, "fp32_precision", backend.fp32_precision)
+            backend.fp32_precision = "ieee"
+        if not _HAS_SETTINGS:
+            stack.enter_context(_older_settings(kind))
+        yield
+
+
+_HAS_SETTINGS = hasattr(torch.backends.cuda.matmul, "fp32_precision")  # from torch 2.9
+
+
+def _backends(kind: str) -> list[Any]:
+    if not _HAS_SETTINGS:
+        return []
+    rooms = torch.backends
+    return [rooms.cuda.matmul, rooms.cudnn.conv] if kind == "cuda" else [rooms.mkldnn.matmul, rooms.mkldnn.conv]
+
+
+@contextlib.contextmanager
+def _older_settings(kind: str) -> Iterator[None]:
+    before, now = torch.get_float32_matmul_precision(), torch.backends.cudnn
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with (
+            now.flags(enabled=now.enabled, benchmark=now.benchmark, deterministic=now.deterministic, allow_tf32=False)
+            if kind == "cuda"
+            else contextlib.nullcontext()
+        ):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def norms_of(values: Tensor) -> Tensor:
+    """Euclidean norms of the rows of (records, ...), in double precision; squares neither vanish nor overflow."""
+    flat = values.reshape(values.shape[0], -1) if values.shape[0] else values.reshape(0, 1)
+    if flat.dtype == torch.float32:
+        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
+    scaled, exponents = scaled_rows(flat)
+    return torch.ldexp(torch.linalg.vector_norm(scaled, dim=1), exponents)
+
+
+def scaled_rows(values: Tensor) -> tuple[Tensor, Tensor]:
+    """(records, ...) in double precision, each divided by a power of two near its largest entry; the exponents."""
+    wide = values.double()
+    flat = wide.reshape(wide.shape[0], -1) if wide.shape[0] else wide.reshape(0, 1)
+    largest = flat.abs().amax(dim=1)
+    exponents = torch.where(torch.isfinite(largest), torch.frexp(largest).exponent, 0).clamp(-1000, 1000)
+    shape = (-1, *[1] * (wide.dim() - 1))
+    return wide * torch.ldexp(torch.ones_like(largest), -exponents).reshape(shape), exponents
