@@ -21,6 +21,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from privamp import PrivateKMeans
+from privamp.workloads.kmeans.ball import Ball, measured, taken_inside
 from privamp.workloads.kmeans.compiled import has_numba
 from privamp.workloads.kmeans.lloyd import sums_and_counts
 from privamp.workloads.kmeans.threads import Crew
@@ -46,7 +47,7 @@ def start(X: np.ndarray) -> np.ndarray:
 
 def step_ratio(X: np.ndarray, repeats: int, threads: int, *, fast: bool) -> tuple[float, float]:
     """(seconds of one step here, the same over scikit-learn's)."""
-    centres = start(X)
+    centres, rows = start(X), in_ball(X)
 
     def theirs(steps: int) -> Callable[[], object]:
         model = KMeans(K, init=centres.astype(X.dtype), n_init=1, max_iter=steps, tol=0.0, algorithm="lloyd")
@@ -54,16 +55,23 @@ def step_ratio(X: np.ndarray, repeats: int, threads: int, *, fast: bool) -> tupl
 
     with warnings.catch_warnings(), threadpool_limits(threads):
         warnings.simplefilter("ignore")
-        few, many, here = least([theirs(1), theirs(1 + STEPS), lambda: ten_steps(X, threads, fast=fast)], repeats)
+        few, many, here = least([theirs(1), theirs(1 + STEPS), lambda: ten_steps(rows, threads, fast=fast)], repeats)
     return here / STEPS, here / (many - few)
+
+
+def in_ball(X: np.ndarray) -> np.ndarray:
+    """All records as a fit reads them: in the unit ball, on a grid, in single precision."""
+    ball = Ball(np.zeros(X.shape[1]), float(np.linalg.norm(X, axis=1).max()))
+    with Crew(1) as crew:
+        return taken_inside(ball, X, np.arange(len(X)), np.arange(X.shape[1]), measured(ball, X, crew), crew)
 
 
 def ten_steps(X: np.ndarray, threads: int, *, fast: bool) -> None:
     """Ten steps on all records and columns."""
-    at, weights = start(X), np.ones(len(X))
+    at, weights = start(X).astype(np.float64), np.ones(len(X))
     with Crew(threads) as crew:
         for _ in range(STEPS):
-            sums, counts = sums_and_counts(X, weights, at, crew, fast=fast)
+            sums, counts = sums_and_counts(X, weights, at, crew, bits=30, fast=fast)
             at = sums / np.maximum(counts, 1.0)[:, None]
 
 
@@ -75,7 +83,8 @@ def fits(X: np.ndarray, radius: float, repeats: int, threads: int) -> list[float
 
     sampled, full = fit(sampler="privacy-constrained", sample_size=SIZE), fit(sampler=None)
     with threadpool_limits(threads):
-        return least([sampled, full, lambda: ten_steps(X, threads, fast=has_numba())], repeats)
+        rows = in_ball(X)
+        return least([sampled, full, lambda: ten_steps(rows, threads, fast=has_numba())], repeats)
 
 
 def main() -> None:

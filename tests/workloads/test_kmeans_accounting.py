@@ -98,10 +98,10 @@ def test_one_record_moves_the_first_look_by_at_most_one(dtype: type, center: flo
     with Crew(1) as crew:
         for newcomer in newcomers:
             (length,), squares = scan(ball, newcomer[None], crew)
-            assert np.sum(squares) <= 1.0 + 1e-12
+            assert np.sum(squares) <= 1.0
             true = np.linalg.norm((newcomer.astype(np.float64) - center) / 0.8)
             assert length >= true
-            assert length <= true * (1 + 1e-5) + 1e-300
+            assert length <= true * (1 + 1e-9) + 1e-90
             assert np.searchsorted(EDGES[1:-1], length) < EDGES.size - 1
 
 
@@ -113,8 +113,7 @@ def test_no_contribution_is_longer_than_the_norm_it_was_weighted_by(dtype: type)
         with Crew(2) as crew:
             lengths, _ = scan(ball, table, crew)
             rows = taken_inside(ball, table, np.arange(len(table)), np.arange(6), lengths, crew).astype(np.float64)
-        weight_rounding = 2.0**-23 if dtype == np.float32 else 0.0  # weights are multiplied in this precision too
-        assert np.all(np.linalg.norm(rows, axis=1) * (1 + weight_rounding) <= np.minimum(lengths, 1.0))
+        assert np.all(np.linalg.norm(rows, axis=1) <= np.minimum(lengths, 1.0))
 
 
 @pytest.mark.skipif(not compiled.has_numba(), reason="numba is not installed (the extra `fast`)")
@@ -134,7 +133,7 @@ def test_compiled_passes_find_what_numpy_finds(
             rows = taken_inside(ball, table, taken, np.array([1, 4]), lengths, crew)
         found.append((lengths, squares, rows, norm_counts(lengths, fast=worth_it == 0)))
     for mine, theirs in zip(*found, strict=True):
-        assert mine == pytest.approx(theirs, rel=1e-5 if dtype == np.float32 else 1e-12, abs=1e-300)
+        assert np.array_equal(mine, theirs)
     assert np.sum(found[0][3]) == len(table)
 
 

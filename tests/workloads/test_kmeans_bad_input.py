@@ -1,9 +1,12 @@
 """Wrong parameters and odd tables: one sentence, or a documented behaviour; never a record's value."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from privamp import InvalidInput, PrivateKMeans
+from privamp.workloads.kmeans.tables import table_of
 
 GOOD = {"n_clusters": 3, "epsilon": 1.0, "radius": 2.0}
 X = np.random.default_rng(0).normal(size=(200, 2))
@@ -48,30 +51,70 @@ def test_wrong_parameters_are_one_sentence(options: dict, words: str) -> None:
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_rows_that_are_not_numbers(bad: float) -> None:
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.7976931348623157e308])
+def test_rows_that_are_not_numbers_count_by_a_public_rule(bad: float) -> None:
+    """An error would tell that there is such a record: a missing entry is the centre's, an infinite one is far out."""
     table = X.copy()
     table[17] = [123.456, bad]
-    with pytest.raises(InvalidInput, match="NaN or infinity") as error:
-        PrivateKMeans(**GOOD).fit(table)
-    assert "123" not in str(error.value)
-    model = PrivateKMeans(**GOOD).fit(X)
+    model = PrivateKMeans(**(GOOD | {"radius": 0.5})).fit(table)
+    assert np.all(np.isfinite(model.cluster_centers_))
     for method in (model.predict, model.transform, model.losses):
-        with pytest.raises(InvalidInput, match="NaN or infinity"):
-            method(table)
+        assert np.all(np.isfinite(method(table)))
+    stated = table.copy()
+    stated[17, 1] = 0.0 if np.isnan(bad) else np.sign(bad) * 1e300
+    assert np.array_equal(model.predict(table), model.predict(stated))
+    assert np.array_equal(model.losses(table), model.losses(stated))
+
+
+CELLS = [None, "secret text", "1e999", 10**30, -(10**400), 1j, np.nan, True, [1.0], {"foo": "bar"}, np.ma.masked]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=repr)
+def test_every_cell_of_an_object_table_has_an_answer(cell: object) -> None:
+    table = np.empty((51, 2), dtype=object)
+    table[:50] = X[:50]
+    table[50, 0], table[50, 1] = cell, 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        numbers = table_of(table)
+        model = PrivateKMeans(**GOOD).fit(table)
+        model.predict(table)
+    assert numbers.dtype == np.float64
+    assert np.array_equal(numbers[:50], X[:50])
+
+
+def test_lists_masks_and_frames() -> None:
+    rows = X[:50].tolist()
+    for cell in (None, "secret text", 10**30, 1j):
+        assert np.array_equal(table_of([*rows, [cell, 0.5]])[:50], X[:50])
+    masked = np.ma.masked_array(X[:3], mask=[[True, False], [False, False], [False, False]])
+    assert np.isnan(table_of(masked)[0, 0])
+    assert np.array_equal(table_of(masked)[1:], X[1:3])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.5, None, 2.5], "b": [1, "secret text", 10**30]})
+    assert np.array_equal(table_of(frame), [[1.5, 1.0], [np.nan, np.nan], [2.5, 1e30]], equal_nan=True)
+    for ragged in ([[1.0, 2.0], [3.0]], [1.0, [2.0]]):
+        with pytest.raises(InvalidInput, match="2D"):
+            table_of(ragged)
+
+
+@pytest.mark.parametrize("kind", [np.complex128, "datetime64[s]"])
+def test_types_of_arrays_are_public_and_may_be_refused(kind: str) -> None:
+    with pytest.raises(InvalidInput, match=r"real numbers"):
+        PrivateKMeans(**GOOD).fit(np.zeros((5, 2), dtype=kind))
 
 
 def test_wrong_shapes() -> None:
     model = PrivateKMeans(**GOOD).fit(X)
     with pytest.raises(ValueError, match="features"):
         model.predict(np.zeros((5, 3)))
-    with pytest.raises(ValueError, match="0 sample"):
-        model.fit(np.empty((0, 2)))
+    with pytest.raises(ValueError, match="0 feature"):
+        model.fit(np.empty((7, 0)))
     with pytest.raises(ValueError, match="2D"):
         model.fit(np.zeros(5))
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
 def test_fewer_records_than_centres_is_no_error(rows: int) -> None:
     """An error would tell how many records there are; centres without records stay about where they started."""
     model = PrivateKMeans(**(GOOD | {"n_clusters": 8})).fit(X[:rows])

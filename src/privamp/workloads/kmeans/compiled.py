@@ -1,6 +1,10 @@
 """Compiled passes over records, with the extra `fast` (numba). The same numbers as the NumPy versions beside their use.
 
-Compiling takes about a second, so small tables do without.
+Every number that leaves a pass is the same to the last bit: operations that work entry by entry, exact sums of whole
+numbers (exact.py), and decisions with a margin that are made again elsewhere where the margin does not suffice. No
+pass is compiled with permission to change formulas; "contract" lets a product and a sum be rounded once instead of
+twice, and is given only where the margin covers both. So it tells nothing that small tables do without: compiling
+takes a second.
 """
 
 import importlib.util
@@ -11,6 +15,7 @@ import numpy as np
 
 _WORTH_IT = 1 << 21  # entries of a table from which compiling pays
 _ROWS = 512  # rows whose scores are in the cache at once
+_FAR = 2.0**500  # as in ball.py
 
 
 def is_worth_compiling(table: Any) -> bool:
@@ -26,94 +31,112 @@ def has_numba() -> bool:
 
 @cache
 def lloyd_pass() -> Any:
-    """f(rows, weights, points, half, total): the best point of every row; its row and weight are added to `total`."""
+    """f(rows, weights, points, half, room, total, unsure): how many rows are unsure; the others are added to `total`.
+
+    The best point of a row has the largest score. A row whose second score is within `room` of it is unsure; the
+    places of such rows are listed in `unsure`.
+    """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    def kernel(rows: Any, weights: Any, points: Any, half: Any, total: Any) -> None:
+    def kernel(rows: Any, weights: Any, points: Any, half: Any, room: Any, total: Any, unsure: Any) -> int:
         n, d, k = rows.shape[0], rows.shape[1], points.shape[0]
         buffer, most = np.empty(k * _ROWS, rows.dtype), np.empty(_ROWS, rows.dtype)
+        second = np.empty(_ROWS, rows.dtype)
         chosen = np.empty(_ROWS, np.int32)
+        found = 0
         for start in range(0, n, _ROWS):
             size = min(_ROWS, n - start)
             scores = buffer[: k * size].reshape(k, size)
             np.dot(points, rows[start : start + size].T, scores)  # BLAS, called without going through the interpreter
             for i in range(size):
-                most[i], chosen[i] = scores[0, i] - half[0], 0
+                most[i], second[i], chosen[i] = scores[0, i] - half[0], -np.inf, 0
             for j in range(1, k):  # point by point: a line of scores at a time, many rows at once
                 line, less = scores[j], half[j]
                 for i in range(size):
                     score = line[i] - less
                     better = score > most[i]
                     chosen[i] = np.int32(j) if better else chosen[i]
+                    next_best = most[i] if better else score
+                    second[i] = next_best if next_best > second[i] else second[i]
                     most[i] = score if better else most[i]
             for i in range(size):
-                row, into, w = rows[start + i], total[chosen[i]], weights[start + i]
-                for j in range(d):
-                    into[j] += w * row[j]
-                into[d] += w
+                if most[i] - second[i] > room:
+                    row, into, w = rows[start + i], total[chosen[i]], weights[start + i]
+                    for j in range(d):
+                        into[j] += np.trunc(w * np.float64(row[j]))
+                    into[d] += w
+                else:
+                    unsure[found] = start + i
+                    found += 1
+        return found
 
     return njit(nogil=True)(kernel)
 
 
 @cache
 def gather() -> Any:
-    """f(X, taken, columns, center, shrink, rows): (x - center)·shrink in some columns of the taken rows of X."""
+    """f(X, taken, columns, center, inverse, shrink, units, rows): some columns of the taken rows, as in `Ball.unit`.
+
+    They are multiplied with `shrink` and rounded toward zero to multiples of 1/units, a power of two.
+    """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    def kernel(X: Any, taken: Any, columns: Any, center: Any, shrink: Any, rows: Any) -> None:
+    def kernel(
+        X: Any, taken: Any, columns: Any, center: Any, inverse: float, shrink: Any, units: float, rows: Any
+    ) -> None:
+        grid = 1.0 / units
         for i in range(taken.size):
             row = X[taken[i]]
             for c in range(columns.size):
-                rows[i, c] = (row[columns[c]] - center[columns[c]]) * shrink[i]
+                v = (row[columns[c]] - center[columns[c]]) * inverse
+                v = min(max(v, -_FAR), _FAR) if v == v else 0.0
+                rows[i, c] = np.trunc(v * shrink[i] * units) * grid
 
     return njit(nogil=True)(kernel)
 
 
 @cache
-def measure() -> Any:
-    """f(X, center, plain, up, squared, total): up·||x - center||² per row, and column sums of the shortened squares.
-
-    A row that is longer than 1 by that length, which is rounded up, is shortened to it, so that its squares are at
-    most 1 together: plain·z²/max(1, up·||z||²), plain <= up.
-    """
+def sum_squares() -> Any:
+    """f(X, center, squared): ||x - center||² per row, added in eight lanes."""
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    def kernel(X: Any, center: Any, plain: float, up: float, squared: Any, total: Any) -> None:
+    def kernel(X: Any, center: Any, squared: Any) -> None:
+        columns = X.shape[1]
+        whole = columns - columns % 8
         for i in range(X.shape[0]):
-            row, s = X[i], 0.0
-            for j in range(row.size):
-                z = row[j] - center[j]
-                s += z * z
-            s *= up
-            squared[i] = s
-            share = plain / s if s > 1.0 else plain
-            for j in range(row.size):
-                z = row[j] - center[j]
-                total[j] += share * (z * z)
+            row = X[i]
+            a = b = c = d = e = f = g = h = 0.0
+            for j in range(0, whole, 8):
+                at, to = row[j : j + 8], center[j : j + 8]
+                a += (at[0] - to[0]) ** 2
+                b += (at[1] - to[1]) ** 2
+                c += (at[2] - to[2]) ** 2
+                d += (at[3] - to[3]) ** 2
+                e += (at[4] - to[4]) ** 2
+                f += (at[5] - to[5]) ** 2
+                g += (at[6] - to[6]) ** 2
+                h += (at[7] - to[7]) ** 2
+            for j in range(whole, columns):
+                a += (row[j] - center[j]) ** 2
+            squared[i] = ((a + b) + (c + d)) + ((e + f) + (g + h))
 
-    return njit(nogil=True, fastmath={"reassoc", "contract"})(kernel)
+    return njit(nogil=True, fastmath={"contract"})(kernel)
 
 
 @cache
-def measure_single() -> Any:
-    """The same about the origin for records in single precision, f(X, plain, up, squared, total).
-
-    Squares are in single precision, a matter of each record alone; what is added up over records is in double.
-    """
+def add_squares() -> Any:
+    """f(X, center, inverse, share, total): adds share·v² per column, rounded down, v as in `Ball.unit`."""
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    def kernel(X: Any, plain: float, up: float, squared: Any, total: Any) -> None:
+    def kernel(X: Any, center: Any, inverse: float, share: Any, total: Any) -> None:
         for i in range(X.shape[0]):
-            row, raw = X[i], np.float32(0.0)
+            row, s = X[i], share[i]
             for j in range(row.size):
-                raw += row[j] * row[j]
-            s = up * raw
-            squared[i] = s
-            share = plain / s if s > 1.0 else plain
-            for j in range(row.size):
-                total[j] += share * (row[j] * row[j])
+                v = (row[j] - center[j]) * inverse
+                v = min(max(v, -_FAR), _FAR) if v == v else 0.0
+                total[j] += np.trunc((v * v) * s)
 
-    return njit(nogil=True, fastmath={"reassoc", "contract"})(kernel)
+    return njit(nogil=True)(kernel)
 
 
 @cache

@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ...chance.keys import Key
 from ...chance.seeds import key_of_seed
 from ...core.guarantee import Guarantee
-from ...errors import InvalidInput
 from ...numerics import rounding
 from ...numerics.log_domain import FloatArray
-from .ball import NOT_FINITE, chunks, scan
+from .ball import chunks, lengths, measured
 from .fit import Fitted, Request, run
-from .lloyd import nearest
+from .nearest import nearest
+from .tables import table_of
 from .threads import Crew
 
 
@@ -127,13 +127,12 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """The nearest released centre of every row."""
         check_is_fitted(self)
         X = self._records(X, reset=False)
-        middle = self.center_
-        centres = self.cluster_centers_ - middle
+        ball, points = self._fitted.ball, self._points()
         labels = np.empty(len(X), dtype=np.intp)
 
         def part(span: slice) -> None:
             for rows in chunks(span, X.shape[1]):
-                labels[rows] = nearest(_finite(np.subtract(X[rows], middle, dtype=np.float64)), centres)
+                labels[rows] = nearest(ball.unit(X[rows]), points, lengths(ball, X[rows]))
 
         with Crew(self.n_jobs) as crew:
             crew.map(part, crew.spans(len(X)))
@@ -145,7 +144,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         from sklearn.metrics.pairwise import euclidean_distances
 
         X = self._records(X, reset=False)
-        return np.asarray(euclidean_distances(_finite(X.astype(np.float64)), self.cluster_centers_))
+        return np.asarray(self.radius_ * euclidean_distances(self._fitted.ball.unit(X), self._points()))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the k-means cost of X, as in scikit-learn: a diagnostic on your own records, not private."""
@@ -156,10 +155,16 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         check_is_fitted(self)
         X = self._records(X, reset=False)
         with Crew(self.n_jobs) as crew:
-            lengths, _ = scan(self._fitted.ball, X, crew)
-        personal = self._fitted.rule.losses_of_norms(np.minimum(lengths, 1.0))
+            found = measured(self._fitted.ball, X, crew)
+        personal = self._fitted.rule.losses_of_norms(np.minimum(found, 1.0))
         spent = rounding.number_up(self._fitted.epsilon - self._fitted.left)
         return np.minimum(spent + personal, self._fitted.epsilon)
+
+    def __sklearn_tags__(self) -> Any:
+        """Missing and infinite entries are no error: an error would tell."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         """Released numbers and public rules only; the guarantee is derived again from them on loading."""
@@ -190,14 +195,11 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return key_of_seed(self.random_state)
 
     def _records(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """A table of numbers, in its own type and not copied; finiteness is checked chunk by chunk."""
-        X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
-        if X.dtype.kind not in "fiub":
-            raise InvalidInput(f"X must be a table of real numbers, got {X.dtype} instead")
-        return np.asarray(X)
+        """A table of numbers, not copied where it is one; scikit-learn looks at names and number of columns only."""
+        table = table_of(X)
+        validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
+        return table
 
-
-def _finite(rows: FloatArray) -> FloatArray:
-    if not np.all(np.isfinite(rows)):
-        raise InvalidInput(NOT_FINITE)
-    return rows
+    def _points(self) -> FloatArray:
+        """The centres about the ball's own, in units of its radius."""
+        return np.asarray((self.cluster_centers_ - self.center_) / self.radius_)

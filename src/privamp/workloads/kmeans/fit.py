@@ -23,6 +23,7 @@ from ...mechanisms.norm_noise import NormNoise
 from ...numerics.log_domain import FloatArray
 from ...rules.rule import Rule
 from ...validation import in_range, one_of, positive, whole
+from . import exact
 from .ball import Ball, taken_inside
 from .bill import Bill, first_then_sample
 from .centres import Smoothing
@@ -199,7 +200,7 @@ def after_first_look(
     if key.is_test:
         sample = Rehearsal.of(sample)
     sample.declare(joint.mechanisms)
-    work = _Steps(request, ball, scheme, X, lengths, crew)
+    work = _Steps(request, ball, scheme, X, lengths, crew, exact.bits_for(seen.records), _sum_bits(rule, seen))
     scale = scheme.split.scale(level, scheme.steps)
     smoothing = Smoothing(
         scheme.variances,
@@ -245,10 +246,13 @@ class _Steps:
         X: NDArray[Any],
         lengths: FloatArray,
         crew: Crew,
+        row_bits: int,
+        sum_bits: int,
     ) -> None:
         self.request, self.ball, self.scheme = request, ball, scheme
         self._X, self._lengths, self._crew = X, lengths, crew
-        self._rows: NDArray[Any] | None = None
+        self._row_bits, self._sum_bits = row_bits, sum_bits
+        self._rows: NDArray[np.float32] | None = None
         self._weights: FloatArray | None = None
 
     def start(self, init: str | FloatArray, key: Key) -> FloatArray:
@@ -263,11 +267,16 @@ class _Steps:
         """Weighted sums and counts around the centres."""
         if self._rows is None or self._weights is None:
             self._rows = taken_inside(
-                self.ball, self._X, drawn.positions, self.scheme.columns, self._lengths, self._crew
+                self.ball, self._X, drawn.positions, self.scheme.columns, self._lengths, self._crew, self._row_bits
             )
             self._weights = drawn.counts * drawn.weights
         fast = is_worth_compiling(self._X)
-        return sums_and_counts(self._rows, self._weights, centres, self._crew, fast=fast)
+        return sums_and_counts(self._rows, self._weights, centres, self._crew, bits=self._sum_bits, fast=fast)
+
+
+def _sum_bits(rule: Rule, seen: FirstLook) -> int:
+    """How fine weighted records may be added up: from the rule's largest weight and the noisy number of records."""
+    return exact.bits_for(seen.records, float(rule.weights_of_norms([0.0])[0]))
 
 
 def _ball(request: Request, bill: Bill, X: NDArray[Any], crew: Crew) -> Ball:

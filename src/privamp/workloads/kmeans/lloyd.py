@@ -1,67 +1,103 @@
 """One Lloyd step: every row goes to its nearest centre; weighted sums and counts per centre.
 
-Distances are a matrix product per chunk: the nearest centre has the largest x·c - ||c||²/2. With numba the product, the
-choice and the sums are one compiled pass; without it the sums are a product with a sparse table. Products are in the
-precision of the rows, sums run in float64 from chunk to chunk. One chunk per thread is in memory.
+Scores are a matrix product per chunk in single precision; rows that it does not decide are decided again
+(nearest.py). Rows are multiples of 2^-24, what a record adds is rounded toward zero to a multiple of 2^-bits, and all
+sums are exact (exact.py). So a step is the same to the last bit with numba and without, with any number of threads,
+in any order of the records.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...numerics.log_domain import FloatArray
+from . import exact
 from .compiled import is_worth_compiling, lloyd_pass
+from .nearest import halves, is_open, largest_norm, nearest, room
 from .threads import Crew
 
 _ROWS = 2048  # rows a product: more leave the cache, fewer make threads wait for the interpreter
-_BLOCK = 32 * _ROWS  # rows a sum: making a sparse table takes a while
-_LEAST = 8 * _ROWS  # rows a thread of a large table, for the same reason
+_LEAST = 8 * _ROWS  # rows a thread of a large table, because making a sparse table takes a while
+
+Single = NDArray[np.float32]
 
 
 def sums_and_counts(
-    rows: NDArray[Any], weights: FloatArray, centres: FloatArray, crew: Crew, *, fast: bool | None = None
+    rows: Single, weights: FloatArray, centres: FloatArray, crew: Crew, *, bits: int, fast: bool | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Weighted sums (k, d) and counts (k,) of the rows (n, d) nearest to each centre."""
+    """Weighted sums (k, d) and counts (k,) of the rows (n, d) nearest to each centre, in multiples of 2^-bits.
+
+    The rows must be in the unit ball and on the grid of `exact.ROW_BITS`, and `bits` at most `exact.bits_for`.
+    """
     fast = is_worth_compiling(rows) if fast is None else fast
-    points = np.ascontiguousarray(centres, dtype=rows.dtype)
-    half = (0.5 * np.einsum("ij,ij->i", centres, centres)).astype(rows.dtype)
-    one_pass = lloyd_pass() if fast else _choose_then_add
     k, d = centres.shape
+    own = _without_twins(centres)
+    points = np.ascontiguousarray(centres[own])
+    step = _Compiled(points) if fast else _Plain(points)
+    scale = math.ldexp(1.0, bits)
 
-    def part(span: slice) -> FloatArray:
-        total = np.zeros((k, d + 1))
-        one_pass(rows[span], weights[span], points, half, total)
-        return total
+    def part(span: slice) -> list[FloatArray]:
+        found = []
+        for block in exact.blocks(span):
+            total: FloatArray = np.zeros((len(points), d + 1))
+            step(rows[block], np.floor(weights[block] * scale), total)
+            found.append(total)
+        return found or [np.zeros((len(points), d + 1))]
 
-    spans = crew.spans(len(rows), _ROWS if fast or len(rows) < _BLOCK else _LEAST)
-    total = np.sum(crew.map(part, spans), axis=0)
-    return np.ascontiguousarray(total[:, :d]), total[:, d].copy()
-
-
-def _choose_then_add(
-    rows: NDArray[Any], weights: FloatArray, points: NDArray[Any], half: NDArray[Any], total: FloatArray
-) -> None:
-    """Without numba: the sums are the product with a sparse table, one weight per record in the row of its centre."""
-    from scipy.sparse import csc_matrix
-
-    k = len(half)
-    buffer, halves = np.empty((_ROWS, k), dtype=rows.dtype), np.tile(half, (_ROWS, 1))
-    chosen = np.empty(_BLOCK, dtype=np.intp)
-    for start in range(0, len(rows), _BLOCK):
-        part, w = rows[start : start + _BLOCK], weights[start : start + _BLOCK]
-        for at in range(0, len(part), _ROWS):
-            some = part[at : at + _ROWS]
-            scores = np.matmul(some, points.T, out=buffer[: len(some)])
-            scores -= halves[: len(some)]
-            np.argmax(scores, axis=1, out=chosen[at : at + len(some)])
-        nearest_of = chosen[: len(part)]
-        table = csc_matrix((w.astype(rows.dtype), nearest_of, np.arange(len(part) + 1)), shape=(k, len(part)))
-        total[:, :-1] += table @ part
-        total[:, -1] += np.bincount(nearest_of, weights=w, minlength=k)
+    spans = crew.spans(len(rows), _ROWS if fast or len(rows) < exact.BLOCK else _LEAST)
+    whole = np.zeros((k, d + 1))
+    whole[own] = exact.total([total for several in crew.map(part, spans) for total in several]) / scale
+    return np.ascontiguousarray(whole[:, :d]), whole[:, d].copy()
 
 
-def nearest(rows: NDArray[Any], centres: FloatArray) -> NDArray[np.intp]:
-    """The index of the nearest centre of every row."""
-    half = 0.5 * np.einsum("ij,ij->i", centres, centres)
-    return np.asarray(np.argmax(rows @ centres.T - half, axis=1))
+def _without_twins(centres: FloatArray) -> NDArray[np.intp]:
+    """The first of equal centres: the others are nobody's nearest."""
+    _, first = np.unique(centres, axis=0, return_index=True)
+    return np.sort(first)
+
+
+class _Plain:
+    """Adds rows and whole weights to the totals of their nearest points, in units."""
+
+    def __init__(self, points: FloatArray) -> None:
+        self.points = points
+        self.single = points.astype(np.float32)
+        self.half = halves(points).astype(np.float32)
+        self.room = np.float32(room(points.shape[1], largest_norm(points), 1.0, np.float32))
+
+    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> None:
+        chosen = np.empty(len(rows), dtype=np.intp)
+        for at in range(0, len(rows), _ROWS):
+            some = rows[at : at + _ROWS]
+            scores = np.matmul(self.single, some.T)
+            scores -= self.half[:, None]
+            best = np.asarray(np.argmax(scores, axis=0))
+            unsure = np.flatnonzero(is_open(scores, best, self.room))
+            best[unsure] = nearest(some[unsure], self.points)
+            chosen[at : at + len(some)] = best
+        self.add(rows, weights, chosen, total)
+
+    def add(self, rows: Single, weights: FloatArray, chosen: NDArray[np.intp], total: FloatArray) -> None:
+        """The sums are the product with a sparse table, a one per record in the row of its point."""
+        from scipy.sparse import csc_matrix
+
+        k = len(self.points)
+        for at in range(0, len(rows), _ROWS):
+            part, w, mine = (array[at : at + _ROWS] for array in (rows, weights, chosen))
+            units = np.trunc(np.multiply(part, w[:, None], dtype=np.float64))
+            table = csc_matrix((np.ones(len(part)), mine, np.arange(len(part) + 1)), shape=(k, len(part)))
+            total[:, :-1] += table @ units
+            total[:, -1] += np.bincount(mine, weights=w, minlength=k)
+
+
+class _Compiled(_Plain):
+    """The same in one compiled pass, and once more for the rows that it leaves open."""
+
+    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> None:
+        unsure: NDArray[Any] = np.empty(len(rows), dtype=np.intp)
+        found = lloyd_pass()(rows, weights, self.single, self.half, self.room, total, unsure)
+        if found:
+            left = unsure[:found]
+            self.add(rows[left], weights[left], nearest(rows[left], self.points), total)

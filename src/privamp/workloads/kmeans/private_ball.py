@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 from ...mechanisms.laplace import Laplace
 from ...mechanisms.norm_noise import NormNoise
 from ...numerics.log_domain import FloatArray
-from .ball import Ball, chunks, scan
+from . import exact
+from .ball import Ball, chunks, measured, shrunk
 from .bill import Bill
 from .threads import Crew
 
 _GRID = np.exp2(np.arange(-128, 129) / 2.0)
 _COVERED = 0.975
+_BITS = 20  # of a row about the origin: the sum of 2^33 rows is exact
 
 
 def private_radius(bill: Bill, X: NDArray[Any], center: FloatArray, epsilon: float, crew: Crew) -> float:
     """A radius about `center`, at `epsilon`."""
-    lengths, _ = scan(Ball(center, 1.0), X, crew)
+    lengths = measured(Ball(center, 1.0), X, crew)
     counts = np.bincount(np.searchsorted(_GRID[:-1], lengths), minlength=_GRID.size).astype(np.float64)
     noise = Laplace(scale=1.0 / epsilon)
     noisy = bill.release("private radius", noise, counts)
@@ -38,14 +40,20 @@ def private_center(bill: Bill, X: NDArray[Any], radius: float, epsilon: float, c
     """The mean of the rows, each shortened to `radius` about the origin, at `epsilon`: two thirds for the sum."""
     d = X.shape[1]
     ball = Ball(np.zeros(d), radius)
-    lengths, _ = scan(ball, X, crew)
+    lengths = measured(ball, X, crew)
 
-    def part(span: slice) -> FloatArray:
-        pieces = (ball.inside(X[rows], lengths[rows]) for rows in chunks(span, d))
-        return np.sum([piece.sum(axis=0) for piece in pieces], axis=0) if span.stop > span.start else np.zeros(d)
+    def part(span: slice) -> list[FloatArray]:
+        return [_units(ball.unit(X[rows]) * shrunk(lengths[rows])[:, None]) for rows in chunks(span, d)]
 
-    total = np.sum(crew.map(part, crew.spans(len(X))), axis=0)
+    sums = crew.map(part, crew.spans(len(X)))
+    total = exact.total([np.zeros(d), *(one for several in sums for one in several)]) * 2.0**-_BITS
     noisy = bill.release("private centre, sum", NormNoise(scale=1.5 / epsilon, dimension=d), total)
     count = max(float(bill.release("private centre, count", Laplace(scale=3.0 / epsilon), float(len(X)))), 1.0)
     mean: FloatArray = noisy / count
     return radius * mean / max(float(np.linalg.norm(mean)), 1.0)
+
+
+def _units(rows: FloatArray) -> FloatArray:
+    """The sum of at most 2^16 rows in the unit ball, each rounded toward zero, in units."""
+    rows *= 2.0**_BITS
+    return np.asarray(np.sum(np.trunc(rows, out=rows), axis=0))

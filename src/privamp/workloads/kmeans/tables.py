@@ -1,0 +1,89 @@
+"""A table of numbers from whatever was given: every cell has an answer, and no message shows one.
+
+Arrays of numbers are taken as they are. In tables of objects or text, and in lists, a cell that Python reads as a
+number is that number, one beyond the doubles is infinite, and every other cell (text, None, a mask) is missing, NaN.
+What NaN and infinities count as is said in ball.py. Refused are only public facts: the number of dimensions and
+columns, the type of an array, sparse tables.
+"""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InvalidInput
+
+_UNEVEN = "X must have one row per record, all of one length, but it has not: Expected 2D array; check its shape"
+
+
+def table_of(X: Any) -> NDArray[Any]:
+    """A two-dimensional array of real numbers, not copied where it is one already."""
+    if hasattr(X, "tocsr") or hasattr(X, "toarray"):
+        raise InvalidInput("X must be dense, got sparse data instead; use X.toarray()")
+    table = _array(X)
+    if table.ndim != 2:
+        raise InvalidInput(
+            f"X must be a table, one row per record: Expected 2D array, got {table.ndim}D instead; Reshape your data"
+        )
+    if table.shape[1] == 0:
+        raise InvalidInput("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    return table
+
+
+def _array(X: Any) -> NDArray[Any]:
+    if isinstance(X, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(X)
+        return np.asarray(np.where(mask, np.nan, _numbers(np.asarray(X.data), X).astype(np.float64)))
+    has_type = hasattr(X, "dtype") or hasattr(X, "dtypes") or hasattr(X, "schema")
+    try:
+        table = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    except (TypeError, ValueError, OverflowError):
+        if has_type:
+            raise InvalidInput("X cannot be read as a table of numbers; give an array or a data frame") from None
+        table = _objects(X)
+    if not has_type and table.dtype.kind not in "biuf":
+        table = _objects(X)
+    return _numbers(table, X)
+
+
+def _objects(X: Any) -> NDArray[Any]:
+    try:
+        return np.array(X, dtype=object)
+    except ValueError:
+        raise InvalidInput(_UNEVEN) from None
+
+
+def _numbers(table: NDArray[Any], X: Any) -> NDArray[Any]:
+    """Floats of single or double precision, or whole numbers."""
+    kind = table.dtype.kind
+    if kind in "OUST":
+        return cells(table)
+    if kind == "c":
+        raise InvalidInput(f"Complex data not supported: X must be a table of real numbers, got {table.dtype} instead")
+    if kind not in "biuf":
+        raise InvalidInput(f"X must be a table of real numbers, got {table.dtype} instead")
+    if kind == "b" or not table.dtype.isnative or table.dtype in (np.float16, np.longdouble):
+        with np.errstate(all="ignore"):
+            return np.asarray(table, dtype=np.float64)
+    return np.asarray(table)
+
+
+def cells(table: NDArray[Any]) -> NDArray[np.float64]:
+    """Objects or text as numbers, each by itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning about one cell would tell
+        found = [_number(cell) for cell in table.ravel().tolist()]
+    return np.array(found, dtype=np.float64).reshape(table.shape)
+
+
+def _number(cell: Any) -> float:
+    if cell is np.ma.masked:
+        return math.nan
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+    except Exception:  # whatever an object does when it is asked for a number
+        return math.nan
