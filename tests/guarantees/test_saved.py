@@ -1,0 +1,66 @@
+"""No number of an existing guarantee changes silently: every row of saved.csv is recomputed.
+
+Processors and versions of NumPy and SciPy differ in last digits, which root finding may enlarge: rows agree to nine
+digits, and to the last one with PRIVAMP_EXACT=1, on the machine that wrote them.
+"""
+
+import csv
+import math
+import os
+
+import guarantee_cases as cases
+import pytest
+
+SLOW = ("wr 100 of 1000", "wr 3 of 4", "wor then wr", "wr then wr")  # many copies of a record take minutes
+QUICK = tuple(name for name in cases.DESIGNS if name not in SLOW)
+HOW = "list an intended change under 'Guarantees changed' and run python tests/guarantees/guarantee_cases.py"
+
+
+def saved() -> dict[str, list[str]]:
+    with cases.SAVED.open(encoding="utf-8") as file:
+        return {line[0]: line for line in list(csv.reader(file))[1:]}
+
+
+def is_same(old: str, new: str) -> bool:
+    if old == new or os.environ.get("PRIVAMP_EXACT"):
+        return old == new
+    try:
+        return math.isclose(float(old), float(new), rel_tol=1e-9)
+    except ValueError:  # the names of theorems
+        return False
+
+
+def differences(name: str) -> list[str]:
+    """One sentence per row that is not as it was, with both numbers."""
+    now = {line[0]: line for line in cases.table((name,))}
+    before = {case: line for case, line in saved().items() if case.split(" | ")[0] == name}
+    found = [f"{case} is gone" for case in before.keys() - now.keys()]
+    found += [f"{case} is new" for case in now.keys() - before.keys()]
+    for case in before.keys() & now.keys():
+        changed = zip(cases.COLUMNS, before[case], now[case], strict=True)
+        found += [f"{case}: {what} was {old}, is {new}" for what, old, new in changed if not is_same(old, new)]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_saved_guarantees_are_unchanged(name: str) -> None:
+    assert not differences(name), HOW
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_saved_guarantees_of_many_copies_are_unchanged(name: str) -> None:
+    assert not differences(name), HOW
+
+
+def test_the_table_is_large_and_covers_every_design() -> None:
+    rows = saved()
+    assert len(rows) >= 500
+    assert {case.split(" | ")[0] for case in rows} == set(cases.DESIGNS)
+
+
+def test_a_changed_digit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, line = next(iter(saved().items()))
+    worse = [line[0], *(repr(float(x) * (1 + 1e-8)) if x else x for x in line[1:-1]), line[-1]]
+    monkeypatch.setitem(differences.__globals__, "saved", lambda: {case: worse})
+    assert any("was" in sentence for sentence in differences(case.split(" | ")[0]))
