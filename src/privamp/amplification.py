@@ -46,6 +46,8 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
     neighbors = neighbors or design.natural
     bounds = _bounds(mechanism, design, neighbors)
     upper = Profile.minimum(p.rounded_up() for _, p in bounds)
+    if neighbors.kind == "replace-one":
+        upper = upper.symmetrised()  # the two data sets have no order, and may change places from round to round
     attack = design.attack(mechanism, neighbors)
     lower = attack.rounded_down() if attack else None
     parts = (Part(upper, lower),)

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.curves import pure_curve
+from ..core.curves import directed_curve
 from ..core.guarantee import Guarantee, Lower, Part
 from ..core.profile import Curve, Profile
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
+from ..numerics.rounding import total_up
 from ..validation import positive, whole
 from .discretize import loss_laws, reach
 from .tilted import WIDEST, Composed
@@ -87,8 +88,9 @@ class Composition:
         """Pessimistic: never below the truth."""
         profiles = [part.upper for part in self.parts]
         symmetric = all(p.is_symmetric for p in profiles)
-        forward = self._curve([p.forward for p in profiles], 0)
-        return Profile(forward, forward if symmetric else self._curve([p.backward for p in profiles], 1))
+        there, back = self._total([p.forward for p in profiles]), self._total([p.backward for p in profiles])
+        forward = self._curve(there, back, 0)
+        return Profile(forward, forward if symmetric else self._curve(back, there, 1))
 
     @property
     def lower(self) -> Profile | None:
@@ -103,10 +105,13 @@ class Composition:
             Curve(lambda e: self._optimistic[1].log_delta(e), losses[1]),
         )
 
-    def _curve(self, curves: list[Curve], side: int) -> Curve:
-        """The composed curve; for pure parts never worse than the sum of their epsilons."""
-        total = sum(part.steps * curve.largest_loss for part, curve in zip(self.parts, curves, strict=True))
-        pure = pure_curve(total) if math.isfinite(total) else None
+    def _total(self, curves: list[Curve]) -> float:
+        """The largest losses of one direction, added up."""
+        return total_up((part.steps, curve.largest_loss) for part, curve in zip(self.parts, curves, strict=True))
+
+    def _curve(self, total: float, other: float, side: int) -> Curve:
+        """The composed curve; for pure parts never worse than the sums of their epsilons in both directions."""
+        pure = directed_curve(total, other) if math.isfinite(total) else None
 
         def log_delta(epsilon: FloatArray) -> FloatArray:
             composed = self._pessimistic[side].log_delta(epsilon)

@@ -19,6 +19,18 @@ def pure_curve(epsilon: float, *, is_certain: bool = False) -> Curve:
     return Curve(log_delta, epsilon, is_certain)
 
 
+def directed_curve(own: float, other: float) -> Curve:
+    """The largest curve of D(P||Q) between laws with P <= e^own Q and Q <= e^other P (inf: nothing is known there).
+
+    p (1 - e^(eps - own)), p = (1 - e^-other)/(1 - e^-(own + other)), reached by two outcomes; docs/theory.md, Lemma 6.
+    With equal ends it is `pure_curve`; one direction's end alone gives 1 - e^(eps - own).
+    """
+    if own <= 0.0 or other <= 0.0:  # one of two probabilities nowhere above the other: they are equal
+        return Curve(lambda at: np.full_like(at, -np.inf), 0.0)
+    log_p = float(log1mexp(-other) - log1mexp(-own - other))
+    return Curve(lambda at: log1mexp(np.minimum(at - own, 0.0)) + log_p, own)
+
+
 def approx_curve(epsilon: float, delta: float) -> Curve:
     """The largest curve of any (epsilon, delta)-DP pair: delta is lost, the rest is pure."""
     if delta == 0.0:
@@ -83,15 +95,19 @@ def group(profile: Profile, records: int) -> Profile:
     """Black-box groups: delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) * delta(eps/j), pure part exact."""
     if records == 1:
         return profile
-    forward = _group_curve(profile.forward, records)
-    return Profile(forward, forward if profile.is_symmetric else _group_curve(profile.backward, records))
+    own, other = profile.forward.largest_loss, profile.backward.largest_loss
+    forward = _group_curve(profile.forward, records, other)
+    return Profile(forward, forward if profile.is_symmetric else _group_curve(profile.backward, records, own))
 
 
 _CANDIDATES = np.geomspace(1e-3, 1e3, 241)
 
 
-def _group_curve(curve: Curve, j: int) -> Curve:
-    """The group bound up to where it is least and that value from there on: delta_j never grows with eps."""
+def _group_curve(curve: Curve, j: int, other: float) -> Curve:
+    """The group bound up to where it is least and that value from there on: delta_j never grows with eps.
+
+    `other` is where the opposite direction ends: j steps stay within j times both ends.
+    """
 
     def bound(at: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
@@ -112,14 +128,15 @@ def _group_curve(curve: Curve, j: int) -> Curve:
         values = bound(np.minimum(at, turning_point()))
         return np.minimum(values, pure(at)) if pure else values
 
-    pure = pure_curve(j * curve.largest_loss) if math.isfinite(curve.largest_loss) else None
-    return Curve(log_delta, j * curve.largest_loss)
+    end = j * curve.largest_loss
+    pure = directed_curve(end, j * other) if math.isfinite(end) else None
+    return Curve(log_delta, end)
 
 
 def there_and_back(profile: Profile) -> Profile:
     """From add/remove to replace-one: one record out, another in (black box, distance two)."""
     worst = profile.forward if profile.is_symmetric else _larger(profile.forward, profile.backward)
-    return Profile.symmetric(_group_curve(worst, 2))
+    return Profile.symmetric(_group_curve(worst, 2, worst.largest_loss))
 
 
 def _larger(a: Curve, b: Curve) -> Curve:

@@ -83,6 +83,17 @@ class Profile:
             return cls.symmetric(forward)
         return cls(forward, _lowest([p.backward for p in profiles]))
 
+    @classmethod
+    def maximum(cls, profiles: Iterable["Profile"]) -> "Profile":
+        """The larger of several curves at every epsilon and in each direction."""
+        profiles = tuple(profiles)
+        if len(profiles) == 1:
+            return profiles[0]
+        forward = _highest([p.forward for p in profiles])
+        if all(p.is_symmetric for p in profiles):
+            return cls.symmetric(forward)
+        return cls(forward, _highest([p.backward for p in profiles]))
+
     @property
     def is_symmetric(self) -> bool:
         """Whether both directions are one curve."""
@@ -92,6 +103,10 @@ class Profile:
     def largest_loss(self) -> float:
         """The pure-DP epsilon: delta is zero from here on (inf when there is none)."""
         return max(self.forward.largest_loss, self.backward.largest_loss)
+
+    def symmetrised(self) -> "Profile":
+        """Both directions the larger one: replace-one knows no order of the two data sets, in any round."""
+        return self if self.is_symmetric else Profile.symmetric(_highest([self.forward, self.backward]))
 
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of the larger direction's delta at any real epsilon."""
@@ -128,6 +143,10 @@ class Profile:
 
 def _lowest(curves: list[Curve]) -> Curve:
     return Curve(lambda epsilon: np.minimum.reduce([c(epsilon) for c in curves]), min(c.largest_loss for c in curves))
+
+
+def _highest(curves: list[Curve]) -> Curve:
+    return Curve(lambda epsilon: np.maximum.reduce([c(epsilon) for c in curves]), max(c.largest_loss for c in curves))
 
 
 def _extended(curve: Curve, other: Curve, epsilon: FloatArray) -> FloatArray:

@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import combinations_with_replacement, permutations, product
 from math import isfinite, prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..chance.keys import Key
-from ..core.curves import pure_curve
+from ..core.curves import directed_curve
 from ..core.design import Design, Units
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -61,20 +61,6 @@ def certified(design: Design, mechanism: Mechanism, neighbors: Neighbors) -> Pro
     return Profile.minimum(bounds)
 
 
-def highest(profiles: Iterable[Profile]) -> Profile:
-    """The larger of several curves at every epsilon and in each direction."""
-    several = tuple(profiles)
-    if len(several) == 1:
-        return several[0]
-    forward = _highest([p.forward for p in several])
-    symmetric = all(p.is_symmetric for p in several)
-    return Profile(forward, forward if symmetric else _highest([p.backward for p in several]))
-
-
-def _highest(curves: list[Curve]) -> Curve:
-    return Curve(lambda epsilon: np.maximum.reduce([c(epsilon) for c in curves]), max(c.largest_loss for c in curves))
-
-
 def _in_each(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> dict["Case", Profile]:
     """The bound of every stratum; a thousand strata may share a few designs, each evaluated once."""
     plain = replace(neighbors.per_record, scope="anywhere")
@@ -83,7 +69,7 @@ def _in_each(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -
 
 
 def _worst_stratum(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return highest(_in_each(design, mechanism, neighbors).values())
+    return Profile.maximum(_in_each(design, mechanism, neighbors).values())
 
 
 def _anywhere(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -91,32 +77,42 @@ def _anywhere(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) 
     if len(design.strata) == 1:
         return within
     moves = [_moved(*pair) for pair in _out_and_in(design, mechanism)]
-    return highest([within, *(Profile.symmetric(curve) for curve in moves)])
+    return Profile.maximum([within, *moves]).symmetrised()
 
 
-def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Curve, Curve]]:
-    """Curves of the record that leaves and of the one that enters, for every two different strata."""
+def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Profile, Profile]]:
+    """Bounds of the record that leaves and of the one that enters, for every two strata in one order."""
     bounds = _in_each(design, mechanism, AR)
     times = Counter((part, mechanism.in_stratum(name)) for name, part in design.strata)
     if len(bounds) > _MOST_PAIRED:  # one sound pair instead of a million
-        worst = highest(bounds.values())
-        return [(worst.forward, worst.backward)]
-    return [(bounds[s].forward, bounds[t].backward) for s, t in product(bounds, repeat=2) if s != t or times[s] > 1]
+        worst = Profile.maximum(bounds.values())
+        return [(worst, worst)]
+    pairs = combinations_with_replacement(bounds, 2)
+    return [(bounds[s], bounds[t]) for s, t in pairs if s != t or times[s] > 1]
 
 
-def _moved(out: Curve, into: Curve) -> Curve:
+def _moved(out: Profile, into: Profile) -> Profile:
+    """A record leaves one stratum and one enters another: P has the first and not the second, Q the reverse."""
+    there = out.forward.largest_loss + into.backward.largest_loss
+    back = into.forward.largest_loss + out.backward.largest_loss
+    return Profile(
+        _divided(out.forward, into.backward, directed_curve(there, back)),
+        _divided(into.forward, out.backward, directed_curve(back, there)),
+    )
+
+
+def _divided(out: Curve, into: Curve, pure: Curve) -> Curve:
     """delta(x + y) <= delta_out(x) + e^x delta_into(y), and the other way round, over many divisions of epsilon."""
-    total = out.largest_loss + into.largest_loss
-    pure = pure_curve(total) if isfinite(total) else None
+    is_pure = isfinite(pure.largest_loss)
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
         x = epsilon[..., None] * _SHARES
         y = np.maximum(epsilon[..., None] - x, 0.0)
         routes = np.minimum(np.logaddexp(out(x), x + into(y)), np.logaddexp(into(x), x + out(y)))
         best: FloatArray = np.min(routes, axis=-1)
-        return np.minimum(best, pure(epsilon)) if pure else best
+        return np.minimum(best, pure(epsilon)) if is_pure else best
 
-    return Curve(log_delta, total)
+    return Curve(log_delta, pure.largest_loss)
 
 
 class _Natural:
@@ -253,4 +249,4 @@ class Stratified(Design):
         plain = replace(neighbors, scope="anywhere")
         found = [part.attack(mechanism.in_stratum(name), plain) for name, part in self.strata]
         attacks = [attack for attack in found if attack is not None]
-        return highest(attacks) if attacks else None
+        return Profile.maximum(attacks) if attacks else None

@@ -5,6 +5,8 @@ then moves by the margin towards its own safe side, so no reported number depend
 """
 
 import math
+from collections.abc import Iterable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,3 +41,13 @@ def number_up(x: float) -> float:
 def number_down(x: float) -> float:
     """x nudged down by a few units in the last place (of 1 at least: it may be a difference), not below zero."""
     return max(x - ARGUMENT * max(x, 1.0), 0.0) if 0 < x < math.inf else max(x, 0.0)
+
+
+def total_up(terms: Iterable[tuple[int, float]]) -> float:
+    """The sum of times * value, added up exactly and rounded up once; inf when a value is."""
+    several = tuple(terms)
+    if any(times and math.isinf(value) for times, value in several):
+        return math.inf
+    exact = sum((times * Fraction(value) for times, value in several if times), Fraction(0))
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
