@@ -118,3 +118,17 @@ def test_sums_and_differences_of_zeros():
     assert ld.log_sum(np.array([[0.0, -np.inf], [0.0, -1.0]]), axis=0)[1] == -1.0
     assert ld.log_normal_tail(-40.0) == 0.0
     assert ld.log_normal_tail(40.0) == pytest.approx(-804.608442, rel=1e-8)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1e-150, 1e-12, 0.1, 0.5, 0.7, 0.9999999, 1.0 - 2.0**-53, 1.0])
+@pytest.mark.parametrize("a", [0.0, 1e-150, 1e-12, 0.3, 1.0, 36.0, 38.0, 300.0, 700.0, 1000.0])
+def test_what_a_record_takes_away_has_all_its_digits(weight, a):
+    with mp.workdps(700):
+        w = mp.mpf(weight)
+        exact = mp.log(1 - w * -mp.expm1(-mp.mpf(a)))
+        assert abs(mp.mpf(ld.log_drop(weight, a)) - exact) <= 4e-15 * abs(exact)
+
+
+def test_the_obvious_formula_for_it_crashes():
+    with pytest.raises(ValueError, match=r"math domain error|expected argument"):
+        math.log1p(1.0 * math.expm1(-38.0))

@@ -34,7 +34,7 @@ from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.log_domain import log_mix
+from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
 from . import cluster_loss as loss
 from .clustered import Clustered, Ints
@@ -284,4 +284,4 @@ class ClusterSampling(Clustered):
         chance = self.share * min(1.0, self.second_size / max(self.min_size + newcomers, 1))
         if newcomers:
             return reached(float(log_mix(chance, epsilon)))
-        return reached(float(log_mix(chance, epsilon)) - math.log1p(chance * math.expm1(-epsilon)))
+        return reached(float(log_mix(chance, epsilon)) - log_drop(chance, epsilon))

@@ -21,7 +21,7 @@ from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.log_domain import log_mix
+from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
 from . import cluster_loss as loss
 from .clustered import Clustered, Ints, Members
@@ -151,4 +151,4 @@ class ClusterBySize(Clustered):
         epsilon = losses(mechanism, AR)
         chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
         found = float(log_mix(chance, epsilon))
-        return reached(found if neighbors.kind == AR.kind else found - math.log1p(chance * math.expm1(-epsilon)))
+        return reached(found if neighbors.kind == AR.kind else found - log_drop(chance, epsilon))

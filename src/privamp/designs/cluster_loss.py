@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..numerics.log_domain import log_mix, log_sum
+from ..numerics.log_domain import log_drop, log_mix, log_sum
 from ..numerics.symmetric import log_symmetric_ratio
 
 _MARGIN = 1e-14  # of a logarithm, times what was added up to compute it: w errs downward, the loss upward
@@ -28,9 +28,7 @@ def log_gain(epsilon: float, rate: float) -> float:
 
 def log_loss(epsilon: float, rate: float) -> float:
     """log d: how much a member of another cluster takes away."""
-    if rate in (0.0, 1.0):
-        return -rate * epsilon
-    return float(np.logaddexp(math.log1p(-rate), math.log(rate) - epsilon))
+    return log_drop(rate, epsilon)
 
 
 def log_rest(epsilon: float, rate: float, members: int, others: Sequence[int], chosen: int) -> float:

@@ -105,4 +105,10 @@ def _absent_first(law: Multiplicity, distances: _Distances, side: Side) -> Curve
         inner = np.maximum(epsilon + log_eta - safe, 0.0)
         return np.where(alive, safe - log_eta + distances.weighted(side, inner), -np.inf)
 
-    return Curve(log_delta, -math.log1p(-law.eta * -math.expm1(-largest)) if law.eta < 1.0 else largest)
+    return Curve(log_delta, _end_of_absence(law, largest))
+
+
+def _end_of_absence(law: Multiplicity, largest: float) -> float:
+    """-log(p_0 + eta e^-largest); from p_0 itself where it is small, because 1 - eta has lost its digits there."""
+    drop = -law.eta * math.expm1(-largest)
+    return -math.log1p(-drop) if drop < 0.5 else -float(np.logaddexp(law.log_none, law.log_eta - largest))

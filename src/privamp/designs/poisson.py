@@ -33,7 +33,7 @@ from ..core.profile import Curve, Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
-from ..numerics.log_domain import FloatArray, log_mix, log_unmix
+from ..numerics.log_domain import FloatArray, log_drop, log_mix, log_unmix
 from ..validation import in_range
 from .how_often import one_sided
 
@@ -65,9 +65,7 @@ def _swapped(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> P
 
 def _swapped_pure(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     epsilon, q = mechanism.profile(AR).largest_loss, design.rate
-    with np.errstate(divide="ignore"):
-        other = np.logaddexp(np.log1p(-q), np.log(q) - epsilon)  # log(1 - q(1 - 1/a)), also for q = 1
-    return Profile.symmetric(pure_curve(float(log_mix(q, epsilon) - other)))
+    return Profile.symmetric(pure_curve(float(log_mix(q, epsilon)) - log_drop(q, epsilon)))
 
 
 def _swapped_gaussian(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

@@ -32,7 +32,7 @@ from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.log_domain import FloatArray, as_floats, log_mix
+from ..numerics.log_domain import FloatArray, as_floats, log_drop, log_mix
 from ..validation import in_range, one_of, positive, whole
 from .poisson_pps import changed_records, coin_law, size_measures
 from .pure_only import certified, is_black_box, losses, reached
@@ -172,7 +172,7 @@ class ProportionalPPS(Design):
             return None
         epsilon, q = losses(mechanism, AR), self.largest_probability(self.at_least)
         loss = float(log_mix(q, epsilon))
-        return reached(loss if neighbors.kind == AR.kind else loss - math.log1p(q * math.expm1(-epsilon)))
+        return reached(loss if neighbors.kind == AR.kind else loss - log_drop(q, epsilon))
 
 
 def capped(sizes: FloatArray, total: float) -> FloatArray:

@@ -20,7 +20,7 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
-from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum
+from ..numerics.log_domain import FloatArray, log1mexp, log_sum
 from ..validation import in_range, nonnegative
 from .noise import check_relation
 
@@ -90,23 +90,36 @@ class PureDP(BlackBox):
 def all_say_yes(steps: Sequence[float], law: Multiplicity) -> Profile:
     """Mechanism i says yes with chance proportional to e^(steps[i] u); the event is that all of them do."""
     most, total = law.log_p.size, sum(steps)
-    log_yes = -sum(float(np.logaddexp(0.0, -step)) for step in steps)  # at u = most; less leaves privacy unused
-    log_none = float(np.logaddexp(law.log_none, law.log_tail))
-    log_p = np.logaddexp(log_none - total * most, log_sum(law.log_p + total * (law.counts - most))) + log_yes
-    return _two_coins(float(log_p), log_yes - total * most)
+    copies = np.arange(most + 1, dtype=np.float64)
+    log_p = np.append(np.logaddexp(law.log_none, law.log_tail), law.log_p)  # P's tail counts as no appearance
+    log_yes = _log_top(steps) + total * (copies - most)  # at u = most; less leaves privacy unused
+    return _two_coins(log_p, log_yes, np.zeros(1), log_yes[:1])
 
 
 def opposite_all_say_yes(steps: Sequence[float], chance: float) -> Profile:
     """The same for two opposite records, each kept with `chance`, symmetric."""
-    total = sum(steps)
-    log_yes = -sum(float(np.logaddexp(0.0, step)) for step in steps)
-    log_p = log_yes + float(log_mix(chance, total))
-    return _two_coins(log_p, log_yes + math.log1p(chance * math.expm1(-total)))
+    total, top = sum(steps), _log_top(steps)
+    with np.errstate(divide="ignore"):
+        log_p = np.log1p([-chance, chance - 1.0])
+    old, nobody, new = top, top - total, top - 2.0 * total
+    return _two_coins(log_p, np.array([nobody, old]), log_p, np.array([nobody, new]))
 
 
-def _two_coins(log_p: float, log_q: float) -> Profile:
-    """The profile of two coins that show heads with these log chances."""
-    first, second = (np.array([x, float(log1mexp(min(x, 0.0)))]) for x in (log_p, log_q))
+def _log_top(steps: Sequence[float]) -> float:
+    """log of the largest chance that all say yes, e^step/(1 + e^step) each."""
+    return -math.fsum(float(np.logaddexp(0.0, -step)) for step in steps)
+
+
+def _two_coins(log_p: FloatArray, yes_p: FloatArray, log_q: FloatArray, yes_q: FloatArray) -> Profile:
+    """Two mixtures of coins by the logs of their weights and of their chances of yes.
+
+    The chance of no is a sum of its own: taken from that of yes it would vanish where yes is nearly certain, and a loss
+    that is only large would look infinite.
+    """
+    first, second = (
+        np.array([log_sum(log_w + yes), log_sum(log_w + log1mexp(yes))])
+        for log_w, yes in ((log_p, yes_p), (log_q, yes_q))
+    )
     return pair_profile(first, second)
 
 

@@ -3,6 +3,8 @@
 Everything is vectorised over NumPy arrays, `-inf` stands for zero, and nothing warns.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr
@@ -64,6 +66,17 @@ def log_mix(weight: float, a: ArrayLike) -> FloatArray:
     with np.errstate(over="ignore"):
         rest = np.exp(-np.maximum(a, 700.0)) / weight * (1.0 - weight)
     return np.where(a < 700.0, small, a + np.log(weight) + np.log1p(rest))
+
+
+def log_drop(weight: float, a: float) -> float:
+    """log(1 - weight (1 - e^-a)) for a >= 0 and 0 <= weight <= 1: what a kept record may take from an event's chance.
+
+    At full digits when the drop is tiny, and finite for weight 1, where it is -a.
+    """
+    drop = -weight * math.expm1(-a)
+    if drop < 0.5:
+        return math.log1p(-drop)
+    return -a if weight == 1.0 else float(np.logaddexp(math.log1p(-weight), math.log(weight) - a))
 
 
 def log_unmix(weight: float, a: ArrayLike) -> FloatArray:
