@@ -91,10 +91,54 @@ def test_only_an_unused_reservation_is_given_back(budget):
         held.cancel()
     held.commit()
     held.commit()
-    with budget.reserve(PureDP(0.1)) as held:
-        held.cancel()
     assert spent(budget) == 0.5
-    assert states(budget) == ["cancelled", "answered", "cancelled"]
+    assert states(budget) == ["cancelled", "answered"]
+
+
+def test_noise_that_was_drawn_is_not_given_back(budget):
+    """`with` spends on entry, on disk: neither this program nor another one can cancel what is inside."""
+    with budget.reserve(PureDP(0.25)) as held:
+        assert states(Budget.open(budget.path)) == ["spent"]
+        with pytest.raises(InvalidInput, match="noise was not drawn"):
+            held.cancel()
+    with charged(budget, PureDP(0.25)) as held, pytest.raises(InvalidInput, match="is spent"):
+        Budget.open(budget.path).cancel(held.number, "a try")
+    assert states(budget) == ["answered", "answered"]
+    assert spent(budget) == 0.5
+
+
+def test_a_reservation_of_a_crashed_program_is_cancelled_with_a_reason(budget):
+    budget.reserve(PureDP(0.25), note="crashed")
+    alive = budget.reserve(PureDP(0.25), note="still running")
+    for number in [entry.number for entry in budget.log()]:
+        with pytest.raises(InvalidInput, match="reason"):
+            budget.cancel(number, " ")
+        budget.cancel(number, "the machine was switched off")
+    assert spent(budget) == 0.0
+    assert [entry.reason for entry in budget.log()] == ["the machine was switched off"] * 2
+    with pytest.raises(InvalidInput, match="is cancelled already"):
+        alive.spend()  # it was alive after all: it learns so before it draws noise
+    for wrong, words in ((99, "no entry 99"), (1, "no entry 1"), (5, "says how entry")):
+        with pytest.raises(InvalidInput, match=words):
+            budget.cancel(wrong, "why not")
+
+
+def test_entries_say_who_bought_what(budget):
+    certificate = {"epsilon": 0.25, "because": ["a theorem"], "private": True}
+    budget.reserve(
+        PureDP(0.25), note="ages", job="mean", columns=["age"], certificate=certificate, draw=b"d" * 16, key=b"k" * 16
+    ).commit()
+    (entry,) = Budget.open(budget.path, read_only=True).log()
+    assert (entry.job, entry.columns, entry.certificate) == ("mean", ("age",), certificate)
+    assert (entry.draw, entry.key) == ((b"d" * 16).hex(), (b"k" * 16).hex())
+    assert entry.process == os.getpid()
+    assert "privamp" in entry.version
+    assert all([entry.user, entry.host, entry.program])
+    assert entry.time <= entry.ended
+    with pytest.raises(InvalidInput, match="JSON"):
+        budget.reserve(PureDP(0.1), certificate={"epsilon": float("nan")})
+    with pytest.raises(InvalidInput, match="reading only"):
+        Budget.open(budget.path, read_only=True).spend(PureDP(0.1))
 
 
 def test_an_error_or_a_forgotten_commit_counts(budget):
@@ -215,41 +259,43 @@ def test_foreign_and_damaged_files_are_one_sentence(tmp_path, budget):
             Budget.open(missing)
     with pytest.raises(InvalidInput, match="no folder"):
         Budget.create(tmp_path / "nowhere" / "study.db", population="a", epsilon=1.0)
-    for n in range(200):
+    for n in range(40):
         budget.spend(PureDP(0.001), note=f"release {n}")
     copy = tmp_path / "copy.db"
-    with sqlite3.connect(budget.path) as connection, sqlite3.connect(copy) as target:
-        connection.backup(target)
-    connection.close()
-    target.close()
-    assert len(Budget.open(copy).log()) == 200
-    foreign = bytearray(copy.read_bytes())
-    foreign[18:20] = b"\x07\x07"  # a format of the future
-    (tmp_path / "foreign.db").write_bytes(foreign)
-    with pytest.raises(InvalidInput, match="not a privamp budget store, or it is damaged"):
-        Budget.open(tmp_path / "foreign.db")
-    damaged = bytearray(copy.read_bytes())
-    damaged[len(damaged) // 2 : len(damaged) // 2 + 6000] = bytes(6000)
-    (tmp_path / "damaged.db").write_bytes(damaged)
-    with pytest.raises(InvalidInput, match="damaged"):
-        Budget.open(tmp_path / "damaged.db")
-    (tmp_path / "cut.db").write_bytes(copy.read_bytes()[:9000])
-    with pytest.raises(InvalidInput, match="damaged"):
-        Budget.open(tmp_path / "cut.db")
+    budget.backup(copy)
+    assert len(Budget.open(copy).log()) == 40
+
+    def changed(name, content):
+        bad = tmp_path / name
+        bad.write_bytes(content)
+        bad.chmod(0o600)
+        with pytest.raises(InvalidInput, match="not a privamp budget store, or it is damaged"):
+            Budget.open(bad).spend(PureDP(0.001))
+        with pytest.raises(InvalidInput, match="not a privamp budget store, or it is damaged"):
+            Budget.open(bad, read_only=True).verify()
+
+    whole = copy.read_bytes()
+    changed("foreign.db", whole[:18] + b"\x07\x07" + whole[20:])  # a format of the future
+    changed("damaged.db", whole[: len(whole) // 2] + bytes(6000) + whole[len(whole) // 2 + 6000 :])
+    changed("cut.db", whole[:9000])
+    changed("longer.db", whole + bytes(4096))
 
 
 def test_a_total_that_is_not_the_sum_of_its_entries_is_refused(budget):
     budget.spend(PureDP(0.5))
     with sqlite3.connect(budget.path) as connection:
-        connection.execute("UPDATE budgets SET main_spent = 0")
+        connection.execute("DROP TRIGGER nothing_is_changed")
+        connection.execute("UPDATE events SET main_spent = 0")
     connection.close()
     with pytest.raises(InvalidInput, match="damaged"):
         Budget.open(budget.path)
 
 
-def test_the_file_itself_refuses_to_pass_the_limit(budget):
-    with sqlite3.connect(budget.path) as connection, pytest.raises(sqlite3.IntegrityError):
-        connection.execute("UPDATE budgets SET main_spent = main_limit + 1")
+@pytest.mark.parametrize("edit", ["UPDATE events SET main = 0", "DELETE FROM events", "UPDATE events SET number = 7"])
+def test_the_file_itself_refuses_to_change_an_entry(budget, edit):
+    budget.spend(PureDP(0.5))
+    with sqlite3.connect(budget.path) as connection, pytest.raises(sqlite3.IntegrityError, match="entries of a budget"):
+        connection.execute(edit)
     connection.close()
 
 
@@ -262,10 +308,10 @@ def test_a_newer_store_is_refused(budget):
 
 
 def test_a_store_that_cannot_be_written(budget, monkeypatch):
-    import privamp.accounting.budget_store as store
+    import privamp.accounting.budget_file as file
     from privamp import PrivampError
 
-    monkeypatch.setattr(store, "_PATIENCE", 0.05)
+    monkeypatch.setattr(file, "PATIENCE", 0.05)
     impatient = Budget.open(budget.path)
     blocker = sqlite3.connect(budget.path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -394,6 +440,5 @@ def test_a_moved_store_still_knows(budget, tmp_path):
     del budget
     moved = tmp_path / "moved"
     moved.mkdir()
-    for file in path.parent.glob("study.db*"):
-        shutil.copy(file, moved / file.name)
+    shutil.copy(path, moved / "study.db")
     assert spent(Budget.open(moved / "study.db")) == 0.5

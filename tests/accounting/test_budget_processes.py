@@ -50,7 +50,7 @@ def counted(path):
     return round(status.spent["epsilon"] * 1000), len(entries), round(status.limit["epsilon"] * 1000)
 
 
-@pytest.mark.parametrize("spends", [50, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("spends", [20, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("share", [1.0, 0.75], ids=["enough for all", "not enough"])
 def test_eight_processes_never_pass_the_limit_and_never_lose_a_spend(tmp_path, spends, share):
     path, workers = tmp_path / "study.db", 8

@@ -4,9 +4,10 @@
     with budget.reserve(guarantee, note="mean age"):      # on disk before any noise is drawn
         answer = release()
 
-Reserve, spend, commit. What is reserved counts at once. It is given back only by `cancel()`, before `spend()` and by
-the process that reserved it; a crash, an exception or a forgotten commit leaves it counted, because noise may have
-been drawn and seen. The limit is a filter, so every release may be chosen by the answers before it.
+Reserve, spend, commit. What is reserved counts at once. It is given back only by `cancel()`, before `spend()`, and
+`with` spends on entry; a crash, an exception or a forgotten commit leaves it counted, because noise may have been drawn
+and seen. Each step is on disk before it is acknowledged. The limit is a filter, so every release may be chosen by the
+answers before it.
 
 Code that releases something takes `budget: Budget | None` and wraps the noise in `charged(budget, guarantee)`.
 """
@@ -14,7 +15,7 @@ Code that releases something takes `budget: Budget | None` and wraps the noise i
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,10 @@ from ..core.guarantee import Guarantee, Part
 from ..core.neighbors import Neighbors
 from ..errors import InvalidInput
 from .amounts import cost_amounts, limit_amounts, number_of
-from .budget_store import ANSWERED, CANCELLED, FAILED, RESERVED, Entry, Store
+from .budget_chain import ANSWERED, CANCELLED, FAILED, RESERVED, SPENT, canonical
+from .budget_log import Entry, entries_of
+from .budget_origin import plain
+from .budget_store import Checked, Head, Store
 from .filters import Filter, Release, filter_within
 
 DISJOINT = "no record of this population was also counted, or released, under another label or outside the budget"
@@ -41,43 +45,45 @@ class Status:
 
 
 class Reservation:
-    """A cost set aside. Ends by `commit` (the answer is out) or, before `spend`, by `cancel`."""
+    """A cost set aside. Ends by `commit` (the answer is out) or, before `spend`, by `cancel`. `with` spends at once."""
 
-    __slots__ = ("_budget", "_entry", "_lock", "_process", "_state")
+    __slots__ = ("_budget", "_lock", "_process", "_state", "number")
 
-    def __init__(self, budget: "Budget", entry: int) -> None:
+    def __init__(self, budget: "Budget", number: int, state: str = RESERVED) -> None:
         self._budget = budget
-        self._entry = entry
-        self._state = RESERVED
+        self.number = number
+        self._state = state
         self._process = os.getpid()
         self._lock = threading.Lock()
 
     def spend(self) -> None:
-        """Noise is about to be drawn: from here on nothing is given back."""
+        """Noise is about to be drawn: written down first, and from here on nothing is given back."""
         with self._mine():
             if self._state == CANCELLED:
                 raise InvalidInput("this reservation was cancelled and pays for nothing; reserve again")
             if self._state == RESERVED:
-                self._state = "spent"
+                self._go_on(SPENT)
 
     def commit(self) -> None:
         """The answer was given out."""
         self.spend()
-        self._settle(ANSWERED)
+        self._end(ANSWERED)
 
-    def cancel(self) -> None:
+    def cancel(self, reason: str = "") -> None:
         """Give the cost back: possible only while no noise was drawn."""
         with self._mine():
             if self._state != RESERVED:
                 raise InvalidInput("only a reservation whose noise was not drawn can be cancelled; this one is spent")
-            self._state = CANCELLED
-            self._budget._settle(self._entry, CANCELLED)
+            self._go_on(CANCELLED, {"reason": reason})
 
-    def _settle(self, state: str) -> None:
+    def _end(self, state: str) -> None:
         with self._mine():
-            if self._state == "spent":
-                self._budget._settle(self._entry, state)
-                self._state = state
+            if self._state == SPENT:
+                self._go_on(state)
+
+    def _go_on(self, state: str, facts: dict[str, Any] | None = None) -> None:
+        self._budget._store.change(self._budget._number, self.number, state, facts or {})
+        self._state = state
 
     @contextlib.contextmanager
     def _mine(self) -> Iterator[None]:
@@ -87,16 +93,15 @@ class Reservation:
             yield
 
     def __enter__(self) -> Self:
+        self.spend()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._process != os.getpid() or self._state == CANCELLED:
-            return
-        self.spend()
-        self._settle(ANSWERED if kind is None else FAILED)
+        if self._process == os.getpid():
+            self._end(ANSWERED if kind is None else FAILED)
 
     def __repr__(self) -> str:
-        return f"Reservation({self._budget.population!r}, entry={self._entry}, state={self._state!r})"
+        return f"Reservation({self._budget.population!r}, entry={self.number}, state={self._state!r})"
 
 
 class Budget:
@@ -121,13 +126,15 @@ class Budget:
         order: float | None = None,
         neighbors: Neighbors = Neighbors.ADD_REMOVE,
         limit: Filter | None = None,
+        shared: bool = False,
     ) -> "Budget":
         """A new budget in a new file, or for a further population in an existing store.
 
         Give `epsilon` and `delta` (`rule` is 'pure', 'basic', 'renyi' or 'gdp'; by default pure for delta 0, else
-        renyi), or a filter as `limit`. Nothing is overwritten.
+        renyi), or a filter as `limit`. Nothing is overwritten. A new file belongs to its owner alone (mode 0600), and
+        with `shared` to its group too (0660).
         """
-        if not isinstance(population, str) or not population.strip() or _writable(population) != population:
+        if not isinstance(population, str) or not population.strip() or plain(population) != population:
             raise InvalidInput(f"population must be a label in plain text, got {population!r} instead")
         if (limit is None) == (epsilon is None):
             raise InvalidInput("a budget needs either an epsilon or a filter as its limit")
@@ -138,15 +145,20 @@ class Budget:
         if min(limit_amounts(limit.limits).values()) == 0 and limit.rule != "basic":
             raise InvalidInput("the limit is below the smallest amount the store counts (1e-15); take a larger one")
         if not Path(path).exists():
-            return cls(Store.make(path, population, limit), population)
+            return cls(Store.make(path, population, limit, shared=shared), population)
         store = Store(path)
+        if shared and not store.shared:
+            raise InvalidInput(f"{store.path.name} is its owner's alone, and that is not changed; make another file")
         store.add_budget(population, limit)
         return cls(store, population)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], population: str | None = None) -> "Budget":
-        """The budget of a population; its label may be left out when the store has only one."""
-        store = Store(path)
+    def open(cls, path: str | os.PathLike[str], population: str | None = None, *, read_only: bool = False) -> "Budget":
+        """The budget of a population; its label may be left out when the store has only one.
+
+        With `read_only` it pays for nothing, and works where the file cannot be written.
+        """
+        store = Store(path, read_only=read_only)
         if population is None:
             known = store.populations()
             if len(known) != 1:
@@ -166,38 +178,66 @@ class Budget:
         return self._store.path
 
     def reserve(
-        self, release: Release, *, note: str = "", delta: float | None = None, draw: bytes | None = None
+        self,
+        release: Release,
+        *,
+        note: str = "",
+        delta: float | None = None,
+        draw: bytes | None = None,
+        key: bytes | None = None,
+        job: str = "",
+        columns: Iterable[str] = (),
+        certificate: Mapping[str, Any] | None = None,
     ) -> Reservation:
         """Set aside, on disk, what a mechanism on all the data or a certified release costs, or raise BudgetExceeded.
 
         `delta` is the share a release takes under the basic rule; `draw` names a sample (Sample.charge gives it), which
-        is charged only once, because what is asked of one draw does not simply add up.
+        is charged only once, because what is asked of one draw does not simply add up. What is bought can be told for
+        those who read the log: the fingerprint of the `key`, the `job`, its `columns`, a `certificate` in JSON's terms.
         """
-        return Reservation(self, self._add(release, note, delta, draw, RESERVED))
+        facts = _purchase(note, key, job, columns, certificate)
+        return Reservation(self, self._add(release, facts, delta, draw, RESERVED))
 
-    def spend(self, release: Release, *, note: str = "", delta: float | None = None) -> None:
+    def spend(self, release: Release, *, note: str = "", delta: float | None = None, job: str = "") -> None:
         """Reserve and count as answered in one step, for noise that is drawn right afterwards."""
-        self._add(release, note, delta, None, ANSWERED)
+        self._add(release, _purchase(note, job=job), delta, None, ANSWERED)
 
-    def _add(self, release: Release, note: str, delta: float | None, draw: bytes | None, state: str) -> int:
+    def cancel(self, number: int, reason: str) -> None:
+        """Give back an entry of a program that crashed before it drew noise; refused for any other."""
+        if not str(reason).strip():
+            raise InvalidInput("cancelling needs a reason, which is kept in the log; say why")
+        self._store.change(self._number, number, CANCELLED, {"reason": str(reason)})
+
+    def _add(self, release: Release, facts: dict[str, Any], delta: float | None, draw: bytes | None, state: str) -> int:
         cost = cost_amounts(self.limit.cost(release, delta))
-        return self._store.reserve(self._number, self.limit, cost, _writable(str(note)), draw, state)
-
-    def _settle(self, entry: int, state: str) -> None:
-        self._store.settle(self._number, entry, state)
+        return self._store.reserve(self._number, self.limit, cost, facts, draw, state)
 
     def status(self) -> Status:
         """Limit, spent, reserved and left."""
         limits = limit_amounts(self.limit.limits)
-        spent, reserved = self._store.totals(self._number, tuple(limits))
+        totals = self._store.totals(self._number)
+        spent, reserved = (dict(zip(limits, part, strict=False)) for part in (totals[:2], totals[2:]))
         left = {name: limits[name] - spent[name] for name in limits}
         return Status(
             *({name: number_of(name, part[name]) for name in limits} for part in (limits, spent, reserved, left))
         )
 
     def log(self, last: int | None = None) -> list[Entry]:
-        """Every reservation with its time, note, cost and state, oldest first."""
-        return self._store.entries(self._number, tuple(self.limit.limits), last)
+        """Every reservation with its time, note, cost and state, oldest first; `last` keeps the newest few."""
+        first = 1 if last is None else self._store.first_of_last(self._number, last)
+        return entries_of(self._store.events(first), self._number, tuple(self.limit.limits))
+
+    def head(self) -> Head:
+        """The number and hash of the store's newest event: kept elsewhere, it shows when an older copy is put back."""
+        return self._store.head()
+
+    def verify(self) -> Checked:
+        """Go through the whole store, all populations of it; raises a sentence when anything does not fit."""
+        return self._store.verify()
+
+    def backup(self, target: str | os.PathLike[str]) -> Checked:
+        """A whole and checked copy in a new file. It knows nothing of what is spent after it."""
+        return self._store.backup(target)
 
     def guarantee(self) -> Guarantee:
         """What holds for all releases together as long as each went through this budget: its limit."""
@@ -216,22 +256,44 @@ class Budget:
         return f"Budget({self.path.name!r}, population={self.population!r}, {self.limit.rule}, {facts})"
 
     def __reduce__(self) -> Any:
-        return Budget.open, (str(self.path), self.population)
+        return _reopened, (str(self.path), self.population, self._store.read_only)
 
 
-def _writable(text: str) -> str:
-    """Text that a file can hold: half characters become question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _reopened(path: str, population: str, read_only: bool) -> Budget:
+    return Budget.open(path, population, read_only=read_only)
+
+
+def _purchase(
+    note: str,
+    key: bytes | None = None,
+    job: str = "",
+    columns: Iterable[str] = (),
+    certificate: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What an entry pays for, in JSON's terms; nothing is written for what was not told."""
+    told = {
+        "note": str(note),
+        "key": None if key is None else bytes(key).hex(),
+        "job": str(job) or None,
+        "columns": [str(column) for column in columns] or None,
+        "certificate": None if certificate is None else dict(certificate),
+    }
+    facts: dict[str, Any] = plain({name: value for name, value in told.items() if value is not None})
+    try:
+        canonical(facts)
+    except (TypeError, ValueError):
+        raise InvalidInput("a certificate must be made of JSON's finite numbers, texts, lists and objects") from None
+    return facts
 
 
 def charged(
     budget: Budget | None, release: Release, *, note: str = "", delta: float | None = None
 ) -> contextlib.AbstractContextManager[Any]:
-    """Around code that draws noise: reserve before it, commit after it; nothing without a budget.
+    """Around code that draws noise: spend before it, commit after it; nothing without a budget.
 
     This is all a workload needs: `with charged(budget, guarantee, note="k-means"): ...` where `guarantee` is what it
     certifies for the whole job. A job on a `Sample` calls `sample.charge(budget)` instead, after `declare` or `limit`.
     """
     if budget is None:
         return contextlib.nullcontext()
-    return budget.reserve(release, note=note, delta=delta)
+    return Reservation(budget, budget._add(release, _purchase(note), delta, None, SPENT), SPENT)

@@ -1,344 +1,342 @@
-"""The file behind a budget: SQLite, so that many processes share it and a kill at any point loses nothing.
+"""What is in a budget store: events that form a chain (budget_chain.py), and two small tables that point into it.
 
-A reservation is one transaction that holds the write lock from reading the total to writing it (BEGIN IMMEDIATE),
-and it is on disk before it is acknowledged (write-ahead log, synchronous=FULL). Marks made later (answered,
-cancelled, failed) may be lost with the power: the cost then still counts. Amounts are whole numbers (amounts.py).
+Events are only ever added. `head` names the newest one and `budgets` the newest one of each budget, with their hashes,
+so that a reader of a large store looks at few rows and still notices a flipped bit in any of them. Before its first
+entry a process goes through the whole chain once; after that, through what others added. A process also remembers the
+newest event it saw: a store that has forgotten it is an older copy, and is refused.
 """
 
-import contextlib
-import json
 import os
 import sqlite3
-import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
-from urllib.parse import quote
+from typing import Any
 
-from ..core.neighbors import Neighbors
 from ..errors import InvalidInput, PrivampError
-from .amounts import Amounts, limit_amounts, number_of
-from .filters import Filter, added, stored_filter
+from .amounts import Amounts
+from .budget_chain import (
+    ANSWERED,
+    BEGINNING,
+    BUDGET,
+    CANCELLED,
+    COLUMNS,
+    FAILED,
+    NEXT,
+    RESERVED,
+    SPENT,
+    STORE,
+    Broken,
+    Event,
+    Replay,
+    Totals,
+    after,
+    check_links,
+    read_event,
+)
+from .budget_file import StoreFile
+from .budget_gate import GATE
+from .budget_rows import (
+    APPLICATION,
+    SCHEMA,
+    VERSION,
+    append,
+    entry_state,
+    event_at,
+    expected_structure,
+    found,
+    founding,
+    hash_before,
+    is_charged,
+    limit_of,
+    newest,
+    pair,
+    structure,
+    write_new,
+)
+from .filters import Filter
 
-RESERVED, ANSWERED, FAILED, CANCELLED = "reserved", "answered", "failed", "cancelled"
-
-_APPLICATION = 0x70766D70  # "pvmp", in the file's header
-_VERSION = 1
-_PATIENCE = 60.0  # seconds to wait for other processes
-_DAMAGED = "{name} is not a privamp budget store, or it is damaged; name another file, or restore a copy"
-_SCHEMA = f"""
-PRAGMA application_id = {_APPLICATION};
-PRAGMA user_version = {_VERSION};
-CREATE TABLE budgets (
-    id INTEGER PRIMARY KEY,
-    population TEXT NOT NULL UNIQUE,
-    rule TEXT NOT NULL,
-    facts TEXT NOT NULL,
-    neighbors TEXT NOT NULL,
-    records INTEGER NOT NULL,
-    created TEXT NOT NULL,
-    main_limit INTEGER NOT NULL,
-    delta_limit INTEGER NOT NULL,
-    main_spent INTEGER NOT NULL DEFAULT 0 CHECK (main_spent BETWEEN 0 AND main_limit),
-    delta_spent INTEGER NOT NULL DEFAULT 0 CHECK (delta_spent BETWEEN 0 AND delta_limit)
-) STRICT;
-CREATE TABLE entries (
-    id INTEGER PRIMARY KEY,
-    budget INTEGER NOT NULL REFERENCES budgets (id),
-    time TEXT NOT NULL,
-    note TEXT NOT NULL,
-    main INTEGER NOT NULL CHECK (main >= 0),
-    delta INTEGER NOT NULL CHECK (delta >= 0),
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'answered', 'failed', 'cancelled')),
-    draw BLOB
-) STRICT;
-CREATE UNIQUE INDEX one_charge_per_draw ON entries (budget, draw) WHERE draw IS NOT NULL;
-"""
+_BATCH = 10_000
+_NO_WAY = {
+    SPENT: "entry {entry} is {state} already and pays for nothing more; reserve again",
+    ANSWERED: "entry {entry} is {state} already and cannot be answered; reserve again",
+    FAILED: "entry {entry} is {state} already and cannot fail; reserve again",
+    CANCELLED: "entry {entry} is {state}: only a reservation whose noise was not drawn can be cancelled",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the log."""
+class Head:
+    """The newest event of a store: its number, and the hash that stands for all events up to it."""
 
+    store: str
     number: int
-    time: str
-    note: str
-    cost: dict[str, float]
-    state: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What going through a whole chain found."""
+
+    head: Head
+    totals: dict[str, Totals]  # by population
+    clock_went_back: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this process knows of a store: the newest event it saw, and which process went through all of them."""
+
+    number: int = 0
+    hash: bytes = BEGINNING
+    verified_by: int = 0
+
+
+_KNOWN: dict[tuple[str, int, int], _Known] = {}
 
 
 class Store:
-    """One file. Every thread of every process has its own connection, also after a fork."""
+    """One file. With `read_only` it needs no right to write."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(os.path.abspath(path))
-        self._own = threading.local()
-        if not self.path.is_file():
-            raise InvalidInput(f"there is no budget store at {self.path.name}; create one first")
-        with self._speaking():
-            self._check(self._connection())
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.read_only = read_only
+        self._file = StoreFile(path)
+        with self._file.reading() as connection:
+            self._check_kind(connection)
+            beginning = event_at(connection, 1)
+            if beginning.kind != STORE or "store" not in beginning.told:
+                raise Broken("entry 1 is not the beginning of a store")
+            self.id = str(beginning.told["store"])
+            self.shared = beginning.told.get("shared") == "group"
+            self._catch_up(connection)
+        if not read_only:
+            self._file.check_rights(shared=self.shared)
 
     @classmethod
-    def make(cls, path: str | os.PathLike[str], population: str, limit: Filter) -> "Store":
+    def make(cls, path: str | os.PathLike[str], population: str, limit: Filter, *, shared: bool = False) -> "Store":
         """A new store with one budget; complete or not there at all, and never over another file."""
-        final = Path(path)
-        if not final.parent.is_dir():
-            raise InvalidInput(f"there is no folder for {final.name}; make the folder first")
-        draft = final.with_name(f".{final.name}.{os.getpid()}.{os.urandom(4).hex()}")
-        try:
-            with _explained(final):
-                connection = sqlite3.connect(draft, isolation_level=None)
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
-                _insert(connection, population, limit)
-                connection.close()
-                os.link(draft, final)
-                _sync_folder(final.parent)
-        except FileExistsError:
-            raise InvalidInput(f"{final.name} exists already and is not overwritten; take another name") from None
-        except OSError as error:
-            raise InvalidInput(
-                f"{final.name} cannot be written there ({error.strerror}); take another folder"
-            ) from None
-        finally:
-            for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm")):
-                leftover.unlink(missing_ok=True)
-        return cls(final)
+
+        def fill(connection: sqlite3.Connection) -> None:
+            connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+            connection.execute("BEGIN")
+            connection.execute("INSERT INTO head VALUES (1, 0, ?)", (BEGINNING,))
+            append(connection, STORE, 0, {"store": os.urandom(16).hex(), "shared": "group" if shared else "nobody"})
+            found(connection, population, limit)
+            connection.execute("COMMIT")
+
+        with GATE.passed():
+            write_new(Path(path), fill, mode=0o660 if shared else 0o600)
+        return cls(path)
+
+    @property
+    def path(self) -> Path:
+        """The store's file."""
+        return self._file.path
 
     # -- budgets ------------------------------------------------------------------------------------------------
 
     def populations(self) -> list[str]:
         """The labels of the budgets in this file."""
-        with self._speaking():
-            return [row[0] for row in self._connection().execute("SELECT population FROM budgets ORDER BY id")]
+        with self._file.reading() as connection:
+            self._catch_up(connection)
+            rows = connection.execute("SELECT id FROM budgets ORDER BY id").fetchall()
+            return [founding(connection, number).told["population"] for (number,) in rows]
 
     def add_budget(self, population: str, limit: Filter) -> None:
         """One more population, with its own limit."""
-        with self._writing() as connection:
+        self._ready_to_write()
+        with self._file.writing() as connection:
+            self._catch_up(connection)
             if connection.execute("SELECT 1 FROM budgets WHERE population = ?", (population,)).fetchone():
                 raise InvalidInput(
                     f"the store has a budget for population {population!r} already and it is not overwritten; "
                     "take another label"
                 )
-            _insert(connection, population, limit)
+            event = found(connection, population, limit)
+        self._remember(event)
 
     def budget(self, population: str) -> tuple[int, Filter]:
         """The number and the limit of a population's budget."""
-        with self._speaking():
-            row = (
-                self._connection()
-                .execute("SELECT id, rule, facts, neighbors, records FROM budgets WHERE population = ?", (population,))
-                .fetchone()
-            )
-        if row is None:
-            known = ", ".join(map(repr, self.populations())) or "none"
-            raise InvalidInput(f"the store has no budget for population {population!r}; it has {known}")
-        relation = Neighbors.parse(row[3]).for_person(row[4])
-        return row[0], stored_filter(row[1], json.loads(row[2]), relation)
+        with self._file.reading() as connection:
+            self._catch_up(connection)
+            row = connection.execute("SELECT id FROM budgets WHERE population = ?", (population,)).fetchone()
+            event = None if row is None else founding(connection, row[0])
+            if event is not None and event.told["population"] == population:
+                return event.number, limit_of(event)
+        known = ", ".join(map(repr, self.populations())) or "none"
+        raise InvalidInput(f"the store has no budget for population {population!r}; it has {known}")
 
     # -- spending -----------------------------------------------------------------------------------------------
 
-    def reserve(self, budget: int, limit: Filter, cost: Amounts, note: str, draw: bytes | None, state: str) -> int:
+    def reserve(
+        self, budget: int, limit: Filter, cost: Amounts, facts: dict[str, Any], draw: bytes | None, state: str
+    ) -> int:
         """Add a cost to the total, on disk, or raise BudgetExceeded; returns the entry's number."""
-        names = tuple(limit.limits)
-        with self._writing() as connection:
-            if (
-                draw is not None
-                and connection.execute("SELECT 1 FROM entries WHERE budget = ? AND draw = ?", (budget, draw)).fetchone()
-            ):
+        self._ready_to_write()
+        with self._file.writing() as connection:
+            self._catch_up(connection)
+            if draw is not None and is_charged(connection, budget, draw):
                 raise InvalidInput(
                     "this very sample was charged before, here or in another run, and what is asked of one draw "
                     "does not simply add up; draw with a fresh key or a fresh round"
                 )
-            spent = dict(zip(names, self._totals(connection, budget), strict=False))
-            limit.check(spent, cost, "wait for a new budget, or add more noise")
-            main, delta = _pair(added(spent, cost))
-            connection.execute("UPDATE budgets SET main_spent = ?, delta_spent = ? WHERE id = ?", (main, delta, budget))
-            cursor = connection.execute(
-                "INSERT INTO entries (budget, time, note, main, delta, state, draw) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (budget, _now(), note, *_pair(cost), state, draw),
-            )
-        return int(cursor.lastrowid or 0)
+            before = newest(connection, budget).totals
+            limit.check(dict(zip(cost, before[:2], strict=False)), cost, "wait for a new budget, or add more noise")
+            totals = after(before, state, None, *pair(cost))
+            event = append(connection, state, budget, facts, cost=pair(cost), totals=totals, draw=draw)
+        self._remember(event)
+        return event.number
 
-    def settle(self, budget: int, entry: int, state: str) -> None:
-        """Say how a reservation ended. Only `cancelled` gives its cost back."""
-        with self._writing(durable=False) as connection:
-            row = connection.execute(
-                "SELECT main, delta FROM entries WHERE id = ? AND state = ?", (entry, RESERVED)
-            ).fetchone()
-            if row is None:
-                return
-            connection.execute("UPDATE entries SET state = ? WHERE id = ?", (state, entry))
-            if state == CANCELLED:
-                connection.execute("UPDATE entries SET draw = NULL WHERE id = ?", (entry,))
-                connection.execute(
-                    "UPDATE budgets SET main_spent = main_spent - ?, delta_spent = delta_spent - ? WHERE id = ?",
-                    (*row, budget),
-                )
+    def change(self, budget: int, entry: int, state: str, facts: dict[str, Any]) -> None:
+        """Say how an entry goes on. Only `cancelled` gives its cost back, and only while no noise was drawn."""
+        self._ready_to_write()
+        with self._file.writing() as connection:
+            self._catch_up(connection)
+            opened, before = entry_state(connection, budget, entry)
+            if state not in NEXT.get(before, ()):
+                raise InvalidInput(_NO_WAY[state].format(entry=entry, state=before))
+            cost = (opened.main, opened.delta)
+            totals = after(newest(connection, budget).totals, state, before, *cost)
+            event = append(connection, state, budget, facts, entry=entry, cost=cost, totals=totals)
+        self._remember(event)
 
-    def totals(self, budget: int, names: tuple[str, ...]) -> tuple[Amounts, Amounts]:
-        """What was spent, and how much of it is reserved without an answer yet."""
-        with self._speaking():
-            connection = self._connection()
-            connection.execute("BEGIN")  # both numbers from one moment
-            try:
-                spent = self._totals(connection, budget)
-                unanswered = connection.execute(
-                    "SELECT coalesce(sum(main), 0), coalesce(sum(delta), 0) FROM entries "
-                    "WHERE budget = ? AND state = ?",
-                    (budget, RESERVED),
-                ).fetchone()
-            finally:
-                connection.execute("COMMIT")
-        return dict(zip(names, spent, strict=False)), dict(zip(names, unanswered, strict=False))
+    # -- looking ------------------------------------------------------------------------------------------------
 
-    def entries(self, budget: int, names: tuple[str, ...], last: int | None = None) -> list[Entry]:
-        """The log, oldest first; `last` keeps the newest few."""
-        with self._speaking():
-            rows = self._connection().execute(
-                "SELECT id, time, note, main, delta, state FROM entries WHERE budget = ? ORDER BY id DESC LIMIT ?",
-                (budget, -1 if last is None else last),
-            )
-            found = [
-                Entry(number, time, note, _numbers(names, (main, delta)), state)
-                for number, time, note, main, delta, state in rows
-            ]
-        return found[::-1]
+    def totals(self, budget: int) -> Totals:
+        """What was spent, and how much of it is without an answer yet."""
+        with self._file.reading() as connection:
+            self._catch_up(connection)
+            return newest(connection, budget).totals
 
-    @staticmethod
-    def _totals(connection: sqlite3.Connection, budget: int) -> tuple[int, int]:
-        row: tuple[int, int] = connection.execute(
-            "SELECT main_spent, delta_spent FROM budgets WHERE id = ?", (budget,)
-        ).fetchone()
-        return row
+    def events(self, first: int = 1) -> Iterator[Event]:
+        """Every event from a number on, oldest first, each bound to the next up to the head."""
+        with self._file.reading() as connection:
+            end, head = self._catch_up(connection)
+            number, previous = first - 1, hash_before(connection, first)
+        while number < end:
+            with self._file.reading() as connection:  # not one long transaction: writers wait for readers
+                rows = connection.execute(
+                    f"SELECT {COLUMNS} FROM events WHERE number > ? AND number <= ? ORDER BY number LIMIT {_BATCH}",
+                    (number, end),
+                ).fetchall()
+                batch = [read_event(row) for row in rows]
+                number, previous = check_links(previous, batch, number)
+                if not batch or (number == end and previous != head):
+                    raise Broken(f"entry {number + 1} is missing")
+            yield from batch
 
-    # -- connections --------------------------------------------------------------------------------------------
+    def first_of_last(self, budget: int, count: int) -> int:
+        """The number of the event that opened the oldest of a budget's newest `count` entries."""
+        with self._file.reading() as connection:
+            end, _ = self._catch_up(connection)
+            rows = connection.execute(
+                "SELECT number FROM events WHERE budget = ? AND entry IS NULL AND kind <> ? "
+                "ORDER BY number DESC LIMIT ?",
+                (budget, BUDGET, count),
+            ).fetchall()
+        return int(rows[-1][0]) if rows else end
 
-    def _connection(self) -> sqlite3.Connection:
-        held: _Held | None = getattr(self._own, "held", None)
-        if held is None or held.process != os.getpid():
-            held = self._own.held = _Held(self.path)
-        return held.connection
+    def head(self) -> Head:
+        """The newest event."""
+        with self._file.reading() as connection:
+            number, hash_ = self._catch_up(connection)
+        return Head(self.id, number, hash_.hex())
 
-    def _check(self, connection: sqlite3.Connection) -> None:
-        """Our own file, undamaged, with totals that are the sums of their entries."""
+    def has(self, head: Head) -> bool:
+        """Whether this store, at some time, had this head."""
+        with self._file.reading() as connection:
+            self._catch_up(connection)
+            row = connection.execute("SELECT hash FROM events WHERE number = ?", (head.number,)).fetchone()
+        return head.store == self.id and row is not None and row[0].hex() == head.hash
+
+    def verify(self) -> Checked:
+        """Go through everything: SQLite's pages and indexes, every hash, every total, every state."""
+        begun = time.perf_counter()
+        with self._file.reading() as connection:
+            self._check_kind(connection)
+            number, hash_ = self._catch_up(connection)
+            if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+                raise Broken("its pages do not fit together")
+            replay = Replay()
+            for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY number"):
+                replay.feed(read_event(row))
+            if (replay.number, replay.hash, replay.store) != (number, hash_, self.id):
+                raise Broken("its head is not its last entry")
+            pointers = connection.execute("SELECT id, population, number, hash FROM budgets ORDER BY id").fetchall()
+            if pointers != [(id_, label, *replay.last[id_]) for id_, label in sorted(replay.labels.items())]:
+                raise Broken("its list of budgets is not that of its entries")
+        self._known().verified_by = os.getpid()
+        totals = {label: replay.totals[budget] for budget, label in replay.labels.items()}
+        seconds = time.perf_counter() - begun
+        return Checked(Head(self.id, number, hash_.hex()), totals, replay.clock_went_back, seconds)
+
+    def backup(self, target: str | os.PathLike[str]) -> Checked:
+        """A copy of this moment under a new name, gone through as a whole."""
+        with self._file.reading() as connection:
+            self._catch_up(connection)
+            write_new(Path(target), connection.backup, mode=0o660 if self.shared else 0o600)
+        return Store(target, read_only=True).verify()
+
+    # -- checks -------------------------------------------------------------------------------------------------
+
+    def _ready_to_write(self) -> None:
+        if self.read_only:
+            raise InvalidInput("this budget was opened for reading only and pays for nothing; open it for writing")
+        self._file.check_rights(shared=self.shared)
+        if self._known().verified_by != os.getpid():
+            self.verify()
+
+    def _check_kind(self, connection: sqlite3.Connection) -> None:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != _APPLICATION:
-            raise InvalidInput(f"{self.path.name} is not a privamp budget store; name another file, or create one")
-        if version != _VERSION:
+        name = self._file.name
+        if application != APPLICATION:
+            raise InvalidInput(f"{name} is not a privamp budget store; name another file, or create one")
+        if version != VERSION:
             raise InvalidInput(
-                f"{self.path.name} has version {version} of the budget store and this privamp reads {_VERSION}; "
+                f"{name} has version {version} of the budget store and this privamp reads {VERSION}; "
                 "use the privamp that wrote it"
             )
-        whole = connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
-        wrong = connection.execute(
-            "SELECT 1 FROM budgets b WHERE (main_spent, delta_spent) IS NOT (SELECT coalesce(sum(main), 0), "
-            "coalesce(sum(delta), 0) FROM entries e WHERE e.budget = b.id AND e.state <> 'cancelled') LIMIT 1"
-        ).fetchone()
-        if not whole or wrong:
-            raise InvalidInput(f"{self.path.name} is damaged and is not used; restore the newest copy of it")
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "delete":
+            raise Broken("its journal is of the wrong kind")
+        pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        if pages * size != os.stat(self.path).st_size:
+            raise Broken("it is longer or shorter than it was written")
+        if structure(connection) != expected_structure():
+            raise Broken("its tables are not those of a store")
 
-    @contextlib.contextmanager
-    def _speaking(self) -> Iterator[None]:
-        with _explained(self.path):
-            yield
+    def _known(self) -> _Known:
+        device, inode = self._file.identity or (0, 0)
+        return _KNOWN.setdefault((self.id, device, inode), _Known())
 
-    @contextlib.contextmanager
-    def _writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """A transaction that holds the write lock from its start; undone as a whole when anything fails."""
-        with self._speaking():
-            connection = self._connection()
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-
-class _Held:
-    """The connection of one thread in one process; closed with it."""
-
-    _inherited: ClassVar[list[sqlite3.Connection]] = []  # SQLite forbids touching, even closing, one across a fork
-    _process_now = staticmethod(os.getpid)  # at hand also while the interpreter goes down
-
-    def __init__(self, path: Path) -> None:
-        self.process = os.getpid()
-        self.connection = sqlite3.connect(
-            f"file:{quote(str(path))}?mode=rw",
-            uri=True,
-            timeout=_PATIENCE,
-            isolation_level=None,
-            check_same_thread=False,  # a thread's connection may be closed after the thread is gone
-        )
-        self.connection.execute("PRAGMA foreign_keys = ON")
-        self.connection.execute("PRAGMA fullfsync = ON")  # macOS: past the drive's cache; elsewhere nothing
-
-    def __del__(self) -> None:
-        connection = getattr(self, "connection", None)
-        if connection is None:
-            return
-        if self.process == self._process_now():
-            connection.close()
-        else:
-            self._inherited.append(connection)
-
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """SQLite's errors as one sentence."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error) or "busy" in str(error):
+    def _catch_up(self, connection: sqlite3.Connection) -> tuple[int, bytes]:
+        """The head, once it is known to follow from what this process saw last."""
+        rows = connection.execute("SELECT number, hash FROM head").fetchall()
+        if len(rows) != 1 or not isinstance(rows[0][0], int):
+            raise Broken("it has no head")
+        number, hash_ = rows[0]
+        last = connection.execute("SELECT max(number) FROM events").fetchone()[0]
+        if last != number or event_at(connection, number).hash != hash_:
+            raise Broken("its head is not its last entry")
+        known = self._known()
+        if known.number and (known.number > number or event_at(connection, known.number).hash != known.hash):
             raise PrivampError(
-                f"{path.name} was busy for {_PATIENCE:.0f} seconds, so nothing was spent; try again"
-            ) from None
-        if "format" in str(error):
-            raise InvalidInput(_DAMAGED.format(name=path.name)) from None
-        raise PrivampError(
-            f"{path.name} could not be read or written ({error}), so nothing was spent; check the disk and the rights"
-        ) from None
-    except (sqlite3.DatabaseError, UnicodeDecodeError):  # a broken schema may name what is no text
-        raise InvalidInput(_DAMAGED.format(name=path.name)) from None
+                f"{self._file.name} has forgotten entries that it had before: an older copy was put in its place, and "
+                "nothing was spent; put the newest one back"
+            )
+        if known.verified_by:
+            added = connection.execute(
+                f"SELECT {COLUMNS} FROM events WHERE number > ? ORDER BY number", (known.number,)
+            )
+            check_links(known.hash, map(read_event, added), known.number)
+        known.number, known.hash = number, hash_
+        return number, hash_
+
+    def _remember(self, event: Event) -> None:
+        known = self._known()
+        known.number, known.hash = event.number, event.hash
 
 
-def _insert(connection: sqlite3.Connection, population: str, limit: Filter) -> None:
-    """The row of a new budget."""
-    relation, limits = limit.neighbors, _pair(limit_amounts(limit.limits))
-    connection.execute(
-        "INSERT INTO budgets (population, rule, facts, neighbors, records, created, main_limit, delta_limit) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (population, limit.rule, json.dumps(limit.facts()), relation.kind, relation.records, _now(), *limits),
-    )
-
-
-def _pair(amounts: Amounts) -> tuple[int, int]:
-    """(the first amount, delta or 0): every rule adds up one number, and basic a delta beside it."""
-    main, *rest = amounts.values()
-    return main, rest[0] if rest else 0
-
-
-def _numbers(names: tuple[str, ...], units: tuple[int, int]) -> dict[str, float]:
-    return {name: number_of(name, n) for name, n in zip(names, units, strict=False)}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself durable, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+__all__ = ["ANSWERED", "CANCELLED", "FAILED", "RESERVED", "SPENT", "Checked", "Head", "Store"]
