@@ -340,7 +340,8 @@ def leaves(command, path=()) -> list[tuple[str, ...]]:
 
 TAKES_NO_RECORDS = {
     ("amplify",), ("compare",), ("calibrate",), ("weights",), ("reproduce",), ("demo",), ("budget", "create"),
-    ("budget", "show"), ("budget", "log"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
+    ("budget", "show"), ("budget", "log"), ("budget", "cancel"), ("budget", "head"), ("budget", "verify"),
+    ("budget", "backup"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
     ("audit", "mistakes"),
 }  # fmt: skip
 POPULATION = ("--population", "people.csv")

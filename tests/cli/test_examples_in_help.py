@@ -8,12 +8,14 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from privamp import Budget, Gaussian
+
 COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["audit", "designs"], ["reproduce"])
 COMMANDS += (["survey", "plan"], ["survey", "draw"], ["survey", "estimate"], ["bootstrap"])
 COMMANDS += (["weights"], ["kmeans"], ["sample"])
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (make test-torch)")
 COMMANDS += (pytest.param(["train"], marks=NEEDS_TORCH),)
-COMMANDS += (["budget", "create"], ["budget", "show"], ["budget", "log"])
+COMMANDS += tuple(["budget", name] for name in ("create", "show", "log", "cancel", "head", "verify", "backup"))
 
 # The file that the survey examples name: made-up schools at three levels in ten districts.
 SCHOOLS = "school,level,district,enroll\n" + "".join(
@@ -39,6 +41,16 @@ def write_pictures(path) -> None:
     np.savez(path, **x, **{f"y_{name}": rng.integers(0, 10, n, np.uint8) for name, n in parts.items()})
 
 
+def make_budget(privamp, folder) -> None:
+    """The store, the key, the head and the trail that the examples name."""
+    made = privamp("budget", "create", "study.db", "--epsilon", "3", "--delta", "1e-6", "--population", "patients")
+    assert made.exit_code == 0
+    Budget.open(folder / "study.db").reserve(Gaussian(5.0))  # entry 3
+    privamp("sample", "--new-key", "auditor.key")
+    (folder / "head.json").write_text(privamp("budget", "head", "study.db").stdout)
+    (folder / "trail.jsonl").write_text(privamp("budget", "log", "study.db", "--jsonl").stdout)
+
+
 def examples(text: str) -> list[list[str]]:
     joined = re.sub(r"\\\n\s*", " ", text.partition("Examples:\n")[2])
     return [shlex.split(line) for line in joined.splitlines() if line.strip().startswith("privamp ")]
@@ -50,14 +62,14 @@ def test_examples_work(privamp, tmp_path, command) -> None:
     (tmp_path / "points.csv").write_text(POINTS, encoding="utf-8")
     (tmp_path / "adult.csv").write_text(ADULT, encoding="utf-8")
     write_pictures(tmp_path / "mnist.npz")
-    if command in (["budget", "show"], ["budget", "log"]):  # the store that they name
-        made = privamp("budget", "create", "study.db", "--epsilon", "3", "--delta", "1e-6", "--population", "patients")
-        assert made.exit_code == 0
+    if command[0] == "budget" and command[1] != "create":
+        make_budget(privamp, tmp_path)
     found = examples(privamp(*command, "--help").stdout)
     assert found
     for example in found:
         assert example[: 1 + len(command)] == ["privamp", *command]
-        result = privamp(*example[1:])
+        redirected = example.index(">") if ">" in example else len(example)
+        result = privamp(*example[1:redirected])
         assert result.exit_code == 0, result.output
         if "--json" in example:
             assert json.loads(result.stdout)["schema"] == 1

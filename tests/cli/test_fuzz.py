@@ -157,7 +157,7 @@ def whole_files(folder: Path) -> dict[str, list[list[str]]]:
         "people.parquet": tables,
         "people.npz": [tables[0], tables[5]],
         "sample.key": [[*draw, "--key-file", "FILE"]],
-        "budget.db": [["budget", "show", "FILE"], ["budget", "log", "FILE"]],
+        "budget.db": [["budget", name, "FILE"] for name in ("show", "log", "head", "verify")],
     }
 
 

@@ -12,6 +12,7 @@ from . import (
     audit_release,
     bootstrap,
     budget,
+    budget_audit,
     calibrate,
     compare,
     demo,
@@ -49,6 +50,10 @@ budgets = typer.Typer(no_args_is_help=True, help="Limit what is released about a
 budgets.command("create", cls=ExampleCommand, epilog=budget.CREATE_EXAMPLES)(budget.create)
 budgets.command("show", cls=ExampleCommand, epilog=budget.SHOW_EXAMPLES)(budget.show)
 budgets.command("log", cls=ExampleCommand, epilog=budget.LOG_EXAMPLES)(budget.log)
+budgets.command("cancel", cls=ExampleCommand, epilog=budget.CANCEL_EXAMPLES)(budget.cancel)
+budgets.command("head", cls=ExampleCommand, epilog=budget_audit.HEAD_EXAMPLES)(budget_audit.head)
+budgets.command("verify", cls=ExampleCommand, epilog=budget_audit.VERIFY_EXAMPLES)(budget_audit.verify)
+budgets.command("backup", cls=ExampleCommand, epilog=budget_audit.BACKUP_EXAMPLES)(budget_audit.backup)
 
 app.command(cls=ExampleCommand, epilog=demo.EXAMPLES)(demo.demo)
 app.command(cls=ExampleCommand, epilog=amplify.EXAMPLES)(amplify.amplify)

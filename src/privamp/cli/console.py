@@ -10,6 +10,7 @@ from threading import Timer
 from typing import Any
 
 from .errors import SCHEMA
+from .visible import visible
 
 _WIDE = 120  # for files and pipes, which have no width of their own
 _PATIENCE = 1.0  # seconds before a progress bar appears
@@ -28,12 +29,12 @@ def console(*, err: bool = False) -> Any:
 
 def say(text: str = "", style: str | None = None) -> None:
     """One paragraph on stdout; brackets are text."""
-    console().print(text, style=style, markup=False, soft_wrap=not sys.stdout.isatty())
+    console().print(visible(text), style=style, markup=False, soft_wrap=not sys.stdout.isatty())
 
 
 def warn(text: str) -> None:
     """One loud line on stderr."""
-    console(err=True).print(f"Warning: {text}", style="bold yellow", markup=False, soft_wrap=True)
+    console(err=True).print(f"Warning: {visible(text)}", style="bold yellow", markup=False, soft_wrap=True)
 
 
 def emit(answer: dict[str, Any]) -> None:
@@ -46,7 +47,8 @@ def facts(rows: Iterable[tuple[str, str]], title: str | None = None) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", show_header=False, box=SIMPLE, pad_edge=False)
+    heading = None if title is None else _plain(title)
+    table = Table(title=heading, title_justify="left", show_header=False, box=SIMPLE, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for what, value in rows:
@@ -59,7 +61,7 @@ def grid(title: str, heads: list[str], rows: Iterable[list[str]], best: int | No
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=_plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for head in heads:
         left = head.startswith("<")
         table.add_column(head.lstrip("<"), justify="left" if left else "right", overflow="fold")
@@ -115,7 +117,7 @@ def degrading() -> Iterator[None]:
 def _plain(text: str) -> Any:
     from rich.text import Text
 
-    return Text(text)
+    return Text(visible(text))
 
 
 def _finite(value: Any) -> Any:

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Infeasible, InvalidInput, NoTheorem, PrivampError
+from .visible import visible
 
 SCHEMA = 1
 _INTERRUPTED = 130
@@ -72,5 +73,5 @@ def _say(sentence: str, kind: str, code: int, arguments: list[str]) -> int:
     if "--json" in arguments:
         typer.echo(json.dumps({"schema": SCHEMA, "error": sentence, "kind": kind}, ensure_ascii=False))
     else:
-        typer.echo(f"Error: {sentence}", err=True)
+        typer.echo(f"Error: {visible(sentence)}", err=True)
     return code
