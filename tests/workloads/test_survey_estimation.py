@@ -143,8 +143,8 @@ def draw(design=STRATIFIED, key=1):
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0), "needs stratum="),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=["z"] * 5000), "not a stratum of"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=np.roll(LABEL, 1)[::-1][:9]), "stratum="),
-        (lambda: estimate(draw(), np.full(5000, np.nan), bounds=(0, 1), epsilon=1.0, stratum=LABEL), "finite number"),
-        (lambda: estimate(draw(), ["x"] * 5000, bounds=(0, 1), epsilon=1.0, stratum=LABEL), "must be numbers"),
+        (lambda: estimate(draw(), np.full((9, 2), 1.0), bounds=(0, 1), epsilon=1.0, stratum=LABEL), "one column of"),
+        (lambda: estimate(draw(), LABEL, bounds=(0, 1), epsilon=1.0, stratum=LABEL), "must be numbers"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=LABEL, sd={"a": 1}), "sd must name"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=LABEL, sd=-1.0), "at least 0"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=LABEL, by=[1]), "by must have"),
@@ -153,7 +153,8 @@ def draw(design=STRATIFIED, key=1):
             "knows the weights of",
         ),
         (lambda: estimate(draw(Poisson(0.0)), VALUES, bounds=(0, 1), epsilon=1.0), "rate 0"),
-        (lambda: estimate(draw(Poisson(0.1)), VALUES, bounds=(0, 1), epsilon=1.0, by=GROUP), "public sizes"),
+        (lambda: estimate(draw(Poisson(0.1)), VALUES, bounds=(0, 1), epsilon=1.0, by=GROUP), "needs groups="),
+        (lambda: estimate(draw(Poisson(0.1)), VALUES, bounds=(0, 1), epsilon=1.0, groups=[1]), "goes with by="),
         (
             lambda: estimate(draw(Poisson(0.1)), VALUES, "total", bounds=(0, 1), epsilon=1.0, sd="range"),
             "public number of records",
@@ -163,8 +164,8 @@ def draw(design=STRATIFIED, key=1):
             "a declared mechanism",
         ),
         (
-            lambda: estimate(draw(WithoutReplacement(5, 4000)), VALUES, bounds=(0, 1), epsilon=1.0),
-            "as many records",
+            lambda: estimate(draw(WithoutReplacement(5, 5000)), VALUES[:9], bounds=(0, 1), epsilon=1.0),
+            "one number per record",
         ),
     ],
 )

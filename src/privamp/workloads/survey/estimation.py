@@ -9,6 +9,7 @@ from the bounds (`sd="range"`, wide but free), or, by default, from a variance t
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +26,7 @@ from ...numerics.log_domain import FloatArray
 from ...validation import in_range, one_of, positive
 from .exact import Lattice, Release, Statistic, release_of, summed
 from .frame import Frame, frame_of
+from .groups import Groups, groups_of
 from .interval import Estimate
 from .pure import estimate_pure
 from .ratio import poisson_mean
@@ -32,7 +34,6 @@ from .strength import signal
 from .units import COVERED
 
 Declared = Laplace | Gaussian | ExactLaplace | ExactGaussian
-PUBLIC_BY = "the column given as `by` is public, and a replaced record keeps its value of it"
 
 
 def estimate(
@@ -47,6 +48,7 @@ def estimate(
     mechanism: Declared | None = None,
     stratum: ArrayLike | None = None,
     by: ArrayLike | None = None,
+    groups: Any = None,
     population: Any = None,
     weights: str = "horvitz-thompson",
     sd: Any = None,
@@ -57,10 +59,15 @@ def estimate(
     """Release one estimate (or one per value of the public column `by`, as a dictionary) from a drawn sample.
 
     `values` has one number per record of the population, in its order; it is clipped to `bounds` ((lowest, highest), or
-    one pair per stratum), which must be public. Give the budget as `epsilon` (and `delta` for Gaussian noise), or the
+    one pair per stratum), which must be public; an entry that is no number (missing, nan, text) counts as the middle of
+    them. Give the budget as `epsilon` (and `delta` for Gaussian noise), or the
     noise itself as `mechanism` (its scale, that of the released statistic, is kept; the noise is exact in any case).
     `population` is the public number of
     records for Poisson designs; a Poisson mean without it, or weights="hajek", is a ratio of two released sums.
+
+    `by` is public for designs of fixed size. For Poisson designs it is not, so `groups` must list the public groups (for
+    totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
+    strata); records of other groups are left out.
 
     `Systematic`, `Proportional` (random rounding), `ClusterSampling` (give `cluster`, the column of the draw) and
     `PoissonPPS` (give `probability`, one per record) take Laplace noise, under add/remove, in the same way.
@@ -74,6 +81,8 @@ def estimate(
         raise InvalidInput("bounds must say between which two public numbers the values lie, got none instead")
     if (epsilon is None) == (mechanism is None):
         raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
+    if groups is not None and by is None:
+        raise InvalidInput("groups= goes with by=, the column that says who is in which group")
     if sample.ledger.entries and isinstance(sample.design, Stratified):
         raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
     share = variance_share if sd is None else 0.0
@@ -85,8 +94,9 @@ def estimate(
         return estimate_pure(
             sample, values, statistic, bounds, epsilon, noise, population, weights, sd, share, cluster, probability
         )
-    frame = frame_of(sample.design, values, bounds, stratum, population)
-    ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or bool(np.any(np.isnan(frame.records))))
+    frame = frame_of(sample, values, bounds, stratum, population)
+    secret = by is None and bool(np.any(np.isnan(frame.records)))
+    ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or secret)
     if mechanism is not None:
         noise = "laplace" if isinstance(mechanism, (Laplace, ExactLaplace)) else "gaussian"
     else:
@@ -95,9 +105,12 @@ def estimate(
         raise InvalidInput("a declared mechanism releases one number: give sd= (or sd='range'), no by=, no hajek ratio")
     if ratio:
         if by is not None or len(frame.names) > 1:
-            raise InvalidInput("a Poisson mean by groups or strata needs their public sizes; give population=")
+            raise InvalidInput("a ratio of two sums is for everybody; give population= by strata, groups= by groups")
         return poisson_mean(sample, frame, float(epsilon or 0), delta, noise, sd, share)
-    task = _Weighted(frame, statistic, by, sd)
+    split = groups_of(frame, by, groups)
+    if by is not None and not frame.fixed:  # what is measured from the middle of the bounds needs public sizes
+        frame = replace(frame, records=split.sizes.sum(axis=0))
+    task = _Weighted(frame, statistic, split, sd)
     theta = None if mechanism else signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
     return task.run(sample, noise, theta, mechanism, share)
 
@@ -105,44 +118,37 @@ def estimate(
 class _Weighted:
     """Weighted totals of one or several groups, and their sampling variances."""
 
-    def __init__(self, frame: Frame, statistic: str, by: ArrayLike | None, sd: Any) -> None:
-        self.frame, self.statistic, self.grouped = frame, statistic, by is not None
+    def __init__(self, frame: Frame, statistic: str, groups: Groups, sd: Any) -> None:
+        self.frame, self.statistic, self.groups = frame, statistic, groups
         if isinstance(sd, str):
             one_of(("range",), sd=sd)
-        elif sd is not None and self.grouped:
+        elif sd is not None and not groups.is_one:
             raise InvalidInput("with by=, leave sd out (a private variance) or give sd='range'")
         if sd is not None and np.any(np.isnan(frame.records)):
-            raise InvalidInput("a public error of a Poisson total needs population=, the public number of records")
+            raise InvalidInput(
+                "a public error of a Poisson total needs population=, the public number of records, or that of groups"
+            )
         self.sd: FloatArray | str | None = sd if sd is None or isinstance(sd, str) else _sds(sd, frame)
-        n, H = frame.values.size, len(frame.names)
-        labels = np.zeros(n, dtype=np.intp) if by is None else np.asarray(by)
-        if labels.shape != (n,):
-            raise InvalidInput("by must have one value per record, in the order of the values")
-        self.labels, self.group = np.unique(labels, return_inverse=True)
-        if self.grouped and np.any(np.isnan(frame.records)):
-            raise InvalidInput("groups of a Poisson sample need public sizes; give population=")
-        self.sizes = np.zeros((self.labels.size, H))  # public numbers of records per group and stratum
-        np.add.at(self.sizes, (self.group, frame.which), 1.0)
         self.z = frame.values - frame.centre[frame.which]
-        known = frame.records if not self.grouped else self.sizes
-        self.known = np.nan_to_num(known * frame.centre).reshape(-1, H).sum(axis=1)
-        self.records = np.asarray(known).reshape(-1, H).sum(axis=1)  # N of each group, nan when it is not public
+        self.known = np.nan_to_num(groups.sizes * frame.centre).sum(axis=1)
+        self.records = groups.records
 
     def totals(self, release: Release, drawn: Drawn) -> Whole:
         """Weighted sums of the centred values, one per group, in units of the grid."""
         at = drawn.positions
         parts = drawn.counts * release.shares(0, self.z[at], self.frame.weight[self.frame.which[at]])
-        return summed(self.group[at], parts, self.labels.size)
+        return summed(self.groups.which[at], parts, len(self.groups.names) + 1)[:-1]
 
     def variances(self, release: Release, drawn: Drawn) -> Whole:
         """Estimated sampling variances of the totals, in units of the grid."""
-        f, at, H, groups = self.frame, drawn.positions, len(self.frame.names), self.labels.size
+        f, at, H, groups = self.frame, drawn.positions, len(self.frame.names), len(self.groups.names) + 1
+        group = self.groups.which[at]
         if not f.fixed:
             parts = release.shares(1, self.z[at] ** 2, ((1.0 - f.rate) / f.rate**2)[f.which[at]])
-            return summed(self.group[at], parts, groups)
+            return summed(group, parts, groups)[:-1]
         lattice = Lattice.of(f.farthest, f.drawn.max())
-        u, cell = lattice.whole(self.z[at], f.which[at]), self.group[at] * H + f.which[at]
-        squares, sums = (summed(cell, part, groups * H).reshape(groups, H).tolist() for part in (u * u, u))
+        u, cell = lattice.whole(self.z[at], f.which[at]), group * H + f.which[at]
+        squares, sums = (summed(cell, part, groups * H).reshape(groups, H)[:-1].tolist() for part in (u * u, u))
         known, each = self._per_square(lattice)
         sizes = f.drawn.astype(int).tolist()
         found = [
@@ -190,9 +196,8 @@ class _Weighted:
         f = self.frame
         if not isinstance(self.sd, np.ndarray):
             if not f.fixed:
-                many = self.sizes if self.grouped else f.records[None, :]
-                return np.asarray((many * (1.0 - f.rate) / f.rate * f.farthest**2).sum(axis=1))
-            share = self.sizes / np.maximum(f.records - 1.0, 1.0)
+                return np.asarray((self.groups.sizes * (1.0 - f.rate) / f.rate * f.farthest**2).sum(axis=1))
+            share = self.groups.sizes / np.maximum(f.records - 1.0, 1.0)
             return np.asarray((self.factor * share * (0.5 * f.range) ** 2).sum(axis=1))
         if f.fixed:
             return np.asarray([(self.factor * self.sd**2).sum()])
@@ -204,7 +209,11 @@ class _Weighted:
         f, one = self.frame, np.ones(1)
         per = one if self.statistic == "total" else self.records  # the statistic is total / per
         if np.any(np.isnan(per)):
-            raise InvalidInput("a Poisson mean by strata needs population=, the public number of records per stratum")
+            raise InvalidInput(
+                "a Poisson mean by strata or groups needs public sizes: population= per stratum, groups= per group"
+            )
+        if np.any(per <= 0):
+            raise InvalidInput("the mean of a group needs a public size above 0; leave empty groups out, or ask totals")
         unit = float(np.sqrt(2.0 if kind == "laplace" else 1.0))  # standard deviation of noise of scale 1
         asked = self._asked(kind, theta, declared, share, float(per[0]))
         public = float(np.sum(f.drawn if f.fixed else f.records))
@@ -222,10 +231,10 @@ class _Weighted:
         errors = np.sqrt(np.maximum(variances, 0.0)) / per
         noisy = scale * unit / per * np.ones_like(errors)
         found = [
-            Estimate(float(v), float(s), float(e), kind, source, f.relation, (PUBLIC_BY,) * self.grouped, sample)
+            Estimate(float(v), float(s), float(e), kind, source, f.relation, self.groups.assumes, sample)
             for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
         ]
-        return dict(zip(self.labels.tolist(), found, strict=True)) if self.grouped else found[0]
+        return found[0] if self.groups.is_one else dict(zip(self.groups.names, found, strict=True))
 
 
 def _scale_of(noise: Declared) -> float:

@@ -1,4 +1,8 @@
-"""The public side of an estimate: strata with their rates, weights and bounds, and the values cut to those bounds."""
+"""The public side of an estimate: strata with their rates, weights and bounds, and the values cut to those bounds.
+
+Every value has a place within its bounds: one beyond them (an infinity, a whole number too large for a double) is cut to
+the nearer end, and an entry that is no number counts as the middle. None is refused, which would tell that it is there.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.design import Design
 from ...core.neighbors import Neighbors
-from ...core.sample import Drawn
+from ...core.sample import Sample
 from ...designs.poisson import Poisson
 from ...designs.simple_random import WithoutReplacement
 from ...designs.stratified import WITHIN, Stratified
 from ...errors import InvalidInput
+from ...numerics.entries import column_of
 from ...numerics.log_domain import FloatArray, as_floats
+from .names import labels_of, places
 
 Name = str | int
 EVERYBODY: Name = "everybody"
@@ -61,9 +67,9 @@ class Frame:
         return self.weight * (self.range if self.fixed else self.farthest)
 
 
-def frame_of(design: Design, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any) -> Frame:
+def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any) -> Frame:
     """Check what was given against the design."""
-    numbers = numbers_of(values)
+    design, numbers = sample.design, numbers_of(sample, values)
     parts = design.strata if isinstance(design, Stratified) else ((EVERYBODY, design),)
     names = tuple(name for name, _ in parts)
     which = _membership(design, names, stratum, numbers.size)
@@ -91,41 +97,32 @@ def frame_of(design: Design, values: ArrayLike, bounds: Any, stratum: ArrayLike 
     relation = WITHIN if fixed and isinstance(design, Stratified) else (
         Neighbors.REPLACE_ONE if fixed else Neighbors.ADD_REMOVE
     )  # fmt: skip
-    clipped = np.clip(numbers, low[which], high[which])
-    return Frame(names, fixed, rate, drawn, records, low, high, which, clipped, relation)
+    return Frame(names, fixed, rate, drawn, records, low, high, which, cut(numbers, low[which], high[which]), relation)
 
 
-def check_covers(drawn: Drawn, records: int) -> None:
-    """Refuse fewer values than the population has records."""
-    if drawn.positions.size and int(drawn.positions.max()) >= records:
-        raise InvalidInput("values must have one number per record of the population, in its order, got fewer instead")
-
-
-def numbers_of(values: ArrayLike) -> FloatArray:
-    """The values as finite numbers."""
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("values must be numbers, one per record of the population") from None
-    if numbers.ndim != 1 or not np.all(np.isfinite(numbers)):
-        raise InvalidInput(
-            "values must be one finite number per record; leave records without a value out of the frame"
-        )
+def numbers_of(sample: Sample, values: ArrayLike) -> FloatArray:
+    """One number per record of the population, nan where an entry is none."""
+    numbers = column_of(values)
+    if numbers.shape != sample._ids.shape:
+        raise InvalidInput("values must have one number per record of the population, in its order, but have not")
     return numbers
+
+
+def cut(numbers: FloatArray, low: Any, high: Any) -> FloatArray:
+    """Each number cut to its bounds; the middle of them for nan."""
+    return np.where(np.isnan(numbers), 0.5 * low + 0.5 * high, np.clip(numbers, low, high))
 
 
 def _membership(design: Design, names: tuple[Name, ...], stratum: ArrayLike | None, size: int) -> NDArray[np.intp]:
     if not isinstance(design, Stratified):
         return np.zeros(size, dtype=np.intp)
-    labels = np.asarray([] if stratum is None else stratum)
-    if labels.shape != (size,):
+    labels = None if stratum is None else labels_of(stratum)
+    if labels is None or len(labels) != size:
         raise InvalidInput("a stratified sample needs stratum=, one stratum per record in the order of the values")
-    found, which = np.unique(labels, return_inverse=True)
-    place = {name: k for k, name in enumerate(names)}
-    unknown = [name for name in found.tolist() if name not in place]
-    if unknown:
-        raise InvalidInput(f"stratum {unknown[0]!r} is not a stratum of the design; it names {names[:8]}")
-    return np.array([place[name] for name in found.tolist()], dtype=np.intp)[which]
+    which = places(labels, names)
+    if np.any(which == len(names)):
+        raise InvalidInput(f"a record is in a stratum that is not a stratum of the design; it names {names[:8]}")
+    return which
 
 
 def _per_stratum(given: Any, names: tuple[Name, ...], what: str) -> FloatArray:

@@ -21,7 +21,7 @@ from ...mechanisms.fixed_point import Whole
 from ...numerics.log_domain import FloatArray
 from ...validation import nonnegative, one_of, positive
 from .exact import Release, Statistic, release_of
-from .frame import EVERYBODY, Frame, bounds_of, numbers_of
+from .frame import EVERYBODY, Frame, bounds_of, cut, numbers_of
 from .interval import Estimate
 from .ratio import poisson_mean
 from .units import Units, inner_epsilon, units_of
@@ -64,7 +64,7 @@ def estimate_pure(
         one_of(("range",), sd=sd)
     elif sd is not None:
         nonnegative(sd=sd)
-    numbers = numbers_of(values)
+    numbers = numbers_of(sample, values)
     (low,), (high,) = bounds_of(bounds, (EVERYBODY,))
     known = None if population is None else float(population)
     units = units_of(sample.design, numbers.size, known, cluster, probability)
@@ -73,7 +73,7 @@ def estimate_pure(
     is_share = units.per_record and isinstance(sample.design, Systematic | Proportional)
     if sd is not None and not isinstance(sd, str) and not is_share:
         raise InvalidInput("a public sd is for equal weights of records; leave sd out, or give sd='range'")
-    asked = Question(np.clip(numbers, low, high), float(low), float(high), statistic, known, sd, share)
+    asked = Question(cut(numbers, low, high), float(low), float(high), statistic, known, sd, share)
     theta = inner_epsilon(sample.design, float(epsilon))
     if statistic == "total" and known is None and is_share and share:
         return _share_total(sample, units, asked, theta)

@@ -13,7 +13,7 @@ from ...core.sample import Drawn, Sample
 from ...mechanisms.fixed_point import Whole
 from ...validation import nonnegative
 from .exact import Statistic, release_of
-from .frame import Frame, check_covers
+from .frame import Frame
 from .interval import Estimate
 from .strength import signal
 
@@ -26,6 +26,8 @@ def poisson_mean(
     q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
     z = frame.values - centre
+    if sd is not None and not isinstance(sd, str):
+        nonnegative(sd=sd)
     if theta is None:
         theta = float(signal((q,), epsilon, delta, noise)[0])
     shares = [(1.0 - share) / 2.0] * 2 + ([share] if share else [])
@@ -36,7 +38,6 @@ def poisson_mean(
     scales = [release.scale_of(i) for i in range(len(asked))]
 
     def sums(drawn: Drawn) -> Whole:
-        check_covers(drawn, z.size)
         kept = z[drawn.positions]
         rows = (kept, np.ones_like(kept), kept**2)[: len(asked)]
         return np.concatenate([release.total(i, row) for i, row in enumerate(rows)])
@@ -51,7 +52,6 @@ def poisson_mean(
     elif isinstance(sd, str):
         spread = half * half
     else:
-        nonnegative(sd=sd)
         spread = float(sd) ** 2
     unit = 2.0 if noise == "laplace" else 1.0
     noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count

@@ -34,9 +34,9 @@ from ...designs.systematic import Systematic
 from ...errors import InvalidInput, NoTheorem
 from ...mechanisms.black_box import PureDP
 from ...mechanisms.fixed_point import Whole
-from ...numerics.log_domain import FloatArray, as_floats
+from ...numerics.entries import column_of
+from ...numerics.log_domain import FloatArray
 from .exact import Lattice, Release, summed
-from .frame import check_covers
 
 COVERED = (ClusterSampling, Systematic, Proportional, PoissonPPS)
 
@@ -66,13 +66,11 @@ class Units:
     def total(self, release: Release, which: int, values: FloatArray, drawn: Drawn) -> Whole:
         """The Horvitz-Thompson total, in units of the grid."""
         at = drawn.positions
-        check_covers(drawn, values.size)
         return release.total(which, values[at], self.weight[at])
 
     def squares(self, release: Release, which: int, values: FloatArray, most: float, drawn: Drawn) -> Whole:
         """Q of values no farther than `most` from 0, in units of the grid."""
         at = drawn.positions
-        check_covers(drawn, values.size)
         found = release.total(which, values[at] ** 2, self.second[at])
         if self.cluster is None:
             return found
@@ -99,7 +97,7 @@ def units_of(
     if isinstance(design, ClusterSampling):
         return _clusters(design, _column(cluster, records, "cluster"))
     if isinstance(design, PoissonPPS):
-        return _coins(design, as_floats(_column(probability, records, "probability")))
+        return _coins(design, column_of(_column(probability, records, "probability"), "probability"))
     if isinstance(design, Systematic) and design.order == "slots":
         cap = design.max_slot or 1
         return _slot(design.step, cap, records)
@@ -169,9 +167,8 @@ def _share(q: float, records: int, population: float | None) -> Units:
 def _coins(design: PoissonPPS, q: FloatArray) -> Units:
     if design.low <= 0:
         raise InvalidInput("weights 1/probability need a public smallest probability above 0; declare low=")
-    if not np.all((q >= design.low) & (q <= design.high)):
-        raise InvalidInput(f"probability must be from {design.low} to {design.high} for every record, but is not")
     low = design.low
+    q = np.where(np.isnan(q), low, np.clip(q, low, design.high))  # the draw has checked it, record by record
     most = (1.0 - low) / low
     return Units(1.0 / q, 1.0 / low, 1.0, 0.0, (1.0 - q) / q**2, most / low, 0.0, most, per_record=True)
 

@@ -1,0 +1,82 @@
+"""One number per record, from whatever a column holds: a public rule, entry by entry.
+
+An entry that is no number (missing, None, masked, text that does not read as a number, another object) becomes nan, and
+a whole number beyond the largest double becomes an infinity of its sign. What an entry becomes depends on that entry
+and on the type of the array alone, and no entry is refused: an error would tell that such a record is there. The type
+and the shape of an array are public, and an array of another type (text, dates, complex numbers) is refused by them. A
+list has no type: its entries are read one by one.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput
+from .log_domain import FloatArray
+
+
+def column_of(values: Any, what: str = "values") -> FloatArray:
+    """One column, shape (n,).
+
+    >>> column_of([1, "2.5", None, "two", 10**400, True]).tolist()
+    [1.0, 2.5, nan, nan, inf, 1.0]
+    """
+    if isinstance(values, (list, tuple)):
+        return _each(values)
+    found = _array(values, what)
+    if found.ndim != 1:
+        raise InvalidInput(f"{what} must be one column of numbers, got an array of {found.ndim} dimensions instead")
+    return found
+
+
+def table_of(values: Any, what: str = "values") -> FloatArray:
+    """A table with one row per record, shape (n, d); rows of a list must be of one length, which is public."""
+    if not isinstance(values, (list, tuple)):
+        found = _array(values, what)
+        if found.ndim != 2:
+            raise InvalidInput(
+                f"{what} must be a table with one row per record, got an array of {found.ndim} dimensions instead"
+            )
+        return found
+    rows = [row if isinstance(row, (list, tuple)) else np.asarray(row).tolist() for row in values]
+    if not rows or any(not isinstance(row, (list, tuple)) or len(row) != len(rows[0]) for row in rows):
+        raise InvalidInput(f"{what} must be a table with one row per record, all of one length; give it as an array")
+    return _each([entry for row in rows for entry in row]).reshape(len(rows), -1)
+
+
+def _array(values: Any, what: str) -> FloatArray:
+    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if array.dtype.kind == "O":
+        flat = [entry for entry in np.ma.filled(array, None).ravel()] if _masked(array) else array.ravel().tolist()
+        return _each(flat).reshape(array.shape)
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"{what} must be numbers, got an array of {array.dtype} instead")
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.array(np.ma.getdata(array), dtype=np.float64)
+    if _masked(array):
+        found[np.ma.getmaskarray(array)] = np.nan  # type: ignore[no-untyped-call]
+    return found
+
+
+def _masked(array: NDArray[Any]) -> bool:
+    return isinstance(array, np.ma.MaskedArray)
+
+
+def _each(entries: Sequence[Any]) -> FloatArray:
+    return np.fromiter(map(_number, entries), dtype=np.float64, count=len(entries))
+
+
+def _number(entry: Any) -> float:
+    if type(entry) is float:  # by far the most
+        return entry
+    if isinstance(entry, (complex, np.complexfloating, np.ndarray)):  # NumPy would warn, and read some of them
+        return math.nan
+    try:
+        return float(entry)
+    except OverflowError:
+        return math.inf if entry > 0 else -math.inf
+    except Exception:  # an entry may be any object, with errors of its own
+        return math.nan
