@@ -26,7 +26,8 @@ ODD = {
     "complex": (1j, np.nan), "decimal": (Decimal("1.5"), 1.5), "fraction": (Fraction(1, 4), 0.25),
     "big fraction": (Fraction(10**400), np.inf), "masked": (np.ma.masked, np.nan), "bytes": (b"\xff", np.nan),
     "array": (np.array([1.0]), np.nan), "number of no dimension": (np.array(1.0), np.nan),
-    "denormal": (5e-324, 5e-324), "minus zero": (-0.0, -0.0), "largest": (1.7976931348623157e308, 1.7976931348623157e308),
+    "denormal": (5e-324, 5e-324), "minus zero": (-0.0, -0.0),
+    "largest": (1.7976931348623157e308, 1.7976931348623157e308),
     "date": (np.datetime64("2020-01-01"), np.nan), "numpy": (np.float32(0.1), float(np.float32(0.1))),
 }  # fmt: skip
 

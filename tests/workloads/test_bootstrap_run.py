@@ -191,7 +191,7 @@ def test_bad_input_is_one_sentence(x, changes, sentence):
     assert "3.14159" not in str(caught.value)
 
 
-@pytest.mark.parametrize("bad", [[], [1.0], "words", [[1.0, 2.0]], [1.0, np.nan], [1.0, np.inf], ["a", "b"]])
+@pytest.mark.parametrize("bad", [[], [1.0], "words", np.ones((3, 2)), np.array(["a", "b"]), np.array([1j, 2])])
 def test_bad_values_are_refused_without_showing_them(bad):
     with pytest.raises(InvalidInput, match="values must be"):
         run(bad)

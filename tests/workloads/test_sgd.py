@@ -1,6 +1,5 @@
 """Gradient descent by any design: it learns, it clips every copy, and what it certifies is true of what it drew."""
 
-import math
 from collections import defaultdict
 from itertools import product
 
@@ -281,14 +280,11 @@ SECRET = 31415.9
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[SECRET], [math.nan], [1], [1]], [0, 1, 1, 1], "X must be finite, but some rows hold nan"),
-        ([[SECRET], [1], [1], [1]], [0, 1, 1, math.inf], "y must be finite"),
-        ([[SECRET], [1], [1], [1]], [0, 1, 1, SECRET], "y must hold the labels 0 and 1 only"),
-        ([[SECRET], [1], [1], [1]], [-1, 1, 1, 1], "or declare labels"),
-        ([SECRET, 1, 1, 1], [0, 1, 1, 1], "X must be a table with one row per record, got an array of 1 dim"),
-        ([[SECRET], [1], [1], [1]], [[0], [1], [1], [1]], "y must be one number per record"),
+        ([SECRET, 1, 1, 1], [0, 1, 1, 1], "X must be a table with one row per record"),
+        (np.array([SECRET, 1, 1, 1]), [0, 1, 1, 1], "X must be a table with one row per record, got an array of 1 dim"),
+        ([[SECRET], [1], [1], [1]], np.array([[0], [1], [1], [1]]), "y must be one column"),
         ([[SECRET], [1], [1], [1]], [0, 1, 1], "their lengths differ"),
-        ([["a"], [1], [1], [1]], [0, 1, 1, 1], "X must be an array of numbers"),
+        (np.array([["a"], ["b"], ["c"], ["d"]]), [0, 1, 1, 1], "X must be numbers, got an array of <U1"),
         ([[SECRET], [1]], [0, 1], "declare a size that holds"),
     ],
 )

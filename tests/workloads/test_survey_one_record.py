@@ -20,7 +20,6 @@ from privamp import (
 )
 from privamp.core import sample as sample_room
 from privamp.survey import estimate
-from privamp.testing import seeded_key
 
 ODD = [np.nan, np.inf, -np.inf, None, "lots", 10**400, -(10**30), 1.7976931348623157e308, 5e-324, -0.0, [1], b"x"]
 PLAIN = [1.0, 2.5, 3.0, 7.0, 9.0, 0.5, 4.0, 8.0]
@@ -31,7 +30,10 @@ EVERYBODY = {
     "poisson mean, public size": (Poisson(1.0), BOTH | {"population": 9}),
     "poisson total": (Poisson(1.0), BOTH | {"statistic": "total"}),
     "poisson total, gaussian": (Poisson(1.0), BOTH | {"statistic": "total", "delta": 1e-6, "noise": "gaussian"}),
-    "poisson totals by group": (Poisson(1.0), BOTH | {"statistic": "total", "is_grouped": True, "groups": ["a", "b", "z"]}),
+    "poisson totals by group": (
+        Poisson(1.0),
+        BOTH | {"statistic": "total", "is_grouped": True, "groups": ["a", "b", "z"]},
+    ),
     "poisson means by group": (Poisson(1.0), BOTH | {"is_grouped": True, "groups": {"a": 4, "b": 5}}),
     "simple random": (WithoutReplacement(8, 8), BOTH),
     "simple random by group": (WithoutReplacement(8, 8), BOTH | {"is_grouped": True}),
@@ -96,7 +98,9 @@ def test_groups_of_a_poisson_sample_are_declared(key):
     with pytest.raises(InvalidInput, match="needs groups="):
         estimate(Poisson(1.0).draw(8, key()), ones, by=STRATUM, population=8, **BOTH)
     asked = EVERYBODY["poisson totals by group"][1]
-    seen = [set(ask(Poisson(1.0), PLAIN, key(i), by, **asked)) for i, by in enumerate((STRATUM, ["a"] * 8, ["new"] * 8))]
+    seen = [
+        set(ask(Poisson(1.0), PLAIN, key(i), by, **asked)) for i, by in enumerate((STRATUM, ["a"] * 8, ["new"] * 8))
+    ]
     assert seen == [{"a", "b", "z"}] * 3
     odd = [None, [1], np.nan, 1, "a", b"a", ("a",), 1.5]  # labels may be anything; those not declared count in no group
     assert set(ask(Poisson(1.0), PLAIN, key(5), odd, **asked)) == {"a", "b", "z"}

@@ -47,17 +47,24 @@ def table_of(values: Any, what: str = "values") -> FloatArray:
     return _each([entry for row in rows for entry in row]).reshape(len(rows), -1)
 
 
+def is_flat(values: Any) -> bool:
+    """Whether this is one column and no table: a list is what its first row is."""
+    if isinstance(values, (list, tuple)):
+        return not values or not isinstance(values[0], (list, tuple, np.ndarray))
+    return np.ndim(values) == 1
+
+
 def _array(values: Any, what: str) -> FloatArray:
     array = values if isinstance(values, np.ndarray) else np.asarray(values)
     if array.dtype.kind == "O":
-        flat = [entry for entry in np.ma.filled(array, None).ravel()] if _masked(array) else array.ravel().tolist()
+        flat = list(np.ma.filled(array, None).ravel()) if _masked(array) else array.ravel().tolist()
         return _each(flat).reshape(array.shape)
     if array.dtype.kind not in "biuf":
         raise InvalidInput(f"{what} must be numbers, got an array of {array.dtype} instead")
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.array(np.ma.getdata(array), dtype=np.float64)
     if _masked(array):
-        found[np.ma.getmaskarray(array)] = np.nan  # type: ignore[no-untyped-call]
+        found[np.ma.getmaskarray(array)] = np.nan
     return found
 
 

@@ -3,10 +3,13 @@
 Its value is clipped into the bounds, so that one entry (or any number of them) moves it by at most their distance. A
 statistic that is known to move less says so: `sensitivity`, a number or a function of the resample's size, is the most
 that ONE replaced entry of the resample may move it. privamp cannot check that declaration: it is an assumption of the
-guarantee. A value that is not a finite number counts as the middle of the bounds.
+guarantee. A value that is not a finite number counts as the middle of the bounds, and so does an error; warnings
+on the way are not shown. What else the function does with what it sees is not checked: that it shows and keeps
+nothing, and comes to an end, is an assumption too.
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidInput
+from ...numerics.entries import column_of, is_flat, table_of
 from ...numerics.log_domain import FloatArray
 from ...validation import positive
 from .spread import Finding
 from .statistic import Series, Statistic, bounds_of
 
+TRUSTED = "the user's statistic returns a number and does nothing else: it shows, keeps and changes nothing, and ends"
 DECLARED = "the declared sensitivity of the user's statistic holds for one replaced entry of a resample"
 
 
@@ -37,8 +42,11 @@ class Bounded(Statistic):
         object.__setattr__(self, "bounds", bounds_of(self.bounds, "bounds of the statistic"))
 
     def rows(self, values: Any) -> FloatArray:
-        """The records as they are: only the value is bounded."""
-        rows = np.asarray(values)
+        """The records as they are: only the value is bounded. Lists, which have no type, are read as numbers."""
+        if isinstance(values, (list, tuple)):
+            rows = column_of(values) if is_flat(values) else table_of(values)
+        else:
+            rows = np.asarray(values)
         if rows.ndim == 0 or rows.shape[0] < 2:
             raise InvalidInput(f"values must have one row per record, at least 2, got shape {rows.shape} instead")
         return rows
@@ -46,7 +54,9 @@ class Bounded(Statistic):
     def probe(self, rows: FloatArray, size: int) -> None:
         """Refuse a function that cannot be called at all, tried on zeros and not on the data."""
         try:
-            self.function(np.zeros((size, *rows.shape[1:]), rows.dtype))
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                self.function(np.zeros((size, *rows.shape[1:]), rows.dtype))
         except (TypeError, AttributeError, NameError, IndexError, KeyError) as error:
             raise InvalidInput(f"the statistic fails on {size} zeros ({type(error).__name__}); correct it") from None
         except Exception:  # zeros may have no such statistic
@@ -64,7 +74,8 @@ class Bounded(Statistic):
     def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
         """The clipped value."""
         try:
-            value = float(self.function(np.repeat(rows, counts.astype(np.intp), axis=0)))
+            with np.errstate(all="ignore"):  # a warning would tell about the records
+                value = float(self.function(np.repeat(rows, counts.astype(np.intp), axis=0)))
         except Exception:  # what went wrong may tell about the records
             value = math.nan
         low, high = self.bounds

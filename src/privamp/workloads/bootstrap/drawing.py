@@ -1,5 +1,6 @@
 """Drawing the resamples and releasing their statistics, on several cores, the same for any number of them."""
 
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
@@ -31,7 +32,8 @@ def group_averages(
     groups, done = plan.procedure.groups, 0
     people = Population.of(plan.procedure.population)
     averages: list[Any] = []
-    with ThreadPoolExecutor(max_workers=jobs or cpu_count() or 1) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(max_workers=jobs or cpu_count() or 1) as pool:
+        warnings.simplefilter("ignore")  # of a user's statistic: a warning would tell about the records
         work = pool.map(lambda g: _group(plan, statistic, rows, people, key.subkey("bootstrap", g)), range(groups))
         for average in work:
             averages.append(average)

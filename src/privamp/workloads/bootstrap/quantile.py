@@ -18,8 +18,9 @@ from scipy.special import ndtri
 from ...errors import InvalidInput
 from ...numerics.log_domain import FloatArray
 from ...validation import in_range, whole
+from .lattice import rounded
 from .spread import Finding
-from .statistic import Series, Statistic, bounds_of, column_of
+from .statistic import Series, Statistic, at_least_two, bounds_of, numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,13 @@ class Quantile(Statistic):
         return np.linspace(*self.bounds, self.bins + 1)
 
     def rows(self, values: Any) -> FloatArray:
-        """The bin of every record; an edge belongs to the bin below it."""
-        clipped = np.clip(column_of(values), *self.bounds)
+        """The bin of every record; an edge belongs to the bin below it, and what is no number is in the middle."""
+        clipped = at_least_two(numbers(values, self.bounds))
         return np.asarray(np.clip(np.searchsorted(self.edges, clipped, side="left") - 1, 0, self.bins - 1))
 
     def sensitivity(self, size: int) -> float:
-        """sqrt(2)/m."""
-        return float(np.sqrt(2.0) * (1.0 + 1e-15)) / size
+        """sqrt(2)/m, and the last rounding."""
+        return rounded(float(np.sqrt(2.0) * (1.0 + 1e-15)) / size, size)
 
     def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
         """Shares of the bins."""

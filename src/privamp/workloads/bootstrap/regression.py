@@ -3,8 +3,8 @@
 Columns and response are clipped into public bounds and scaled to [-1, 1]: z = (1, x_1..x_d, y). A resample releases the
 average of z z^T, its upper triangle with the off-diagonal entries times sqrt(2), so that l2 is the Frobenius norm:
 ||z z^T - z' z'^T||^2 = |z|^4 + |z'|^4 - 2 (z.z')^2 <= 2 (d + 2)^2, and one entry moves the average by at most
-sqrt(2) (d + 2)/m; attained where z.z' = 0 can be. Everything after that is post-processing: with A, c the blocks of
-the averaged matrix the coefficients solve A beta = c, and each group's pseudo-value beta + A^-1 (c_g - A_g beta) is
+sqrt(2) (d + 2)/m; attained where z.z' = 0 can be. z is whole in a small unit and sums of products are exact (`lattice`).
+Everything after that is post-processing: with A, c the blocks of the averaged matrix the coefficients solve A beta = c, and each group's pseudo-value beta + A^-1 (c_g - A_g beta) is
 linear in what was released, with known noise, so that the spread is read as that of a mean. The linearisation needs the
 noise in A to be small against its least eigenvalue: intervals are divided by 1 - noise/eigenvalue, and are infinite
 where that is not positive.
@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidInput
+from ...numerics.entries import column_of, is_flat, table_of
 from ...numerics.log_domain import FloatArray
+from .lattice import UNIT, products, rounded, whole
 from .spread import Finding
-from .statistic import Series, Statistic, bounds_of, column_of
+from .statistic import Series, Statistic, at_least_two, bounds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +59,30 @@ class Regression(Statistic):
         return rows[1:], columns[1:]
 
     def rows(self, values: Any) -> FloatArray:
-        """(n, d + 2): 1, the columns and the response, scaled to [-1, 1]."""
+        """(n, d + 2): 1, the columns and the response, scaled to [-1, 1], in whole numbers of a small unit."""
         try:
             X, y = values
         except (TypeError, ValueError):
             raise InvalidInput("a regression needs values=(X, y): the columns and the response") from None
-        response, X = column_of(y, "y"), np.asarray(X)
-        columns = [column_of(c, "X") for c in (X[:, None] if X.ndim == 1 else X).T]
-        if len(columns) != self.columns or any(c.size != response.size for c in columns):
+        table = column_of(X, "X")[:, None] if is_flat(X) else table_of(X, "X")
+        response = whole(y, self.bounds[-1], "y")
+        if table.shape[1] != self.columns or table.shape[0] != response.size:
             raise InvalidInput(
                 f"X must have {self.columns} columns (as many as bounds) and as many records as y, "
-                f"got shape {X.shape} instead"
+                f"got shape {table.shape} instead"
             )
-        scaled = [
-            (np.clip(c, low, high) - 0.5 * (low + high)) / (0.5 * (high - low))
-            for c, (low, high) in zip([*columns, response], self.bounds, strict=True)
-        ]
-        return np.stack([np.ones(response.size), *(np.clip(c, -1.0, 1.0) for c in scaled)], axis=1)
+        columns = [whole(column, ends) for column, ends in zip(table.T, self.bounds[:-1], strict=True)]
+        return np.stack([np.full(at_least_two(response).size, UNIT), *columns, response], axis=1)
 
     def sensitivity(self, size: int) -> float:
-        """sqrt(2) (d + 2)/m."""
-        return math.sqrt(2.0) * (1.0 + 1e-15) * (self.columns + 2) / size
+        """sqrt(2) (d + 2)/m, and the last rounding."""
+        return rounded(math.sqrt(2.0) * (1.0 + 1e-15) * (self.columns + 2) / size, size)
 
     def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
         """The average of z z^T as a vector."""
-        moments = (rows * counts[:, None]).T @ rows / counts.sum()
         i, j = self.upper
-        return np.asarray(moments[i, j] * np.where(i == j, 1.0, math.sqrt(2.0)))
+        moments = products(rows, rows, counts)[i, j].astype(np.float64) / (counts.sum() * UNIT**2)
+        return np.asarray(moments * np.where(i == j, 1.0, math.sqrt(2.0)))
 
     def matrix(self, vector: FloatArray) -> FloatArray:
         """The symmetric matrix of released numbers."""

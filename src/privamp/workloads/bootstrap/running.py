@@ -7,7 +7,7 @@ from ...chance.keys import Key
 from ...core.guarantee import NOT_PRIVATE
 from ...errors import InvalidInput
 from ...validation import in_range, whole
-from .bounded import DECLARED, Bounded
+from .bounded import DECLARED, TRUSTED, Bounded
 from .drawing import Progress, group_averages
 from .moments import Mean, Variance
 from .planning import Plan, plan
@@ -39,7 +39,8 @@ def run(
 
     `statistic` is "mean", "variance", "median", "quantile:0.9", "regression" (values=(X, y), bounds one pair per column
     of X, then one for y), or a function of the resample's entries whose value lies in `bounds` (with `sensitivity`, how
-    far one replaced entry moves it, where that is known to be less). Values outside the bounds are clipped to them.
+    far one replaced entry moves it, where that is known to be less). Values outside the bounds are clipped to them, and
+    entries that are no numbers (missing, nan, text) count as the middle of them.
 
     `method` is "subsampling", "m-out-of-n", "double" or "little"; what `size` and `resamples` leave open is chosen by a
     rule that sees public facts only. The number of records is public.
@@ -69,7 +70,8 @@ def conclude(chosen: Plan, asked: Statistic, averages: Any, key: Key | None) -> 
     noise = chosen.sigma(asked.sensitivity(procedure.size)) / procedure.each**0.5
     findings = asked.conclude(Series(averages, noise, chosen.spread, procedure.kept))
     declared = isinstance(asked, Bounded) and asked.change is not None
-    extra = (CHECKED, *(DECLARED,) * declared, *(NOT_PRIVATE,) * (key is not None and key.is_test))
+    own = (TRUSTED,) * isinstance(asked, Bounded) + (DECLARED,) * declared
+    extra = (CHECKED, *own, *(NOT_PRIVATE,) * (key is not None and key.is_test))
     privacy = replace(chosen.guarantee, assumes=(*chosen.guarantee.assumes, *extra))
     everything = f"epsilon {chosen.epsilon:g}, delta {chosen.delta:g}"
     spent = (

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidInput
+from ...numerics.entries import column_of
 from ...numerics.log_domain import FloatArray
 from .spread import Finding, Spread
 
@@ -56,14 +57,14 @@ def bounds_of(bounds: Any, what: str = "bounds") -> tuple[float, float]:
     return low, high
 
 
-def column_of(values: Any, what: str = "values") -> FloatArray:
-    """One finite number per record; the message shows none of them."""
-    try:
-        column = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what} must be numbers, one per record, but some are something else") from None
-    if column.ndim != 1 or column.size < 2:
-        raise InvalidInput(f"{what} must be one column with at least 2 records, got shape {column.shape} instead")
-    if not np.all(np.isfinite(column)):
-        raise InvalidInput(f"{what} must be finite, but some are nan or infinite; fill or drop those records first")
+def numbers(values: Any, bounds: tuple[float, float]) -> FloatArray:
+    """One number per record, cut to the bounds; the middle of them for an entry that is no number."""
+    column = column_of(values)
+    return np.where(np.isnan(column), 0.5 * bounds[0] + 0.5 * bounds[1], np.clip(column, *bounds))
+
+
+def at_least_two(column: FloatArray) -> FloatArray:
+    """The column of at least two records; how many there are is public."""
+    if column.size < 2:
+        raise InvalidInput(f"values must be one column with at least 2 records, got shape {column.shape} instead")
     return column

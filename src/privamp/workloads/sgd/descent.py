@@ -11,7 +11,7 @@ afresh in every step, and for gradients that depend on all earlier steps.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -32,6 +32,7 @@ from ...numerics.log_domain import FloatArray
 from ...validation import in_range, nonnegative, positive, whole
 
 Ints = NDArray[np.int64]
+CLIPPED = "each copy of a record adds a vector of norm at most `clip` to the user's sum, whatever the other records are"
 ClippedSum = Callable[[FloatArray, Ints, Ints], FloatArray]
 """(parameters, rows, counts) -> the sum over rows of counts times a gradient whose norm is at most the clip."""
 
@@ -113,9 +114,18 @@ class Descent:
         return cast(Gaussian, found)
 
     def run(
-        self, clipped_sum: ClippedSum, start: FloatArray, population: Population | int, key: Key | None = None
+        self,
+        clipped_sum: ClippedSum,
+        start: FloatArray,
+        population: Population | int,
+        key: Key | None = None,
+        *,
+        is_proved: bool = False,
     ) -> Descended:
-        """Descend from `start`. Each key may be used for one descent on a population."""
+        """Descend from `start`. Each key may be used for one descent on a population.
+
+        That `clipped_sum` keeps to the clip is not checked, and stands among the assumptions unless it `is_proved`.
+        """
         mechanism = self.mechanism()
         amplify(
             mechanism, self.design, self.neighbors
@@ -129,6 +139,8 @@ class Descent:
             if step >= self.steps // 2:
                 total += here
         guarantee = compose(sample.guarantee(self.neighbors), self.steps)
+        if not is_proved:
+            guarantee = replace(guarantee, assumes=(*guarantee.assumes, CLIPPED))
         mean = total / (self.steps - self.steps // 2)
         return Descended(mean if self.average else here, mechanism, guarantee)
 

@@ -1,9 +1,13 @@
 """Linear and logistic regression by noisy descent.
 
 The gradient of both losses is (residual) * x, residual = prediction - target, so clipping it to norm C is clipping the
-residual to C/|x|: no record's gradient is ever written down.
+residual to C/|x|. Scores and gradients are computed column by column with one operation per entry, so that a record's
+gradient is a function of that record and the parameters alone, bit for bit. Each entry is rounded toward zero to a
+whole number of a small unit, which lengthens nothing, and whole numbers add up exactly. A record that holds anything
+but finite numbers, or a label that is none of the two, adds nothing.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -17,26 +21,56 @@ from ...core.guarantee import Guarantee
 from ...core.neighbors import Neighbors
 from ...core.population import Population
 from ...errors import InvalidInput
+from ...numerics.entries import column_of, table_of
 from ...numerics.log_domain import FloatArray
 from .descent import ClippedSum, Descent, Ints
 
 Link = Callable[[FloatArray], FloatArray]
 
 
-def clipped_sum_of(features: FloatArray, targets: FloatArray, link: Link, clip: float) -> ClippedSum:
-    """The sum of clipped gradients of (link(x . parameters) - target) x; a residual that is not a number counts 0."""
-    with np.errstate(divide="ignore", over="ignore"):
-        limits = clip / np.hypot.reduce(features, axis=1)  # hypot: squares would vanish or overflow
+_MOST = 2.0**53  # whole numbers that doubles hold
+
+
+def clipped_sum_of(
+    features: FloatArray, targets: FloatArray, link: Link, clip: float, expected: float = 1.0
+) -> ClippedSum:
+    """The sum of clipped gradients of (link(x . parameters) - target) x, for samples of about `expected` copies.
+
+    Entries are whole multiples of the clip times 2^-30 (more for samples beyond two million copies). A sum of more than
+    four times the expected copies, all of them in one direction, is cut: no two sums come farther apart by that.
+    """
+    columns = np.ascontiguousarray(features.T)
+    usable = np.isfinite(targets) & np.isfinite(columns).all(axis=0)
+    columns, goals = np.where(usable, columns, 0.0), np.where(usable, targets, 0.0)
+    limits = np.where(usable, _limits(columns, clip), 0.0)
+    unit = _unit(clip, expected)
 
     def clipped_sum(parameters: FloatArray, rows: Ints, counts: Ints) -> FloatArray:
-        x, limit = features[rows], limits[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            residuals = link(x @ parameters) - targets[rows]
-        kept = np.clip(np.nan_to_num(residuals, nan=0.0), -limit, limit)
-        total: FloatArray = x.T @ (counts * kept)
-        return total
+        with np.errstate(all="ignore"):  # a warning would tell about the records
+            score = np.zeros(rows.size)
+            for column, parameter in zip(columns, parameters, strict=True):
+                score += column[rows] * parameter
+            residuals = np.nan_to_num(link(score) - goals[rows], nan=0.0)
+            kept = np.clip(residuals, -limits[rows], limits[rows])
+            sums = [int((counts * np.trunc(column[rows] * kept / unit).astype(np.int64)).sum()) for column in columns]
+        return np.array([min(max(float(total), -_MOST), _MOST) * unit for total in sums])
 
     return clipped_sum
+
+
+def _limits(columns: FloatArray, clip: float) -> FloatArray:
+    """clip/|x| for every record, rounded down; inf for x = 0."""
+    length = np.zeros(columns.shape[1])
+    with np.errstate(all="ignore"):
+        for column in columns:
+            length = np.hypot(length, column)  # squares would vanish or overflow
+        return np.asarray(clip / length * (1.0 - (columns.shape[0] + 8) * 2.0**-51))
+
+
+def _unit(clip: float, expected: float) -> float:
+    """A power of two near clip 2^-30, such that four times the expected copies add up within the doubles."""
+    spare = math.log2(max(expected, 2.0**21)) - 21.0
+    return 2.0 ** math.ceil(math.log2(clip) - 30.0 + spare)
 
 
 class _Regression:
@@ -72,7 +106,7 @@ class _Regression:
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, key: Key | None = None, population: Population | None = None) -> Self:
         """Train on records (X, y); a population gives them other ids or a label than 0, 1, ..."""
-        features, targets = _numbers("X", X, 2), self._targets(y)
+        features, targets = table_of(X, "X"), self._targets(y)
         if features.shape[0] != targets.shape[0] or (population is not None and population.size != targets.shape[0]):
             raise InvalidInput("X, y and the population must have one row per record, but their lengths differ")
         if features.shape[1] + self.intercept == 0:
@@ -80,10 +114,11 @@ class _Regression:
         if self.intercept:
             features = np.hstack([features, np.ones((features.shape[0], 1))])
         found = self.descent.run(
-            clipped_sum_of(features, targets, self._link, self.descent.clip),
+            clipped_sum_of(features, targets, self._link, self.descent.clip, self.descent.expected_size),
             np.zeros(features.shape[1]),
             population or Population(targets.size),
             key,
+            is_proved=True,
         )
         width = features.shape[1] - self.intercept
         self.coef_ = found.parameters[:width]
@@ -94,7 +129,7 @@ class _Regression:
     def _score(self, X: ArrayLike) -> FloatArray:
         if not hasattr(self, "coef_"):
             raise InvalidInput("this model is not fitted yet; call fit(X, y) first")
-        features = _numbers("X", X, 2)
+        features = table_of(X, "X")
         if features.shape[1] != self.coef_.size:
             raise InvalidInput(f"X must have the {self.coef_.size} columns of the fit, got {features.shape[1]} instead")
         return features @ self.coef_ + self.intercept_
@@ -103,7 +138,7 @@ class _Regression:
         return score
 
     def _targets(self, y: ArrayLike) -> FloatArray:
-        return _numbers("y", y, 1)
+        return column_of(y, "y")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.descent.design}, steps={self.descent.steps}, clip={self.descent.clip})"
@@ -124,7 +159,10 @@ class PrivateLinear(_Regression):
 
 
 class PrivateLogistic(_Regression):
-    """Logistic regression. `labels` are the two values that y takes: (0, 1), or (-1, 1)."""
+    """Logistic regression. `labels` are the two values that y takes: (0, 1), or (-1, 1).
+
+    A record with any other label adds nothing to any step; refusing it would tell that it is there.
+    """
 
     def __init__(self, design: Design, *, labels: tuple[int, int] = (0, 1), **options: Any) -> None:
         if tuple(labels) not in ((0, 1), (-1, 1)):
@@ -146,25 +184,5 @@ class PrivateLogistic(_Regression):
         return chance
 
     def _targets(self, y: ArrayLike) -> FloatArray:
-        targets = _numbers("y", y, 1)
-        if not np.all(np.isin(targets, self.labels)):
-            raise InvalidInput(
-                f"y must hold the labels {self.labels[0]} and {self.labels[1]} only, but it holds others; "
-                "recode it, or declare labels=(-1, 1)"
-            )
-        ones: FloatArray = (targets == self.labels[1]).astype(np.float64)
-        return ones
-
-
-def _numbers(name: str, values: ArrayLike, dimensions: int) -> FloatArray:
-    """A finite float array of the right number of dimensions; no message shows a value or a length."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{name} must be an array of numbers, but it is not") from None
-    if array.ndim != dimensions:
-        what = "a table with one row per record" if dimensions == 2 else "one number per record"
-        raise InvalidInput(f"{name} must be {what}, got an array of {array.ndim} dimensions instead")
-    if not np.all(np.isfinite(array)):
-        raise InvalidInput(f"{name} must be finite, but some rows hold nan or infinity; fill them or leave them out")
-    return array
+        targets, (low, high) = column_of(y, "y"), self.labels
+        return np.where(targets == high, 1.0, np.where(targets == low, 0.0, np.nan))

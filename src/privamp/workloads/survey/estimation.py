@@ -65,7 +65,7 @@ def estimate(
     `population` is the public number of
     records for Poisson designs; a Poisson mean without it, or weights="hajek", is a ratio of two released sums.
 
-    `by` is public for designs of fixed size. For Poisson designs it is not, so `groups` must list the public groups (for
+    `by` is public for designs of fixed size. For Poisson designs it is not, so `groups` lists the public groups (for
     totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
     strata); records of other groups are left out.
 

@@ -1,6 +1,6 @@
 """The public side of an estimate: strata with their rates, weights and bounds, and the values cut to those bounds.
 
-Every value has a place within its bounds: one beyond them (an infinity, a whole number too large for a double) is cut to
+Every value has a place within its bounds: one beyond them (infinite, or a whole number too large for a double) is cut to
 the nearer end, and an entry that is no number counts as the middle. None is refused, which would tell that it is there.
 """
 
