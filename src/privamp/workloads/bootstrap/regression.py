@@ -2,11 +2,12 @@
 
 Columns and response are clipped into public bounds and scaled to [-1, 1]: z = (1, x_1..x_d, y). A resample releases the
 average of z z^T, its upper triangle with the off-diagonal entries times sqrt(2), so that l2 is the Frobenius norm:
-||z z^T - z' z'^T||^2 = |z|^4 + |z'|^4 - 2 (z.z')^2 <= 2 (d + 2)^2, and one entry moves the average by at most
-sqrt(2) (d + 2)/m; attained where z.z' = 0 can be. z is whole in a small unit and sums of products are exact (`lattice`).
-Everything after that is post-processing: with A, c the blocks of the averaged matrix the coefficients solve A beta = c, and each group's pseudo-value beta + A^-1 (c_g - A_g beta) is
-linear in what was released, with known noise, so that the spread is read as that of a mean. The linearisation needs the
-noise in A to be small against its least eigenvalue: intervals are divided by 1 - noise/eigenvalue, and are infinite
+||z z^T - z' z'^T||^2 = |z|^4 + |z'|^4 - 2 (z.z')^2 <= 2 (d + 2)^2, and one entry moves the average by at most sqrt(2)
+(d + 2)/m; attained where z.z' = 0 can be. z is whole in a small unit and sums of products are exact (`lattice`).
+Everything after that is post-processing: with A, c the blocks of the averaged matrix the coefficients solve A beta =
+c, and each group's pseudo-value beta + A^-1 (c_g - A_g beta) is linear in what was released, with known noise, so
+that the spread is read as that of a mean. The linearisation needs the noise in A to be small against its least
+eigenvalue: intervals are divided by 1 - noise/eigenvalue, and are infinite
 where that is not positive.
 """
 

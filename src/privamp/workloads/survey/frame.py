@@ -1,7 +1,7 @@
 """The public side of an estimate: strata with their rates, weights and bounds, and the values cut to those bounds.
 
-Every value has a place within its bounds: one beyond them (infinite, or a whole number too large for a double) is cut to
-the nearer end, and an entry that is no number counts as the middle. None is refused, which would tell that it is there.
+Every value has a place within its bounds: one beyond them (infinite, or too large for a double) is cut to the nearer
+end, and an entry that is no number counts as the middle. None is refused, which would tell that it is there.
 """
 
 from collections.abc import Mapping
