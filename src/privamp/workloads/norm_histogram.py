@@ -15,9 +15,9 @@ from ..core.guarantee import NOT_PRIVATE, Guarantee
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.discrete_laplace import DiscreteLaplace
-from ..numerics.log_domain import as_floats
 from ..rules.norm_histogram import NormHistogram, octave_bins
 from ..validation import positive
+from .kmeans.tables import column_of
 
 
 def private_norm_histogram(
@@ -25,14 +25,16 @@ def private_norm_histogram(
 ) -> tuple[NormHistogram, Guarantee]:
     """A noisy histogram of norms up to the radius, and what it cost: add that to the total by `compose`.
 
-    Norms above the radius count at the radius, as if the records were clipped.
+    Norms above the radius count at the radius, as if the records were clipped. Every record is counted: what is
+    missing, below 0 or no number counts in the first bin, because an error would tell.
     """
     positive(radius=radius, epsilon=epsilon)
-    u = as_floats(norms)
-    if u.ndim != 1 or not np.all(u >= 0):
-        raise InvalidInput("norms must be one number of at least 0 per record, but they are not")
+    u = column_of(norms)
+    if u.ndim != 1:
+        raise InvalidInput(f"norms must be one number per record, got {u.ndim} dimensions instead")
     ends = octave_bins(radius)
-    counts = np.bincount(np.minimum(np.searchsorted(ends, u), ends.size - 1), minlength=ends.size)
+    bins = np.searchsorted(ends, np.where(u > 0.0, u, 0.0))
+    counts = np.bincount(np.minimum(bins, ends.size - 1), minlength=ends.size)
     noise = DiscreteLaplace(1.0 / epsilon)
     stream = stream or Stream.from_os()
     noisy = np.maximum(np.asarray(noise.release(counts, stream)), 0)

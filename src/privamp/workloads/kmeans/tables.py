@@ -8,6 +8,7 @@ columns, the type of an array, sparse tables.
 
 import math
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def table_of(X: Any) -> NDArray[Any]:
     """A two-dimensional array of real numbers, not copied where it is one already."""
     if hasattr(X, "tocsr") or hasattr(X, "toarray"):
         raise InvalidInput("X must be dense, got sparse data instead; use X.toarray()")
-    table = _array(X)
+    table = numbers_of(X)
     if table.ndim != 2:
         raise InvalidInput(
             f"X must be a table, one row per record: Expected 2D array, got {table.ndim}D instead; Reshape your data"
@@ -32,7 +33,8 @@ def table_of(X: Any) -> NDArray[Any]:
     return table
 
 
-def _array(X: Any) -> NDArray[Any]:
+def numbers_of(X: Any) -> NDArray[Any]:
+    """An array of real numbers of any shape."""
     if isinstance(X, np.ma.MaskedArray):
         mask = np.ma.getmaskarray(X)
         return np.asarray(np.where(mask, np.nan, _numbers(np.asarray(X.data), X).astype(np.float64)))
@@ -48,11 +50,23 @@ def _array(X: Any) -> NDArray[Any]:
     return _numbers(table, X)
 
 
+def column_of(values: Any) -> NDArray[Any]:
+    """One number per record."""
+    if isinstance(values, (list, tuple)):
+        return np.array(_read(values))
+    return numbers_of(values)
+
+
 def _objects(X: Any) -> NDArray[Any]:
-    try:
-        return np.array(X, dtype=object)
-    except ValueError:
-        raise InvalidInput(_UNEVEN) from None
+    """The cells of rows in a list, whatever they are."""
+    rows = [row.tolist() if isinstance(row, np.ndarray) else row for row in X] if isinstance(X, (list, tuple)) else [X]
+    if not all(isinstance(row, (list, tuple)) and len(row) == len(rows[0]) for row in rows):
+        raise InvalidInput(_UNEVEN)
+    table = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
+    for at, row in enumerate(rows):
+        for j, cell in enumerate(row):
+            table[at, j] = cell
+    return table
 
 
 def _numbers(table: NDArray[Any], X: Any) -> NDArray[Any]:
@@ -72,10 +86,13 @@ def _numbers(table: NDArray[Any], X: Any) -> NDArray[Any]:
 
 def cells(table: NDArray[Any]) -> NDArray[np.float64]:
     """Objects or text as numbers, each by itself."""
+    return np.array(_read(table.ravel().tolist())).reshape(table.shape)
+
+
+def _read(entries: Iterable[Any]) -> list[float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning about one cell would tell
-        found = [_number(cell) for cell in table.ravel().tolist()]
-    return np.array(found, dtype=np.float64).reshape(table.shape)
+        return [_number(cell) for cell in entries]
 
 
 def _number(cell: Any) -> float:

@@ -1,0 +1,265 @@
+"""Private k-means and the norm histogram, asked with one record more or less.
+
+Records get their coins by place, so they come and go at the end only; they are replaced anywhere, at the ends of blocks
+too. What a record may move a step by is its weight times its influence, by the rule that the first look chose.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from ...core.mechanism import Mechanism
+from ...mechanisms.sum_and_count import SumAndCount
+from ...testing import seeded_stream, seeds_allowed
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_numbers, hard_rows, odd_rows, pairs_of
+from ...verify.one_record import Pair, declared
+from ...workloads.kmeans import ball, compiled, lloyd
+from ...workloads.kmeans.ball import measured
+from ...workloads.kmeans.estimator import PrivateKMeans
+from ...workloads.kmeans.nearest import nearest
+from ...workloads.kmeans.tables import table_of
+from ...workloads.kmeans.threads import Crew
+from ...workloads.norm_histogram import private_norm_histogram
+from .audit import RecordAudit
+
+COLUMNS, RADIUS = 3, 2.0
+_EPSILON = 4.0
+
+
+@dataclass(slots=True)
+class Fit:
+    """A seeded fit, and the rule by which it drew last."""
+
+    options: dict[str, Any]
+    is_compiled: bool = False
+    planted: Any = None  # a function that returns a context in which a mistake is back
+    rule: Any = field(default=None, repr=False)
+    ball: Any = field(default=None, repr=False)
+
+    def run(self, table: Any) -> Any:
+        """Everything a user holds after a fit."""
+        size = 0 if self.is_compiled else np.inf
+        mistake: AbstractContextManager[Any] = self.planted() if self.planted else nullcontext()
+        with seeds_allowed(), patch.object(compiled, "_WORTH_IT", size), mistake:
+            given = {
+                "epsilon": _EPSILON,
+                "radius": RADIUS,
+                "n_iter": 3,
+                "random_state": 14,
+                "n_jobs": 1,
+                **self.options,
+            }
+            model = PrivateKMeans(4, **given).fit(table)
+        self.rule, self.ball = model._fitted.rule, model._fitted.ball
+        return model
+
+    def most(self, mechanism: Mechanism, pair: Pair) -> float:
+        """The weights of the records that changed, times their influence over that of the longest record."""
+        if not isinstance(mechanism, SumAndCount) or self.rule is None:
+            return declared(mechanism, pair)
+        influence = mechanism.influence
+        with Crew(1) as crew:
+            norms = np.minimum(measured(self.ball, _changed(pair), crew), 1.0)
+        shares = influence.at(norms) / float(influence.at(1.0)) * self.rule.weights_of_norms(norms)
+        return float(np.sum(shares))
+
+
+def _changed(pair: Pair) -> Any:
+    """The rows by which the two tables of a pair differ."""
+    one, other = table_of(pair.one), table_of(pair.other)
+    if len(one) != len(other):
+        return max(one, other, key=len)[-1:]
+    places = np.flatnonzero(np.any((one != other) & ~((one != one) & (other != other)), axis=1))
+    return np.concatenate([one[places], other[places]])
+
+
+def _near_edges(dtype: Any) -> list[Hard]:
+    """Rows on and beside an edge of the bins of norms."""
+    rows = []
+    for edge in (RADIUS / 2, RADIUS * 2**-0.5, RADIUS * 2.0**-6):
+        spread = np.full(COLUMNS, edge / np.sqrt(COLUMNS)).astype(dtype)
+        rows += [Hard(f"norm {edge:.3g}", spread)]
+        rows += [Hard(f"norm {edge:.3g} and one ulp", np.nextafter(spread, np.array(9.0, dtype)))]
+    return rows
+
+
+def _tables(types: tuple[Any, ...], sizes: tuple[int, ...], random: np.random.Generator) -> Iterator[Pair]:
+    for dtype in types:
+        is_float = np.dtype(dtype).kind == "f"
+        hard = hard_rows(COLUMNS, RADIUS, dtype) + (_near_edges(dtype) if is_float else [])
+        for size in sizes:
+            X = random.standard_normal((size, COLUMNS))
+            X[::2] *= (RADIUS / 2) / np.linalg.norm(X[::2], axis=1, keepdims=True)  # at the edge of a bin
+            X = X.astype(dtype)
+            yield from pairs_of(X, hard, changes=ADD_REMOVE, places=[size])
+            yield from pairs_of(X, hard, changes=REPLACE, places=[0, size // 2, size])
+
+
+def _objects(random: np.random.Generator) -> Iterator[Pair]:
+    rows = random.standard_normal((30, COLUMNS)).tolist()
+    yield from pairs_of(rows, odd_rows(COLUMNS), changes=ADD_REMOVE, places=[30])
+    yield from pairs_of(rows, odd_rows(COLUMNS), changes=REPLACE, places=[0, 29])
+
+
+FLOATS = (np.float64, np.float32, np.float16)
+WHOLE = (np.int64, np.int8, np.uint64, np.bool_)
+SMALL = (0, 1, 2, 60)
+METHODS: dict[str, dict[str, Any]] = {
+    "all records, pure": {"sampler": None},
+    "all records, Gaussian": {"sampler": None, "noise": "gaussian", "delta": 1e-6},
+    "privacy-constrained, pure": {"sample_size": 30},
+    "privacy-constrained, Gaussian": {"sample_size": 30, "noise": "gaussian", "delta": 1e-6},
+    "uniform, pure": {"sampler": "uniform", "sample_size": 30},
+    "coreset, pure": {"sampler": "coreset", "sample_size": 30},
+    "private ball": {"sampler": None, "center": "private", "radius": "private"},
+    "off the origin": {"sampler": None, "center": [0.3, -0.1, 0.2], "init": "ball"},
+}
+
+
+def _fit(name: str, what: str, pairs: Any, fit: Fit) -> RecordAudit:
+    needs = ("numba",) if fit.is_compiled else ()
+    return RecordAudit(f"k-means, {name}", what, fit.run, pairs, most=fit.most, needs=needs)
+
+
+def _method(name: str) -> RecordAudit:
+    pairs = partial(_tables, FLOATS, SMALL)
+    return _fit(name, f"PrivateKMeans.fit, {name}", pairs, Fit(METHODS[name]))
+
+
+def whole_numbers() -> RecordAudit:
+    """Integers of all sizes."""
+    what = "PrivateKMeans.fit of tables of whole numbers"
+    return _fit("whole numbers", what, partial(_tables, WHOLE, (0, 1, 40)), Fit({"sampler": None}))
+
+
+def objects() -> RecordAudit:
+    """Lists with cells that are no numbers."""
+    return _fit("lists of anything", "PrivateKMeans.fit of lists with text and None", _objects, Fit({"sampler": None}))
+
+
+def compiled_passes() -> RecordAudit:
+    """The kernels of large tables."""
+    what = "PrivateKMeans.fit with compiled passes"
+    return _fit("compiled", what, partial(_tables, FLOATS[:2], SMALL), Fit({"sample_size": 30}, is_compiled=True))
+
+
+def threads() -> RecordAudit:
+    """Several chunks and threads."""
+    what = "PrivateKMeans.fit with three threads, several blocks of records"
+    return _fit("threads", what, partial(_tables, (np.float32,), (5000,)), Fit({"sampler": None, "n_jobs": 3}))
+
+
+def _histogram(norms: Any) -> Any:
+    return private_norm_histogram(norms, radius=1.0, epsilon=1.0, stream=seeded_stream(14))
+
+
+def _norms(random: np.random.Generator) -> Iterator[Pair]:
+    for dtype in FLOATS:
+        edges = [Hard(f"edge {at}", np.array(2.0 ** (-at / 8)).astype(dtype)) for at in range(0, 24, 5)]
+        beside = [Hard(f"{what} and one ulp", np.nextafter(x, np.array(9.0, dtype))) for what, x in edges]
+        for size in (0, 1, 50):
+            norms = np.abs(random.standard_normal(size)).astype(dtype)
+            yield from pairs_of(norms, [*hard_numbers(1.0, dtype), *edges, *beside])
+    rows = odd_rows(1)
+    yield from pairs_of([0.5, 0.25], [Hard(what, row[0]) for what, row in rows])
+
+
+def norm_histogram() -> RecordAudit:
+    """The histogram of norms that calibrates rules."""
+    return RecordAudit("norm histogram", "private_norm_histogram of a column of norms", _histogram, _norms)
+
+
+JOBS = (
+    *(partial(_method, name) for name in METHODS),
+    whole_numbers,
+    objects,
+    compiled_passes,
+    threads,
+    norm_histogram,
+)
+
+
+def _chunk_formula() -> AbstractContextManager[Any]:
+    """One row that is zero, huge or no number sends its chunk through another formula."""
+
+    def lengths(here: Any, X: Any, *, fast: bool = False) -> Any:
+        with np.errstate(all="ignore"):
+            z = np.subtract(X, here.center, dtype=np.float32)
+            quick = np.einsum("ij,ij->i", z, z).astype(np.float64) / here.radius**2
+        if np.all((quick > 1e-30) & (quick < 1e30)):
+            return np.sqrt(quick * (1.0 + 22.0 * 2.0**-22))
+        return ball._defined(here, X)
+
+    return patch.object(ball, "lengths", lengths)
+
+
+def _single_sums() -> AbstractContextManager[Any]:
+    """Sums over records in single precision."""
+
+    class Single(lloyd._Plain):
+        def __call__(self, rows: Any, weights: Any, whole: Any) -> None:
+            chosen = nearest(rows, self.points)
+            units = (
+                np.concatenate([rows, np.ones((len(rows), 1), np.float32)], axis=1)
+                * weights.astype(np.float32)[:, None]
+            )
+            for at in range(len(self.points)):
+                if np.any(chosen == at):
+                    whole[at] += np.cumsum(units[chosen == at], axis=0, dtype=np.float32)[-1]
+
+    return patch.object(lloyd, "_Plain", Single)
+
+
+def _place_decides() -> AbstractContextManager[Any]:
+    """Rows that a product leaves open go to a centre by their place among such rows."""
+
+    def by_place(rows: Any, points: Any, reach: Any = 1.0) -> Any:
+        return np.arange(len(rows)) % len(points)
+
+    return patch.multiple(lloyd, nearest=by_place, room=lambda *_: 0.3)
+
+
+def _refused_rows() -> AbstractContextManager[Any]:
+    """Records that are not finite stop the fit."""
+    unit = ball.Ball.unit
+
+    def checked(here: Any, X: Any, columns: Any = slice(None)) -> Any:
+        if not np.all(np.isfinite(np.asarray(X, dtype=np.float64))):
+            raise ValueError("X contains NaN or infinity in some rows")
+        return unit(here, X, columns)
+
+    return patch.object(ball.Ball, "unit", checked)
+
+
+_MISTAKES = {
+    "one odd row changes the formula": (_chunk_formula, {"sampler": None}, (2000,)),
+    "sums in single precision": (_single_sums, {"sampler": None}, (3000,)),
+    "nearest centre by place": (_place_decides, {"sampler": None}, (600,)),
+    "rows that are not finite are refused": (_refused_rows, {"sampler": None}, (60,)),
+}
+
+
+def _planted(name: str) -> RecordAudit:
+    mistake, options, sizes = _MISTAKES[name]
+    pairs = partial(_tables, (np.float32,), sizes)
+    return _fit(name, f"k-means in which {name}", pairs, Fit(options, planted=mistake))
+
+
+def _refused_norms(norms: Any) -> Any:
+    if not np.all(np.asarray(norms, dtype=np.float64) >= 0):
+        raise ValueError("norms must be at least 0")
+    return _histogram(norms)
+
+
+def refused_norms() -> RecordAudit:
+    """A histogram that refuses a negative norm."""
+    what = "a norm histogram that refuses some norms"
+    return RecordAudit("norm histogram, refused", what, _refused_norms, _norms)
+
+
+PLANTED = (*(partial(_planted, name) for name in _MISTAKES), refused_norms)
