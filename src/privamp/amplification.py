@@ -44,6 +44,7 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
             f"amplify takes a mechanism and a design, got {type(mechanism).__name__} and {type(design).__name__}"
         )
     neighbors = neighbors or design.natural
+    mechanism.check_scope(design.keeps_apart)
     bounds = _bounds(mechanism, design, neighbors)
     upper = Profile.minimum(p.rounded_up() for _, p in bounds)
     if neighbors.kind == "replace-one":

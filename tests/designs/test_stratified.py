@@ -145,7 +145,7 @@ def test_sensitivities_by_stratum_certify_each_with_its_own():
     assert amplify(noise, design, WITHIN).epsilon() == pytest.approx(max(losses))
     both = amplify(Joint([noise, noise]), design, WITHIN).epsilon()
     assert both == pytest.approx(max(math.log1p(0.1 * math.expm1(4.0)), 0.5))
-    with pytest.raises(NoTheorem, match="changes its stratum"):
+    with pytest.raises(NoTheorem, match="drawn across strata"):
         amplify(noise, WithoutReplacement(10, 100))
     with pytest.raises(InvalidInput, match="no sensitivity is declared"):
         amplify(noise, Stratified({"c": wor(1, 2)}), WITHIN)

@@ -98,6 +98,7 @@ class Filter(ABC):
             return release.upper
         if not isinstance(release, Mechanism):
             raise InvalidInput(f"a mechanism or a guarantee can be counted, got a {type(release).__name__} instead")
+        release.check_scope(self.neighbors.scope)
         return group(release.profile(self.neighbors.per_record), self.neighbors.records)
 
 

@@ -4,7 +4,7 @@ Amplifying each and adding up is false: ten 0.5-DP queries on one 10% Poisson sa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -36,12 +36,20 @@ class Joint(Mechanism):
             raise InvalidInput("Joint needs at least one mechanism, got an empty list instead")
         flat = [part for m in mechanisms for part in (m.mechanisms if isinstance(m, Joint) else (m,))]
         object.__setattr__(self, "mechanisms", tuple(flat))
+        scopes = {m.neighbors.scope for m in flat} - {"anywhere"}
+        if len(scopes) > 1:
+            raise InvalidInput(
+                f"a Joint covers one relation, and its mechanisms are stated {' and '.join(sorted(scopes))}; "
+                "state them for one scope, or for replacements anywhere"
+            )
 
     @property
     def neighbors(self) -> Neighbors:  # type: ignore[override]
-        """Add/remove only when every part is stated for it."""
-        kinds = {m.neighbors.kind for m in self.mechanisms}
-        return Neighbors.ADD_REMOVE if kinds == {"add-remove"} else Neighbors.REPLACE_ONE
+        """Add/remove only when every part is stated for it; no wider than the scope of any part."""
+        if all(m.neighbors.kind == "add-remove" for m in self.mechanisms):
+            return Neighbors.ADD_REMOVE
+        scopes = {m.neighbors.scope for m in self.mechanisms} - {"anywhere"}
+        return replace(Neighbors.REPLACE_ONE, scope=scopes.pop()) if scopes else Neighbors.REPLACE_ONE
 
     @property
     def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -55,6 +63,7 @@ class Joint(Mechanism):
 
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """Gaussians add up exactly; everything else composes by privacy-loss distributions."""
+        self.check_scope(neighbors.scope)
         if self.aligned_shifts_are_worst and change.norm is None:
             return self._one_gaussian().profile(neighbors, change)
         return _composed(self.mechanisms, neighbors.per_record, change)

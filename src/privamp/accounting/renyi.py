@@ -142,6 +142,7 @@ def _grid(curve: Curve, slope: float) -> FloatArray:
 def renyi_of_mechanism(mechanism: Mechanism, order: float, neighbors: Neighbors) -> tuple[float, float]:
     """(D_order, mass cut off) of one release; exact for Gaussian noise, added up for several on the same data."""
     check_order(order)
+    mechanism.check_scope(neighbors.scope)
     if isinstance(mechanism, Joint):
         return _added([(renyi_of_mechanism(m, order, neighbors), 1) for m in mechanism.mechanisms])
     if isinstance(mechanism, RenyiDP) and mechanism.order >= order and neighbors == mechanism.neighbors:

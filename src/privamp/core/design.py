@@ -30,6 +30,7 @@ class Design(ABC):
 
     theorems: ClassVar[tuple[Theorem, ...]]
     natural: ClassVar[Neighbors]  # the relation reported when none is asked for
+    keeps_apart: ClassVar[str] = "anywhere"  # a scope: what a mechanism stated within it says is still true here
     trades_privacy: ClassVar[bool] = False  # costs privacy by its nature and saves work: nothing to warn about
     assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..chance.stream import Stream
@@ -79,8 +79,13 @@ class Mechanism(ABC):
         return None
 
     def in_stratum(self, name: str | int) -> "Mechanism":
-        """The mechanism as records of one stratum meet it: their own sensitivity, where it is declared."""
-        return self
+        """The mechanism as records of one stratum meet it: their own sensitivity, where it is declared.
+
+        Inside one stratum "within stratum" is anywhere.
+        """
+        if self.neighbors.scope != "within stratum":
+            return self
+        return replace(self, neighbors=replace(self.neighbors, scope="anywhere"))  # type: ignore[type-var]
 
     def opposite_mixture(self, chance: float) -> Profile | None:
         """Exact replace-one profile when each of two opposite records is kept with `chance`, or None."""
@@ -91,8 +96,19 @@ class Mechanism(ABC):
         """Whether a single release is pure DP under the mechanism's own relation."""
         return self.profile(self.neighbors).largest_loss < float("inf")
 
+    def check_scope(self, scope: str) -> None:
+        """NoTheorem when records may move farther than the mechanism is stated for."""
+        own = self.neighbors.scope
+        if own not in ("anywhere", scope):
+            raise NoTheorem(
+                f"{type(self).__name__} is stated for {self.neighbors}, which says nothing about records that move "
+                f"{'farther' if scope == 'anywhere' else scope} or samples drawn across strata or clusters; draw by "
+                "Stratified, or state its sensitivity for replacements anywhere"
+            )
+
     def records_apart(self, neighbors: Neighbors) -> int:
         """How many of the mechanism's own steps one step of `neighbors` takes (1 or 2), or NoTheorem."""
+        self.check_scope(neighbors.scope)
         if neighbors.kind == self.neighbors.kind:
             return 1
         if neighbors.kind == "replace-one":

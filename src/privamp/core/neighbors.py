@@ -7,6 +7,7 @@ A mechanism that is epsilon-DP under add/remove is 2 epsilon-DP under replace-on
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+from ..errors import InvalidInput
 from ..validation import one_of, whole
 
 Kind = Literal["add-remove", "replace-one"]
@@ -23,7 +24,7 @@ class Neighbors:
     kind: Kind
     unit: Literal["record", "person"] = "record"
     records: int = 1  # records one person may have; 1 for unit="record"
-    scope: str = "anywhere"  # "anywhere", "within stratum", "within cluster"
+    scope: str = "anywhere"  # where a replaced record may move: "anywhere", "within stratum", "within cluster"
 
     ADD_REMOVE: ClassVar["Neighbors"]
     REPLACE_ONE: ClassVar["Neighbors"]
@@ -33,6 +34,11 @@ class Neighbors:
         one_of(("record", "person"), unit=self.unit)
         one_of(("anywhere", "within stratum", "within cluster"), scope=self.scope)
         whole(1, 1 if self.unit == "record" else None, records=self.records)
+        if self.scope != "anywhere" and self.kind != "replace-one":
+            raise InvalidInput(
+                f"a scope says where a replaced record may move, so it belongs to replace-one, got {self.scope!r} with "
+                f"{self.kind} instead; leave it out"
+            )
 
     @classmethod
     def parse(cls, text: str) -> "Neighbors":

@@ -143,6 +143,7 @@ class Stratified(Design):
 
     strata: tuple[tuple[Name, Design], ...]  # sorted by name
 
+    keeps_apart: ClassVar[str] = WITHIN.scope
     natural: ClassVar[Neighbors] = _Natural()  # type: ignore[assignment]
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem("Stratified, one record", f"{PAGE}, Thm 1", AR.kind, AR.kind, False, _worst_stratum),

@@ -59,6 +59,10 @@ class LongerRows(Mechanism):
         """As the noise does."""
         return self.noise.hides_vectors
 
+    def in_stratum(self, name: str | int) -> Mechanism:
+        """The same rows with the noise as records of one stratum meet it."""
+        return replace(self, noise=self.noise.in_stratum(name))
+
     def longest(self, norm: float) -> float:
         """How long the row of a record of this norm may be."""
         if self.per_record == 0.0:
