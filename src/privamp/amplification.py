@@ -24,6 +24,7 @@ from .numerics.rounding import margin
 
 ADAPTIVE = "the total over this sample was bounded beforehand (a filter); without a bound it is an odometer's reading"
 CLAIMED = "what was run on the sample by Sample.run is as private as it was declared to be"
+DECLARED = "the declared sensitivity bounds what one record moves each released function of the sample"
 OWN_IDS = ("every record of a person has an id of its own (records that share an id share their chance)",)
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
@@ -151,6 +152,8 @@ def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, 
     extra = [a for m in ledger.entries for a in m.assumes]
     if ledger.has_claims:
         extra.append(CLAIMED)
+    if ledger.has_functions:
+        extra.append(DECLARED)
     if ledger.plan is None and ledger.filter is None and len(ledger.entries) > 1:
         extra.append(ADAPTIVE)
     if is_test:

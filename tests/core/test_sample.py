@@ -118,7 +118,7 @@ def test_a_sum_needs_one_row_per_record():
 def test_a_black_box_registers_before_it_refuses():
     sample = WithoutReplacement(2, 10).draw(10)
     with pytest.raises(NoTheorem):
-        sample.release(PureDP(1.0, neighbors=Neighbors.REPLACE_ONE), np.ones(10))
+        sample.release(PureDP(1.0, neighbors=Neighbors.REPLACE_ONE), lambda drawn: 1.0)
     assert len(sample.ledger.entries) == 1  # counted as spent: the safe side
 
 

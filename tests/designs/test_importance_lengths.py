@@ -74,7 +74,7 @@ def test_rows_that_are_no_numbers_are_not_shown():
 
 
 def test_plain_arrays_are_shortened_too():
-    noise = Laplace(scale=1e-6)
+    noise = Laplace(scale=1e-6, sensitivity=4.0)
     rule = privacy_constrained(LinearProfile.of(Laplace(scale=20.0)), epsilon=1.0, radius=4.0)
     x, rows = short_and_long()
     sample = ImportanceSampling(rule).draw(Population(len(x), x=x), seeded_key(82))

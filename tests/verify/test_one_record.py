@@ -20,7 +20,7 @@ from privamp import (
 )
 from privamp.core.tape import Tape, taping
 from privamp.errors import InvalidInput
-from privamp.mechanisms.fixed_point import ExactGaussian
+from privamp.mechanisms.fixed_point import ExactGaussian, in_grid_units
 from privamp.mechanisms.sum_and_count import SumAndCount
 from privamp.testing import seeded_key, seeded_stream
 from privamp.verify import Pair, check_release, hard_numbers, hard_rows, odd_rows, pairs_of
@@ -168,7 +168,8 @@ def test_a_strangers_mechanism_is_heard():
         (Gaussian(1.0, sensitivity=2.0), [3.0, 0.0], [0.0, 4.0], 2.5),
         (NormNoise(1.0, 2, p=2.0), np.array([3.0, 0.0]), np.array([0.0, 4.0]), 5.0),
         (DiscreteLaplace(1), 2**62, 2**62 - 3, 3.0),
-        (ExactGaussian(1.0, grid=2.0**-10), 1024, 0, 1.0),
+        (ExactGaussian(1.0, grid=2.0**-10), in_grid_units(1024), in_grid_units(0), 1.0),
+        (ExactGaussian(1.0, grid=2.0**-10), 2, 0.5, 1.5),
         (PureDP(1.0), "yes", "no", 1.0),
         (PureDP(1.0), "yes", "yes", 0.0),
         (Laplace(1.0), 1.0, np.nan, np.inf),

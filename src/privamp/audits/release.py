@@ -18,6 +18,7 @@ from ..core.design import Design
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.population import Population
+from ..core.sample import Sample
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.norm_noise import NormNoise
 from ..numerics.log_domain import FloatArray, log_sum
@@ -60,12 +61,21 @@ def release_audit(
         rows = []
         for r in range(runs):
             samples = [design.draw(who, key, r * steps + s) for s in range(steps)]
-            rows.append([np.ravel(sample.release(mechanism, kept))[0] for sample in samples for _ in range(queries)])
+            rows.append([_answer(sample, mechanism, kept) for sample in samples for _ in range(queries)])
         return np.asarray(rows, dtype=np.float64)
 
     what = f"{mechanism} on {design}, {neighbors.kind}"
     score = _score(mechanism, design, neighbors, values, queries)
     return Audit("release", what, claim, run, delta, score, trials, guarantee.tradeoff)
+
+
+def _answer(sample: Sample, mechanism: Mechanism, rows: FloatArray) -> float:
+    """One released sum of rows from 0 to the sensitivity."""
+    if mechanism.neighbors.kind != "replace-one":
+        return float(np.ravel(sample.release(mechanism, rows))[0])
+    center = np.zeros(rows.shape[1:])
+    center.flat[0] = 0.5 * float(getattr(mechanism, "sensitivity", 1.0))
+    return float(np.ravel(sample.release(mechanism, rows, center=center))[0])
 
 
 def _drawn_once(design: Design, size: int) -> Population:

@@ -13,6 +13,7 @@ from .influence import Influence
 from .multiplicity import Multiplicity
 from .neighbors import Neighbors
 from .profile import Profile
+from .row_sums import RowBound
 from .tape import heard
 
 IDEALISED = "idealised real arithmetic"
@@ -57,6 +58,11 @@ class Mechanism(ABC):
     @property
     def influence(self) -> Influence | None:
         """How far a record of given norm and weight moves the release, or None where that is not known."""
+        return None
+
+    @property
+    def row_bound(self) -> RowBound | None:
+        """How long the row of one record may be in a sum of rows, or None where that is not declared."""
         return None
 
     @abstractmethod

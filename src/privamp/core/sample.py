@@ -19,6 +19,7 @@ from .influence import clipped
 from .log import logger
 from .mechanism import Mechanism
 from .neighbors import Neighbors
+from .row_sums import RowBound, checked_center, checked_rows
 
 if TYPE_CHECKING:
     from .design import Design
@@ -65,6 +66,20 @@ def _lengths(parts: list[Drawn], order: NDArray[np.intp]) -> tuple[FloatArray | 
         return None, p
     free = [np.full(part.positions.size, np.inf) if part.lengths is None else part.lengths for part in parts]
     return np.concatenate(free)[order], p
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A statistic whose sensitivity holds by construction: each record's part is clipped inside it.
+
+    For jobs that are checked by `privamp.verify.check_release`; nothing about them is left to assume.
+    """
+
+    statistic: Callable[[Any], Any]
+
+    def __call__(self, drawn: Any) -> Any:
+        """The statistic of what was drawn."""
+        return self.statistic(drawn)
 
 
 class Limit(Protocol):
@@ -116,6 +131,7 @@ class Ledger:
     filter: Limit | None = None
     payment: Payment | None = field(default=None, repr=False)
     has_claims: bool = False  # something was run whose privacy is the caller's word
+    has_functions: bool = False  # a function was released whose sensitivity is the caller's word
     is_closed: bool = False  # a budget refused to pay: nothing more is released
     _entries: list[Mechanism] = field(default_factory=list)
     _process: int = field(default_factory=os.getpid, repr=False)
@@ -156,7 +172,7 @@ class Ledger:
             self.payment = reserve()
             self.is_closed = False
 
-    def register(self, mechanism: Mechanism, *, claimed: bool = False) -> int:
+    def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
         """Write the mechanism down, before its noise is drawn; returns how many there are now."""
         with self._lock:
             self._check_open()
@@ -171,6 +187,7 @@ class Ledger:
             if self.payment is not None:
                 self.payment.spend()
             self.has_claims |= claimed
+            self.has_functions |= trusted
             self._entries.append(mechanism)
             return number + 1
 
@@ -243,19 +260,36 @@ class Sample:
         self._opened_ledger().pay(reserve)
         return self
 
-    def release(self, mechanism: Mechanism, statistic: Callable[[Drawn], Any] | ArrayLike) -> Any:
+    def release(
+        self,
+        mechanism: Mechanism,
+        statistic: Callable[[Drawn], Any] | ArrayLike,
+        *,
+        center: ArrayLike | None = None,
+    ) -> Any:
         """Register the mechanism, compute the statistic on the sample, add noise.
 
-        `statistic` is an array with one row per record of the population (its sum over the sample is
-        released; the mechanism's sensitivity must bound one record's row, and a row longer than what an
-        importance rule looked at is shortened to that), or a function of the secret `Drawn` for anything
-        else. Such a function is trusted code: what it keeps of its argument, or says in an error, is
-        outside every guarantee.
+        `statistic` is an array with one row per record of the population, or a function of the secret `Drawn`. The sum
+        of an array over the sample is released: every row is clipped to the mechanism's sensitivity in its own norm
+        (and to what an importance rule looked at), missing entries (NaN, masked) count as 0, and the rows are added up
+        exactly. Under a mechanism stated for replaced records, rows are clipped to half its sensitivity around the
+        public `center` of their range.
+
+        A function is trusted code: that its sensitivity is the declared one becomes an assumption of the guarantee, and
+        what it keeps of its argument, or says in an error, is outside every guarantee.
         """
         if callable(statistic):
-            return self._registered(mechanism, lambda stream: mechanism.release(statistic(self._drawn), stream))
-        values = self._checked(np.asarray(statistic), mechanism)
-        return self._registered(mechanism, lambda stream: mechanism.release(self._sum(values), stream))
+            bounded = isinstance(statistic, Bounded)
+            return self._registered(
+                mechanism, lambda stream: mechanism.release(statistic(self._drawn), stream), trusted=not bounded
+            )
+        bound = mechanism.row_bound
+        rows = checked_rows(bound, type(mechanism).__name__, statistic, self._ids.size)
+        assert bound is not None  # checked_rows refuses that
+        middle = checked_center(bound, rows, center)
+        return self._registered(
+            mechanism, lambda stream: mechanism.release(self._sum(mechanism, bound, rows, middle), stream)
+        )
 
     def run(self, mechanism: Mechanism, procedure: Callable[[Drawn, Stream], Any]) -> Any:
         """Register `mechanism`, then run your own `procedure(drawn, stream)`, which must be as private as it says.
@@ -265,9 +299,11 @@ class Sample:
         """
         return self._registered(mechanism, lambda stream: procedure(self._drawn, stream), claimed=True)
 
-    def _registered(self, mechanism: Mechanism, work: Callable[[Stream], Any], *, claimed: bool = False) -> Any:
+    def _registered(
+        self, mechanism: Mechanism, work: Callable[[Stream], Any], *, claimed: bool = False, trusted: bool = False
+    ) -> Any:
         ledger = self._opened_ledger()
-        number = ledger.register(mechanism, claimed=claimed)
+        number = ledger.register(mechanism, claimed=claimed, trusted=trusted)
         logger.info("release %d from a sample by %s: %s", number, self.design, mechanism)
         answer = work(Stream(self._key.subkey("noise", number)) if self._key.is_test else Stream.from_os())
         if ledger.payment is not None:
@@ -285,20 +321,11 @@ class Sample:
         logger.warning("a sample by %s was opened outside its ledger", self.design)
         return self._drawn
 
-    def _checked(self, values: NDArray[Any], mechanism: Mechanism) -> NDArray[Any]:
-        if values.shape[:1] != self._ids.shape:
-            raise InvalidInput("the statistic needs one row per record of the population, in the order of its ids")
-        if values.ndim > 1 and not mechanism.hides_vectors:
-            raise InvalidInput(
-                f"{type(mechanism).__name__} is proved for one number, got a sum of rows instead; "
-                "release the columns one by one, or use Laplace, Gaussian or NormNoise"
-            )
-        return values
-
-    def _sum(self, values: NDArray[Any]) -> Any:
+    def _sum(self, mechanism: Mechanism, bound: RowBound, rows: NDArray[Any], center: FloatArray | None) -> Any:
         drawn = self._drawn
-        scale = drawn.counts * drawn.weights if np.any(drawn.weights != 1.0) else drawn.counts
-        return np.tensordot(scale, drawn.fitted(values[drawn.positions]), axes=(0, 0))
+        kept = drawn.fitted(rows[drawn.positions])
+        own: Callable[[NDArray[Any], Drawn], Any] | None = getattr(mechanism, "total", None)
+        return bound.total(kept, drawn, center) if own is None else own(kept, drawn)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(design={self.design}, releases={len(self.ledger.entries)}, contents=secret)"

@@ -7,8 +7,9 @@ import numpy as np
 
 from ..chance.keys import Key
 from ..core.design import Design
+from ..core.sample import Bounded
 from ..errors import InvalidInput
-from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, in_grid_units
 from .kernel import COUNT, WEIGHT, Kernel, Reads
 from .spark import DRIVER_RECORDS, drawn_rows, kernel_for
 from .spark_totals import Exact, by_group, dimension_of, units_of, whole_totals
@@ -67,7 +68,9 @@ class SparkSample(StoredSample):
             raise InvalidInput("groups= goes with by=, the column that holds them")
         needs = tuple(dict.fromkeys((*values, *((by,) if by else ()), WEIGHT, COUNT)))
         cells = int(np.prod(shape))
-        return self.release(noise, lambda rows: whole_totals(rows, needs, units, cells).reshape(shape))
+        return self.release(
+            noise, Bounded(lambda rows: in_grid_units(whole_totals(rows, needs, units, cells).reshape(shape)))
+        )
 
 
 def draw(

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ..chance.stream import Stream
 from ..core.mechanism import Mechanism
-from ..core.sample import Drawn, Sample
+from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
-from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_grid_units
 from .columns import array_of
 from .kernel import COUNT, WEIGHT, Kernel
 
@@ -43,7 +43,10 @@ class StoredSample(Sample):
         The rows (record batches of a file, a DataFrame on a cluster) have the columns of the data, and privamp_weight
         and privamp_count.
         """
-        return self._registered(mechanism, lambda stream: mechanism.release(statistic(self._rows()), stream))
+        trusted = not isinstance(statistic, Bounded)
+        return self._registered(
+            mechanism, lambda stream: mechanism.release(statistic(self._rows()), stream), trusted=trusted
+        )
 
     def run(self, mechanism: Mechanism, procedure: Callable[[Any, Stream], Any]) -> Any:
         """Register `mechanism`, then run your own procedure on the rows, which must be as private as it says."""
@@ -56,13 +59,13 @@ class StoredSample(Sample):
         self._kernel.check_sum(names, mechanism.sensitivity, mechanism.p)
         shape: tuple[int, ...] = () if isinstance(columns, str) else (len(names),)
 
-        def total(batches: Iterable[pa.RecordBatch]) -> NDArray[np.int64]:
+        def total(batches: Iterable[pa.RecordBatch]) -> GridUnits:
             sums = np.zeros(shape, dtype=np.int64)
             for batch in batches:
                 sums += whole_total(batch, mechanism, columns)
-            return sums
+            return in_grid_units(sums)
 
-        return self.release(mechanism, total)
+        return self.release(mechanism, Bounded(total))
 
     def reveal_secret(self) -> Any:
         """The kept rows themselves, for code that does its own accounting."""

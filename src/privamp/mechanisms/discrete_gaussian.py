@@ -27,6 +27,7 @@ from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
+from ..core.row_sums import RowBound
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, log1mexp, log_mills_gap, log_normal_density, mills
 from ..validation import whole
@@ -155,6 +156,12 @@ class DiscreteGaussian(Mechanism):
         moved = law.counts * shift
         log_ratio = (0.5 * moved / sigma) * ((2.0 * k[:, None] - moved) / sigma)
         return discrete_mixture(log_q, log_ratio, law, _log_outside(sigma))
+
+    @property
+    def row_bound(self) -> RowBound:
+        """Whole numbers, by their l2 norm."""
+        replaced = self.neighbors.kind == "replace-one"
+        return RowBound(self.sensitivity, 2.0, self.sigma, is_whole=True, are_replaced=replaced, width=self.dimension)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """The whole numbers with discrete Gaussian noise; with dimension 1 entries are hidden each on its own."""

@@ -28,6 +28,7 @@ from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
+from ..core.row_sums import RowBound
 from ..numerics.log_domain import FloatArray, log1mexp
 from .discrete_mixture import ENTRIES, discrete_mixture, identical
 from .noise import check_relation, check_sizes, check_whole_sensitivity, like, whole_numbers, whole_shift_of
@@ -120,6 +121,12 @@ class DiscreteLaplace(Mechanism):
         """The exact profile of (sum_u p_u M(u s), M(0)) for the noise that is drawn: an attack meets no other."""
         shift = whole_shift_of(self, self.sensitivity, neighbors, ONE)
         return discrete_laplace_mixture(1.0 / float(rational_scale(self.scale)), shift, law)
+
+    @property
+    def row_bound(self) -> RowBound:
+        """Whole numbers, by their l1 norm."""
+        replaced = self.neighbors.kind == "replace-one"
+        return RowBound(self.sensitivity, 1.0, self.scale, is_whole=True, are_replaced=replaced, width=None)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """The whole numbers with independent discrete Laplace noise on every entry."""

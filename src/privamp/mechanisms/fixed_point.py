@@ -24,29 +24,32 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..chance.discrete import discrete_gaussian, discrete_laplace, rational_scale
 from ..chance.stream import Stream
-from ..core.influence import Influence, clipped
+from ..core.influence import Influence
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
-from ..core.sample import Drawn
+from ..core.row_sums import RowBound
+from ..core.sample import Bounded, Drawn
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
+from ..numerics.record_rows import rows_of
 from ..numerics.rounding import number_up
+from ..numerics.row_norms import clipped, finite
+from ..numerics.whole_sums import Whole as Whole
+from ..numerics.whole_sums import toward_zero as toward_zero
 from ..validation import positive
 from .discrete_gaussian_vectors import SMOOTHING
 from .discrete_laplace import binned_mixture, discrete_laplace_curve, more_than_continuous
 from .gaussian import gaussian_curve
-from .noise import check_sizes, numbers, shift_of
+from .noise import check_sizes, shift_of
 
-Whole = NDArray[np.int64]
 RECORDS = 2**32  # how many records a sum is planned for when nothing is said
-_DOWN = 1.0 - 2.0**-50  # covers the rounding of a product
-_TOP = 2.0**62  # one entry never leaves int64, whatever the weight
+_TOP = 2**62  # whole numbers are cut here
 _COARSEST = 2.0**-6  # of the noise
 
 
@@ -70,23 +73,23 @@ def grid_for(noise: float, bound: float, records: int = RECORDS) -> float:
     return grid
 
 
-def toward_zero(rows: FloatArray, grid: float, weights: FloatArray | None = None) -> Whole:
-    """weights * rows / grid, each entry rounded toward zero; never longer than in exact arithmetic."""
-    if weights is None or np.all(weights == 1.0):
-        units = rows / grid
-    else:
-        down = np.where(weights == 1.0, 1.0, weights * _DOWN) / grid
-        units = rows * (down if rows.ndim == 1 else down[:, None])
-    np.clip(units, -_TOP, _TOP, out=units)
-    return units.astype(np.int64)  # a cast rounds toward zero
+class GridUnits(np.ndarray):
+    """Whole numbers (int64) that count multiples of a mechanism's grid, as opposed to the numbers themselves."""
 
 
-def whole_sum(kept: ArrayLike, drawn: Drawn, radius: float, p: float, grid: float) -> Whole:
-    """The weighted sum of the kept records' rows, in units of the grid."""
-    units = toward_zero(clipped(numbers(kept), radius, p), grid, drawn.weights)
+def in_grid_units(units: Any) -> GridUnits:
+    """Mark a whole sum as being in units of the grid, for `ExactLaplace.release` and `ExactGaussian.release`."""
+    return np.asarray(units, dtype=np.int64).view(GridUnits)
+
+
+def whole_sum(kept: ArrayLike, drawn: Drawn, radius: float, p: float, grid: float) -> GridUnits:
+    """The weighted sum of the kept records' rows, in units of the grid; a table counts as one row."""
+    rows = rows_of(kept)
+    flat = rows if rows.ndim == 1 else rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    units = toward_zero(clipped(flat, radius, p), grid, drawn.weights)
     if np.any(drawn.counts != 1):
         units *= drawn.counts if units.ndim == 1 else drawn.counts[:, None]
-    return np.asarray(np.sum(units, axis=0, dtype=np.int64))
+    return in_grid_units(np.sum(units, axis=0, dtype=np.int64).reshape(rows.shape[1:]))
 
 
 def _checked(noise: float, sensitivity: float, grid: float, **named: float) -> float:
@@ -100,19 +103,33 @@ def _checked(noise: float, sensitivity: float, grid: float, **named: float) -> f
     return grid
 
 
-def _units(value: Any) -> Whole:
-    array = np.asarray(value)
-    if array.dtype != np.int64:
-        raise InvalidInput(
-            "the value must be int64 in units of the grid; release sum_of(rows), which rounds each record"
-        )
-    return array
+def _released(value: Any, grid: float, sensitivity: float, noise: Callable[[int], Whole]) -> Any:
+    """The value with noise: a sum in units of the grid, or numbers of which one record moves `sensitivity`.
 
-
-def _noisy(value: Any, noise: Whole, grid: float) -> Any:
+    Numbers are rounded toward zero to the grid after the record was added, which may cost one unit of the grid in every
+    entry: so they are first multiplied by 1 - (d + 1) grid/sensitivity, and the answer is divided by it.
+    """
+    factor = Fraction(1)
+    if isinstance(value, GridUnits):
+        units = np.asarray(value)
+    else:
+        x = np.asarray(finite(rows_of([value]))[0])
+        factor -= (x.size + 1) * Fraction(grid) / Fraction(sensitivity)
+        if factor <= Fraction(1, 2):
+            raise InvalidInput(
+                f"the grid of {grid:g} is too coarse for {x.size} numbers of sensitivity {sensitivity:g}; give a finer "
+                "grid, or release sum_of(rows), which rounds each record"
+            )
+        units = _whole(x, factor / Fraction(grid))
     with np.errstate(over="ignore"):  # wrapping around is post-processing
-        noisy = np.asarray(_units(value) + noise.reshape(np.shape(value))) * grid
+        noisy = np.asarray(units + noise(units.size).reshape(units.shape)) * (grid / float(factor))
     return noisy if np.ndim(noisy) else float(noisy)
+
+
+def _whole(x: FloatArray, scale: Fraction) -> Whole:
+    """Each number times `scale`, rounded toward zero, cut to 64 bits."""
+    cut = (min(max(int(Fraction(number) * scale), -_TOP), _TOP) for number in x.ravel().tolist())
+    return np.array(list(cut), dtype=np.int64).reshape(x.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +176,23 @@ class ExactLaplace(Mechanism):
         one = math.floor(self.sensitivity / self.grid) - 1  # clipping may have cost a unit
         return binned_mixture(1.0 / float(self._drawn), one * self.records_apart(neighbors), law)
 
-    def total(self, kept: ArrayLike, drawn: Drawn) -> Whole:
+    @property
+    def row_bound(self) -> RowBound:
+        """A row's norm; `total` rounds to the grid of the noise."""
+        return RowBound(self.sensitivity, self.p, self.grid)
+
+    def total(self, kept: ArrayLike, drawn: Drawn) -> GridUnits:
         """The weighted sum of the kept records' rows, each clipped and rounded toward zero."""
         return whole_sum(kept, drawn, self.sensitivity, self.p, self.grid)
 
-    def sum_of(self, rows: ArrayLike) -> Callable[[Drawn], Whole]:
+    def sum_of(self, rows: ArrayLike) -> Bounded:
         """The statistic for `Sample.release`, from one row per record of the population."""
-        return lambda drawn: self.total(drawn.fitted(np.asarray(rows)[drawn.positions]), drawn)
+        known = rows_of(rows)
+        return Bounded(lambda drawn: self.total(drawn.fitted(known[drawn.positions]), drawn))
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """A whole sum in units of the grid (see `sum_of`) with noise, as real numbers."""
-        noise = discrete_laplace(stream, self._drawn, _units(value).size)
-        return _noisy(value, noise, self.grid)
+        """A sum in units of the grid (`total`, `sum_of`), or numbers of any type, with noise, as real numbers."""
+        return _released(value, self.grid, self.sensitivity, lambda n: discrete_laplace(stream, self._drawn, n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,15 +231,21 @@ class ExactGaussian(Mechanism):
         """u/sigma' for a record of l2 norm u."""
         return Influence("gaussian", 0.0, 1.0 / self._covering, self.p)
 
-    def total(self, kept: ArrayLike, drawn: Drawn) -> Whole:
+    @property
+    def row_bound(self) -> RowBound:
+        """A row's norm; `total` rounds to the grid of the noise."""
+        return RowBound(self.sensitivity, self.p, self.grid)
+
+    def total(self, kept: ArrayLike, drawn: Drawn) -> GridUnits:
         """The weighted sum of the kept records' rows, each clipped and rounded toward zero."""
         return whole_sum(kept, drawn, self.sensitivity, self.p, self.grid)
 
-    def sum_of(self, rows: ArrayLike) -> Callable[[Drawn], Whole]:
+    def sum_of(self, rows: ArrayLike) -> Bounded:
         """The statistic for `Sample.release`, from one row per record of the population."""
-        return lambda drawn: self.total(drawn.fitted(np.asarray(rows)[drawn.positions]), drawn)
+        known = rows_of(rows)
+        return Bounded(lambda drawn: self.total(drawn.fitted(known[drawn.positions]), drawn))
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """A whole sum in units of the grid (see `sum_of`) with noise, as real numbers."""
-        noise = discrete_gaussian(stream, Fraction(self.sigma) / Fraction(self.grid), _units(value).size)
-        return _noisy(value, noise, self.grid)
+        """A sum in units of the grid (`total`, `sum_of`), or numbers of any type, with noise, as real numbers."""
+        sigma = Fraction(self.sigma) / Fraction(self.grid)
+        return _released(value, self.grid, self.sensitivity, lambda n: discrete_gaussian(stream, sigma, n))

@@ -17,6 +17,7 @@ from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
+from ..core.row_sums import RowBound
 from ..numerics.log_domain import FloatArray, log_mills_gap
 from ..validation import in_range
 from .gaussian_mixture import gaussian_mixture, opposite_gaussians
@@ -80,6 +81,12 @@ class Gaussian(Mechanism):
     def influence(self) -> Influence | None:
         """u/sigma for a record of l2 norm u."""
         return Influence("gaussian", 0.0, 1.0 / self.sigma, 2.0, True) if self.neighbors.kind == "add-remove" else None
+
+    @property
+    def row_bound(self) -> RowBound:
+        """A row's l2 norm."""
+        replaced = self.neighbors.kind == "replace-one"
+        return RowBound(self.sensitivity, 2.0, self.sigma, are_replaced=replaced)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """The value with independent Gaussian noise on every entry."""

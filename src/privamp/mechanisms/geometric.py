@@ -14,6 +14,7 @@ from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
+from ..core.row_sums import RowBound
 from .discrete_laplace import discrete_laplace_curve, discrete_laplace_mixture
 from .noise import check_relation, check_sizes, like, whole_numbers, whole_shift_of
 
@@ -47,6 +48,12 @@ class GeometricCount(Mechanism):
         """The exact profile of (sum_u p_u M(u), M(0)) for the noise that is drawn: an attack meets no other."""
         rate = 1.0 / float(rational_scale(self._scale))
         return discrete_laplace_mixture(rate, whole_shift_of(self, 1, neighbors, ONE), law)
+
+    @property
+    def row_bound(self) -> RowBound:
+        """Whole numbers, by their l1 norm."""
+        replaced = self.neighbors.kind == "replace-one"
+        return RowBound(1, 1.0, self._scale, is_whole=True, are_replaced=replaced, width=1)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """The count (or counts, each hidden on its own) with geometric noise."""

@@ -17,6 +17,7 @@ from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
+from ..core.row_sums import RowBound
 from ..numerics.log_domain import FloatArray, log1mexp
 from .laplace_mixture import laplace_mixture
 from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
@@ -68,6 +69,12 @@ class Laplace(Mechanism):
     def influence(self) -> Influence | None:
         """u/scale for a record of l1 norm u; reached along an axis."""
         return Influence("pure", 0.0, 1.0 / self.scale, 1.0, True) if self.neighbors.kind == "add-remove" else None
+
+    @property
+    def row_bound(self) -> RowBound:
+        """A row's l1 norm."""
+        replaced = self.neighbors.kind == "replace-one"
+        return RowBound(self.sensitivity, 1.0, self.scale, are_replaced=replaced)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """The value with independent Laplace noise on every entry."""

@@ -23,6 +23,7 @@ from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
+from ..core.row_sums import RowBound
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
@@ -91,6 +92,12 @@ class NormNoise(Mechanism):
         if self.neighbors.kind != "add-remove":
             return None
         return Influence("pure", 0.0, 1.0 / self.scale, self.p, self.is_exact)
+
+    @property
+    def row_bound(self) -> RowBound:
+        """A row's p-norm."""
+        replaced = self.neighbors.kind == "replace-one"
+        return RowBound(self.sensitivity, self.p, self.scale, are_replaced=replaced, width=self.dimension)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """Vectors along the last axis, each with its own noise."""

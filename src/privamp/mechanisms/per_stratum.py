@@ -14,7 +14,7 @@ from ..core.neighbors import Neighbors
 from ..core.profile import Profile
 from ..errors import InvalidInput, NoTheorem
 from ..validation import positive
-from .fixed_point import ExactGaussian, ExactLaplace
+from .fixed_point import ExactGaussian, ExactLaplace, GridUnits
 from .gaussian import Gaussian
 from .laplace import Laplace
 
@@ -83,5 +83,7 @@ class PerStratum(Mechanism):
         return replace(self.noise, sensitivity=largest).profile(neighbors, change)
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """The value with the noise."""
+        """The value with the noise; exact noise takes sums in units of its grid."""
+        if isinstance(self.noise, (ExactLaplace, ExactGaussian)) and not isinstance(value, GridUnits):
+            raise InvalidInput("exact noise by strata takes sums in units of its grid; mark them with in_grid_units")
         return self.noise.release(value, stream)

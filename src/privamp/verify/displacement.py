@@ -13,7 +13,7 @@ import numpy as np
 from ..accounting.joint import Joint
 from ..core.mechanism import Mechanism
 from ..mechanisms.discrete_gaussian import DiscreteGaussian
-from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.longer_rows import LongerRows
 from ..mechanisms.per_stratum import PerStratum
@@ -47,8 +47,10 @@ def norm_of(mechanism: Mechanism) -> float:
 
 
 def _distance(mechanism: Mechanism, one: Any, other: Any) -> float:
-    unit = mechanism.grid if isinstance(mechanism, (ExactLaplace, ExactGaussian)) else 1.0
-    return _norm(_differences(one, other), norm_of(mechanism)) * unit
+    distance = _norm(_differences(one, other), norm_of(mechanism))
+    if isinstance(mechanism, (ExactLaplace, ExactGaussian)) and isinstance(one, GridUnits):
+        return distance * mechanism.grid
+    return distance
 
 
 def _sums_and_counts(mechanism: SumAndCount, one: Any, other: Any) -> float:

@@ -37,7 +37,8 @@ _WHOLE = ("discrete Laplace", "discrete Gaussian")
 
 def _released(mechanism: Mechanism, design: Any, rows: Any) -> Any:
     sample = design.draw(Population(len(rows)), seeded_key(14))
-    return sample.release(mechanism, rows), sample.guarantee()
+    center = 0.0 if mechanism.neighbors.kind == "replace-one" else None
+    return sample.release(mechanism, rows, center=center), sample.guarantee()
 
 
 def _pairs(types: tuple[Any, ...], columns: int, random: np.random.Generator) -> Iterator[Pair]:

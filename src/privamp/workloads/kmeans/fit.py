@@ -15,7 +15,7 @@ from ...chance.stream import Stream
 from ...core.guarantee import NOT_PRIVATE, Guarantee
 from ...core.neighbors import Neighbors
 from ...core.population import Population
-from ...core.sample import Drawn, Sample
+from ...core.sample import Bounded, Drawn, Sample
 from ...designs.importance import ImportanceSampling
 from ...errors import InvalidInput
 from ...mechanisms.laplace import Laplace
@@ -211,7 +211,7 @@ def after_first_look(
     centres, counts = work.start(request.init, key), np.zeros(request.clusters)
     aside = _stream(key, "split")
     for number in range(1, scheme.steps + 1):
-        sums, counts = sample.release(step, partial(work.statistic, centres))
+        sums, counts = sample.release(step, Bounded(partial(work.statistic, centres)))
         centres = smoothing.next_centres(sums, counts, centres)
         if number < scheme.steps:
             centres = smoothing.split(centres, counts, aside)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...chance.keys import Key
-from ...core.sample import Purse
+from ...core.sample import Bounded, Purse
 from ...designs.importance import ImportanceSampling
 from ...designs.simple_random import WithoutReplacement
 from ...engines.kernel import COUNT, WEIGHT
@@ -18,7 +18,7 @@ from ...engines.spark import View, drawn_rows, kernel_for
 from ...engines.spark_sample import SparkSample
 from ...engines.spark_totals import Whole, dimension_of, numbers, rounded, whole_totals
 from ...errors import InvalidInput
-from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace, in_grid_units
 from ..sums.estimates import Estimated
 from ..sums.private_mean import PrivateMean
 from ..sums.private_sum import PrivateSum
@@ -58,7 +58,9 @@ def release(
         return rounded(noise, rows, batch)
 
     needs = (*values, WEIGHT, COUNT)
-    noisy = sample.release(task.plan.mechanism, lambda rows: whole_totals(rows, needs, units, task.width))
+    noisy = sample.release(
+        task.plan.mechanism, Bounded(lambda rows: in_grid_units(whole_totals(rows, needs, units, task.width)))
+    )
     return asked.answer(task, privacy, task.taken_apart(noisy), isinstance(columns, str) and dimension is None)
 
 

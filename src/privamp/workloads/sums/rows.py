@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core.influence import norms
 from ...numerics.log_domain import FloatArray
+from ...numerics.row_norms import norms
 
 
 @dataclass(frozen=True, slots=True)

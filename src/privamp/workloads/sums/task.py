@@ -7,14 +7,14 @@ import numpy as np
 
 from ...chance.keys import Key
 from ...core.guarantee import Guarantee
-from ...core.influence import clipped
 from ...core.population import Population
-from ...core.sample import Drawn, Purse, Sample
+from ...core.sample import Bounded, Drawn, Purse, Sample
 from ...designs.simple_random import WithoutReplacement
 from ...errors import InvalidInput, NoTheorem
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
-from ...mechanisms.noise import numbers
 from ...numerics.log_domain import FloatArray
+from ...numerics.record_rows import rows_of
+from ...numerics.row_norms import clipped, finite
 from .asked import Asked
 from .estimates import Source
 from .noises import norm_of, standard_error
@@ -87,7 +87,7 @@ class Task:
 
     def clip(self, x: FloatArray) -> FloatArray:
         """Into the ball of the noise, and into that of the rule where it has its own."""
-        x = clipped(numbers(x), self.asked.radius, self.p)
+        x = clipped(x, self.asked.radius, self.p)
         rule = self.plan.rule
         return x if rule is None or rule.radius is None else clipped(x, rule.radius, rule.p)
 
@@ -103,9 +103,11 @@ class Task:
             rows = self.rows_of(x[drawn.positions], drawn.weights)
             if isinstance(noise, (ExactLaplace, ExactGaussian)):
                 return noise.total(rows, drawn)
-            return (drawn.counts * drawn.weights) @ rows
+            bound = noise.row_bound
+            assert bound is not None  # Laplace, Gaussian and norm noise declare it
+            return bound.total(rows, drawn)
 
-        return self.taken_apart(sample.release(self.plan.mechanism, statistic))
+        return self.taken_apart(sample.release(self.plan.mechanism, Bounded(statistic)))
 
     def taken_apart(self, noisy: Any) -> Released:
         """A noisy total as sums, sampling variances and count."""
@@ -145,18 +147,15 @@ class Task:
 
 
 def records(X: Any) -> tuple[FloatArray, bool]:
-    """Rows of finite numbers, and whether X was a single column; messages never show a value."""
-    try:
-        x = np.asarray(X)
-        if x.dtype.kind not in "iuf":
-            raise TypeError
-    except (TypeError, ValueError):
-        raise InvalidInput("X must be an array of numbers, one row per record") from None
+    """Rows of finite numbers, and whether X was a single column.
+
+    Only the type and the shape of X are refused, which are public. What is missing (NaN, masked, None) or no number
+    counts as 0, what is infinite or too large as the largest double: clipped later, like every record.
+    """
+    x = rows_of(X)
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
         raise InvalidInput("X must have one row per record and at least one column, in one or two dimensions")
-    x = x.astype(np.float64)
-    if not np.all(np.isfinite(x)):
-        raise InvalidInput("X must be finite, but it contains nan or infinity; drop or fill those records first")
+    x = finite(x)
     return (x[:, None], True) if x.ndim == 1 else (x, False)
 
 

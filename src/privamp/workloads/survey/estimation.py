@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core.sample import Drawn, Sample
+from ...core.sample import Bounded, Drawn, Sample
 from ...designs.stratified import Stratified
 from ...errors import InvalidInput
-from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace, Whole
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace, Whole, in_grid_units
 from ...mechanisms.gaussian import Gaussian
 from ...mechanisms.laplace import Laplace
 from ...numerics.log_domain import FloatArray
@@ -220,7 +220,9 @@ class _Weighted:
         release = release_of(kind, asked, theta, None if np.isnan(public) else public)
         mechanism = release.mechanism(f.names, replaced=f.fixed, within=f.relation.scope == "within stratum")
         parts = (self.totals, self.variances)[: len(asked)]
-        noisy = sample.release(mechanism, lambda drawn: np.concatenate([part(release, drawn) for part in parts]))
+        noisy = sample.release(
+            mechanism, Bounded(lambda drawn: in_grid_units(np.concatenate([part(release, drawn) for part in parts])))
+        )
         totals, *spread = release.answers(noisy)
         scale = release.scale
         if spread:  # half its noise up: err to the wide side

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...core.neighbors import Neighbors
-from ...core.sample import Drawn, Sample
+from ...core.sample import Bounded, Drawn, Sample
 from ...designs.proportional import Proportional
 from ...designs.systematic import Systematic
 from ...errors import InvalidInput, NoTheorem
-from ...mechanisms.fixed_point import Whole
+from ...mechanisms.fixed_point import Whole, in_grid_units
 from ...numerics.log_domain import FloatArray
 from ...validation import nonnegative, one_of, positive
 from .exact import Release, Statistic, release_of
@@ -89,7 +89,7 @@ def _asked(reach: float, theta: float, is_sum: bool = True) -> Statistic:
 def _released(sample: Sample, release: Release, statistics: Callable[[Drawn], list[Whole]]) -> list[float]:
     """The statistics, each one number, through the sample's ledger."""
     mechanism = release.mechanism((EVERYBODY,), replaced=False, within=False)
-    noisy = sample.release(mechanism, lambda drawn: np.concatenate(statistics(drawn)))
+    noisy = sample.release(mechanism, Bounded(lambda drawn: in_grid_units(np.concatenate(statistics(drawn)))))
     return [float(answer[0]) for answer in release.answers(noisy)]
 
 

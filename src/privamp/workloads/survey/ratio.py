@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.sample import Drawn, Sample
-from ...mechanisms.fixed_point import Whole
+from ...core.sample import Bounded, Drawn, Sample
+from ...mechanisms.fixed_point import Whole, in_grid_units
 from ...validation import nonnegative
 from .exact import Statistic, release_of
 from .frame import Frame
@@ -40,10 +40,10 @@ def poisson_mean(
     def sums(drawn: Drawn) -> Whole:
         kept = z[drawn.positions]
         rows = (kept, np.ones_like(kept), kept**2)[: len(asked)]
-        return np.concatenate([release.total(i, row) for i, row in enumerate(rows)])
+        return in_grid_units(np.concatenate([release.total(i, row) for i, row in enumerate(rows)]))
 
     mechanism = release.mechanism(frame.names, replaced=False, within=False)
-    answers = [float(x[0]) for x in release.answers(sample.release(mechanism, sums))]
+    answers = [float(x[0]) for x in release.answers(sample.release(mechanism, Bounded(sums)))]
     total, count = answers[0], max(answers[1], 1.0)
     away = float(np.clip(total / count, -half, half))
     if share:
