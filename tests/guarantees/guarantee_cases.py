@@ -107,7 +107,16 @@ MECHANISMS = {
 }
 COMPOSED = ("poisson .01", "wor 100 of 1000", "wr 100 of 1000", "wor then wr", "clusters", "stratified wor")
 FEW = ("pure .5", "laplace", "gaussian", "approx")
-COLUMNS = ("case", "epsilon", "epsilon(1e-6)", "delta(.5)", "delta(2)", "lower epsilon(1e-6)", "lower delta(.5)", "because")
+COLUMNS = (
+    "case",
+    "epsilon",
+    "epsilon(1e-6)",
+    "delta(.5)",
+    "delta(2)",
+    "lower epsilon(1e-6)",
+    "lower delta(.5)",
+    "because",
+)
 
 
 def guarantees(names: tuple[str, ...] | None = None) -> Iterator[tuple[str, object]]:
