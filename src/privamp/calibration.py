@@ -57,7 +57,7 @@ def calibrate(
 
     Give a function of the unknown in the place of the mechanism (the least noise is returned) or of the design (the
     largest sample is returned). `within` bounds the unknown; two whole numbers make it a whole number, such as
-    a size.
+    a size. The answer passes, and the next value towards less privacy does not, or lies outside `within`.
 
     >>> from privamp import Gaussian, Poisson
     >>> noise = calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=1e-6)
@@ -79,35 +79,40 @@ def calibrate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegradingDesign)
             one = amplify(m, d, neighbors)
-        guarantee = compose(one, steps) if steps > 1 else one
-        if delta == 0.0:
-            return guarantee.epsilon() / epsilon - 1.0
         try:
+            guarantee = compose(one, steps) if steps > 1 else one
+            if delta == 0.0:
+                return guarantee.epsilon() / epsilon - 1.0
             return float(guarantee.upper.log_delta(epsilon)) - math.log(delta)
-        except NumericalFailure:
-            return math.inf  # so little noise that the losses cannot be composed: counted as not reached
+        except (NumericalFailure, InvalidInput):
+            return math.inf  # losses too large or too many to be composed: counted as not reached
 
     if isinstance(design, Design):
         make = mechanism
-        noise = _solve(lambda x: excess(make(x), design), within, steps)  # type: ignore[operator]
+        noise = _solve(lambda x: excess(make(x), design), within or (_SMALLEST, _LARGEST), steps)  # type: ignore[operator]
         return make(noise)  # type: ignore[operator]
     known = mechanism
     sample = _solve(lambda x: excess(known, design(x)), within or (1e-12, 1.0), steps)  # type: ignore[arg-type]
     return design(sample)
 
 
-def _solve(excess: Callable[[float], float], within: tuple[float, float] | None, steps: int) -> float:
-    low, high = within or (_SMALLEST, _LARGEST)
+def _solve(excess: Callable[[float], float], within: tuple[float, float], steps: int) -> float:
+    """The value closest to losing privacy: which way that is, the two ends tell."""
+    low, high = within
     if not low < high:
         raise InvalidInput(f"within must be (low, high) with low < high, got ({low}, {high}) instead")
     try:
         if isinstance(low, int) and isinstance(high, int):
-            return _whole(lambda x: excess(x) <= 0, low, high)
+            return _whole(excess, low, high)
         precision = 1e-10 if steps == 1 else 1e-7
-        if excess(high) <= 0:
+        at_high = excess(high)
+        if at_high <= 0:
+            at_low = excess(low)
+            if at_low <= 0:
+                return low if at_low > at_high else high
             return least_passing(excess, *_narrowed(excess, low, high), relative=precision)
         flipped = least_passing(lambda y: excess(1.0 / y), *_narrowed(lambda y: excess(1.0 / y), 1.0 / high, 1.0 / low))
-        return 1.0 / flipped
+        return min(max(1.0 / flipped, low), high)
     except NumericalFailure:
         raise Infeasible(
             f"no value from {low:g} to {high:g} reaches the wanted guarantee; allow a larger epsilon or delta, "
@@ -115,11 +120,14 @@ def _solve(excess: Callable[[float], float], within: tuple[float, float] | None,
         ) from None
 
 
-def _whole(passes: Callable[[float], bool], low: int, high: int) -> int:
-    """Sizes lose privacy as they grow; whole-number noise would gain it."""
-    if passes(low):
-        return largest_passing(passes, low, high)
-    return -largest_passing(lambda x: passes(-x), -high, -low)
+def _whole(excess: Callable[[float], float], low: int, high: int) -> int:
+    """The last whole number that passes on the way to the end that fails; the less private end where both pass."""
+    at_low, at_high = excess(low), excess(high)
+    if at_low <= 0 and at_high <= 0:
+        return low if at_low > at_high else high
+    if at_low <= 0:
+        return largest_passing(lambda x: excess(x) <= 0, low, high)
+    return -largest_passing(lambda x: excess(-x) <= 0, -high, -low)
 
 
 def _narrowed(excess: Callable[[float], float], low: float, high: float) -> tuple[float, float]:

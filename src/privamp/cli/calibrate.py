@@ -20,7 +20,7 @@ Examples:
   privamp calibrate --design 'wor:size=?,population=1000' --mechanism laplace:scale=1 --epsilon 0.5 --json"""
 
 _NOISE = ("sigma", "scale", "epsilon", "sensitivity")  # what a mechanism can be solved for
-_MOST_RECORDS = 10**9
+_MOST_RECORDS, _MOST_IN_A_TABLE = 10**9, 10**4
 
 
 def calibrate(
@@ -56,9 +56,11 @@ def calibrate(
         answer = answers(guarantee, epsilon=epsilon if delta else None, delta=None)
     head = filled | {"mechanism_neighbors": noise.neighbors.kind}
     if json:
-        emit({"unknown": unknown.key, "value": value, "wanted": {"epsilon": epsilon, "delta": delta}} | head | answer)
+        asked = {"unknown": unknown.key, "value": value, "within": unknown.within}
+        emit(asked | {"wanted": {"epsilon": epsilon, "delta": delta}} | head | answer)
     else:
-        facts([(unknown.key, repr(value)), *opening(head, guarantee), *findings(answer)])
+        at_end = f" (an end of the range {unknown.within} that was tried)" if value in (unknown.within or ()) else ""
+        facts([(unknown.key, f"{value!r}{at_end}"), *opening(head, guarantee), *findings(answer)])
 
 
 @dataclass(slots=True)
@@ -106,27 +108,49 @@ def _of_mechanism(text: str, key: str, build: Callable[[Any], Any]) -> Unknown:
 
 def _of_design(text: str, key: str, build: Callable[[Any], Any]) -> Unknown:
     from ..errors import InvalidInput
+    from ..spec import DESIGNS
 
-    low, high = (1e-12, 1.0) if key == "rate" else _sizes(text, key)
+    word = DESIGNS[text.partition(":")[0]]
+    if key in word.text:
+        raise InvalidInput(f"{key} is a word, so it cannot be solved for; mark a number with '?'")
+    low, high = _range(text, key, build, is_whole=key in word.whole)
     if not low < high:
-        build(low)  # says what is wrong with the rest of the spec, if anything is
         raise InvalidInput(f"{key} can only be {low} in {text!r}, so there is nothing to solve for")
     return Unknown(key, build, in_design=True, within=(low, high))
 
 
-def _sizes(text: str, key: str) -> tuple[int, int]:
-    """The smallest and largest value of a whole number in a design, given its other numbers."""
-    name, _, rest = text.partition(":")
-    pairs = [(k.strip(), v) for k, _, v in (item.partition("=") for item in rest.split(","))]
-    stages = [(name if k == "size" else k, v) for k, v in pairs if k != "population"]
-    if key == "population":
-        kind, size = stages[0] if stages else ("wr", "1")
-        return (int(size) if kind == "wor" else 1), _MOST_RECORDS
-    population = next(int(v) for k, v in pairs if k == "population")
-    at = next(i for i, (_, v) in enumerate(stages) if v == "?")
-    low = int(stages[at + 1][1]) if at + 1 < len(stages) and stages[at + 1][0] == "wor" else 1
-    before = int(stages[at - 1][1]) if at > 0 else population
-    return low, before if stages[at][0] == "wor" else max(population, low)
+def _range(text: str, key: str, build: Callable[[Any], Any], *, is_whole: bool) -> tuple[float, float]:
+    """The smallest and largest value the design takes, found by trying; whole numbers up to the population."""
+    from ..errors import InvalidInput
+
+    declared = [item.partition("=")[2] for item in text.split(",") if item.startswith("population=")]
+    table = text.startswith(("random-size", "cluster"))  # kept as one number per record or cluster
+    most = int(declared[0]) if declared and key != "population" else (_MOST_IN_A_TABLE if table else _MOST_RECORDS)
+    doubling = [2**k for k in range(31) if 2**k < most] + [most]
+    tried = doubling if is_whole else [1e-12, *(10.0**-k for k in range(11, 0, -1)), 0.5, 1.0, 10.0, 1e3]
+
+    def is_valid(value: float) -> bool:
+        try:
+            build(value)
+        except InvalidInput:
+            return False
+        return True
+
+    valid = [value for value in tried if is_valid(value)]
+    if not valid:
+        build(tried[0])  # says what is wrong with the rest of the spec
+    first, last = tried.index(valid[0]), tried.index(valid[-1])
+    low = valid[0] if first == 0 else _edge(is_valid, valid[0], tried[first - 1], is_whole)
+    high = valid[-1] if last == len(tried) - 1 else _edge(is_valid, valid[-1], tried[last + 1], is_whole)
+    return low, high
+
+
+def _edge(is_valid: Callable[[float], bool], inside: float, outside: float, is_whole: bool) -> float:
+    """The last valid value on the way from a valid one to one that is not."""
+    while abs(outside - inside) > (1 if is_whole else 1e-12):
+        middle = (inside + outside) // 2 if is_whole else 0.5 * (inside + outside)
+        inside, outside = (middle, outside) if is_valid(middle) else (inside, middle)
+    return inside
 
 
 def _filled(text: str, value: float) -> str:
