@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from privamp import Gaussian, Laplace, MultiStage, Neighbors, Poisson, PureDP, WithoutReplacement, amplify
 from privamp.core.guarantee import NOT_PRIVATE, Guarantee
 from privamp.errors import DegradingDesign, InvalidInput
-from privamp.report.html import Report, shown_down, shown_up, write_atomically
+from privamp.numerics.printing import shown_down, shown_up
+from privamp.report.html import Report, write_atomically
 
 RO = Neighbors.REPLACE_ONE
 VOID = {"meta", "img", "br", "hr", "link", "input"}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import degrading, emit, facts, number, waiting
+from .console import degrading, emit, facts, lower, upper, waiting
 from .options import DesignSpec, Json, MechanismSpec, Records, Relation, Steps, check_counts, relation
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def findings(answer: dict[str, Any]) -> list[tuple[str, str]]:
     what = "delta" if "epsilon" in answer else "epsilon"
     attack = answer[f"{what}_lower"]
     lines = [
-        (f"{what}{asked}", f"at most {number(answer[f'{what}_upper'], 6)}  (certified)"),
-        ("", f"at least {number(attack, 6)}  (a known attack)" if attack is not None else "no attack is known"),
+        (f"{what}{asked}", f"at most {upper(answer[f'{what}_upper'], 6)}  (certified)"),
+        ("", f"at least {lower(attack, 6)}  (a known attack)" if attack is not None else "no attack is known"),
         *_listed("because", answer["because"]),
         *_listed("assumes", answer["assumes"]),
     ]

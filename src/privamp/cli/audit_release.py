@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import emit, facts, grid, number, say, waiting
+from .console import emit, facts, grid, lower, number, say, waiting
 from .options import DesignSpec, Json, MechanismSpec, Relation, check_counts, relation
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _series(
         emit({"audits": [{"name": f.name, "what": what[f.name]} | _answer(f) for f in findings]})
     else:
         rows = [
-            [f.name, number(f.claimed), number(f.shown), number(f.delta), f"{f.trials:,}", f.verdict] for f in findings
+            [f.name, number(f.claimed), lower(f.shown), number(f.delta), f"{f.trials:,}", f.verdict] for f in findings
         ]
         heads = ["<audit", "claimed ε", "demonstrated ε", "at δ", "runs of each world", "<verdict"]
         grid(f"Attacks, {confidence:g} confidence each", heads, rows)
@@ -206,6 +206,6 @@ def _answer(found: "Finding") -> dict[str, Any]:
 def _rows(found: "Finding") -> list[tuple[str, str]]:
     return [
         ("claimed ε", f"{number(found.claimed)} at δ = {number(found.delta)}"),
-        ("demonstrated ε", f"{number(found.shown)} ({found.confidence:g} confidence, {found.trials:,} runs each)"),
+        ("demonstrated ε", f"{lower(found.shown)} ({found.confidence:g} confidence, {found.trials:,} runs each)"),
         ("verdict", "the claim is FALSE" if found.refuted else "not refuted (which proves nothing)"),
     ]

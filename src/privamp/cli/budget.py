@@ -1,5 +1,6 @@
 """`privamp budget`: make a budget store, see where it stands, read its log, cancel what crashed before its noise."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .budget_audit import SigningKey, signing_key
-from .console import emit, facts, grid, number, say
+from .console import emit, facts, grid, lower, number, say, upper
 from .options import Json, Records
 from .visible import one_line
 
@@ -192,7 +193,14 @@ def _entries(budget: "Budget", last: int | None) -> list[dict[str, Any]]:
 def _print_entries(budget: "Budget", last: int | None) -> bool:
     """A table of entries; False when there are none."""
     rows = [
-        [str(e.number), e.time, one_line(_bought(e)), _amount(e.cost), e.state, one_line(f"{e.user}, {e.program}")]
+        [
+            str(e.number),
+            e.time,
+            one_line(_bought(e)),
+            _amount(e.cost, upper),
+            e.state,
+            one_line(f"{e.user}, {e.program}"),
+        ]
         for e in budget.log(last)
     ]
     if rows:
@@ -233,15 +241,15 @@ def _print(budget: "Budget") -> None:
             ("protects", str(budget.neighbors)),
             ("rule", f"{budget.limit.rule}: {goal}"),
             ("limit", _amount(status.limit)),
-            ("spent", _amount(status.spent)),
-            ("reserved, no answer", _amount(status.reserved)),
-            ("left", _amount(status.left)),
+            ("spent", _amount(status.spent, upper)),
+            ("reserved, no answer", _amount(status.reserved, upper)),
+            ("left", _amount(status.left, lower)),
         ]
     )
 
 
-def _amount(amounts: dict[str, float]) -> str:
+def _amount(amounts: dict[str, float], shown: Callable[[float, int], str] = number) -> str:
     words = {"renyi_loss": "Rényi loss", "mu_squared": "mu squared"}
     if "renyi_loss" in amounts:
         words["delta"] = "mass cut off"
-    return ", ".join(f"{words.get(name, name)} {number(value, 6)}" for name, value in amounts.items())
+    return ", ".join(f"{words.get(name, name)} {shown(value, 6)}" for name, value in amounts.items())

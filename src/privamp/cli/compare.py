@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import emit, grid, number, say, waiting, warn
+from .console import emit, grid, lower, number, say, upper, waiting, warn
 from .options import Json, MechanismSpec, Steps, check_counts
 
 if TYPE_CHECKING:
@@ -180,11 +180,11 @@ def _guarantee(rank: int, row: "Row") -> list[str]:
     sizes = [number(row.expected_size, 6), number(row.expected_distinct, 4)]
     if row.guarantee is None:
         return ["", row.label, "no number" if row.failed else "no theorem", "", "", "", *sizes]
-    numbers = (row.epsilon_upper, row.epsilon_lower, row.delta_upper, row.delta_lower)
-    return [str(rank), row.label, *map(number, numbers), *sizes]
+    bounds = [upper(row.epsilon_upper), lower(row.epsilon_lower), upper(row.delta_upper), lower(row.delta_lower)]
+    return [str(rank), row.label, *bounds, *sizes]
 
 
 def _view(row: "Row") -> list[str]:
     assert row.aligned is not None
     view = row.aligned
-    return [row.label, number(row.eta), number(view.epsilon), view.kind, number(view.ratio), f"{view.difference:+.3g}"]
+    return [row.label, number(row.eta), upper(view.epsilon), view.kind, number(view.ratio), f"{view.difference:+.3g}"]

@@ -79,6 +79,20 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
+def upper(value: float | None, digits: int = 4) -> str:
+    """An upper bound for people, rounded up."""
+    from ..numerics.printing import shown_up
+
+    return "—" if value is None else shown_up(value, digits)
+
+
+def lower(value: float | None, digits: int = 4) -> str:
+    """A lower bound for people, rounded down."""
+    from ..numerics.printing import shown_down
+
+    return "—" if value is None else shown_down(value, digits)
+
+
 @contextmanager
 def waiting(what: str, *, quiet: bool = False) -> Iterator[Advance]:
     """A progress bar on stderr for work of more than a second, on a terminal only. Yields its `advance`."""

@@ -87,16 +87,18 @@ def _tell(results: "list[Result]", truth: dict[str, float]) -> None:
 
 
 def _remember(results: "list[Result]", limits: dict[str, float]) -> None:
+    from ..numerics.printing import shown_up
     from .demo_job import DRAWS, QUESTIONS
 
+    together = shown_up(limits["one_sample"], decimals=2)
     first, last, everyone = results[0], results[-1], limits["everyone"]
     than = "more than" if (last.epsilon_lower or 0.0) > everyone else "where"
     say("The one thing to remember", "bold green")
     say(
         f"  Ask for ε at your δ, of the very design you draw with. The same {DRAWS} draws cost {first.interval} under\n"
         f"  {first.label} and {last.interval} under {last.label}, {than} asking everybody\n"
-        f"  with the same noise costs ({everyone:.2f}).\n"
-        f"  And amplify once per draw: {QUESTIONS} questions to one WOR sample cost {limits['one_sample']:.2f};\n"
+        f"  with the same noise costs ({shown_up(everyone, decimals=2)}).\n"
+        f"  And amplify once per draw: {QUESTIONS} questions to one WOR sample cost {together};\n"
         f"  to amplify each and add up would claim {limits['false_claim']:.2f}, which is false.\n"
     )
 

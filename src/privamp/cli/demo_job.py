@@ -28,8 +28,11 @@ class Result:
     @property
     def interval(self) -> str:
         """epsilon for people: one number when attack and proof meet."""
+        from ..numerics.printing import shown_down, shown_up
+
         low, high = self.epsilon_lower, self.epsilon_upper
-        return f"{high:.2f}" if low is None or high - low < 0.005 else f"{low:.2f} to {high:.2f}"
+        top = shown_up(high, decimals=2)
+        return top if low is None or high - low < 0.005 else f"{shown_down(low, decimals=2)} to {top}"
 
 
 def designs() -> "list[Design]":

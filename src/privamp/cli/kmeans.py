@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .amplify import answers, findings
-from .console import emit, facts, grid, number, say, waiting, warn
+from .console import emit, facts, grid, number, say, upper, waiting, warn
 from .options import Json
 
 if TYPE_CHECKING:
@@ -265,13 +265,14 @@ def _tell(model: "PrivateKMeans", names: list[str], privacy: dict[str, Any]) -> 
     shown = names[: _FEW - 4]
     more = f" (the first {len(shown)} of {len(names)} columns; all are in the file)" if len(names) > len(shown) else ""
     grid(f"{model.n_clusters} centres{more}", ["centre", "noisy count", *shown], _rows(model, len(shown)))
-    costs = [(f"spent: {number(cost)}", what + (f", delta {d:g}" if d else "")) for what, cost, d in model.budget_]
+    costs = [(f"spent: {upper(cost)}", what + (f", delta {d:g}" if d else "")) for what, cost, d in model.budget_]
     facts([*_about(model), *costs, ("relation", str(model.privacy_.neighbors)), *findings(privacy)])
 
 
 def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
+    from ..numerics.printing import shown_up
     from ..report.centres import picture_of_centres
-    from ..report.html import Report, shown_up
+    from ..report.html import Report
 
     at = f" and delta {model.delta:g}" if model.delta else ""
     page = Report(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import emit, grid, number, say, waiting
+from .console import emit, grid, lower, number, say, upper, waiting
 from .options import Json
 from .survey_options import (
     EVERYBODY,
@@ -136,8 +136,8 @@ def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes
         heads,
         (
             [
-                row.name, str(row.relation), number(row.amplified_upper), number(row.amplified_lower),
-                number(row.noise_scale), number(row.standard_error_sampling), number(row.standard_error),
+                row.name, str(row.relation), upper(row.amplified_upper), lower(row.amplified_lower),
+                upper(row.noise_scale), number(row.standard_error_sampling), number(row.standard_error),
             ]
             for row in found.rows
         ),

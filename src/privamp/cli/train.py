@@ -182,7 +182,7 @@ def _check_files(data: Path, out: Path, report: Path | None, checkpoint: Path | 
 
 
 def _progress(look: Look, steps: int, delta: float) -> None:
-    from ..report.html import shown_up
+    from ..numerics.printing import shown_up
 
     held_out = ""
     if look.held_out_accuracy is not None:
@@ -213,7 +213,8 @@ def _answer(run: Any, looks: list[Look], model: str, found: "TrainingData") -> d
 
 
 def _page(run: Any, looks: list[Look], model: str, epsilon: float, delta: float) -> str:
-    from ..report.html import Report, shown_up
+    from ..numerics.printing import shown_up
+    from ..report.html import Report
     from ..report.learning import picture_of_learning
 
     page = Report(

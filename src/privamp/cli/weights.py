@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import emit, grid, number, say, waiting
+from .console import emit, grid, number, say, upper, waiting
 from .options import Json
 
 if TYPE_CHECKING:
@@ -131,15 +131,15 @@ def _emit(found: "Overlay", plot: Path | None) -> None:
 
 
 def _tell(found: "Overlay") -> None:
-    from ..report.html import shown_up
+    from ..numerics.printing import shown_up
 
     facts = found.facts
     rows = [*found.rows, found.everybody]
     target = f"epsilon {facts.epsilon:g}" + (f" at delta {facts.delta:g}" if facts.delta else "")
-    title = f"{facts.noise} noise {number(found.scale, 6)} on a sum of records of norm up to {facts.radius:g}"
+    title = f"{facts.noise} noise {upper(found.scale, 6)} on a sum of records of norm up to {facts.radius:g}"
     heads = ["<rule", "epsilon at most", "expected size", "sampling error", f"noise for {target}"]
     body = [
-        [row.name, shown_up(row.epsilon, 4), number(row.expected_size), number(row.sampling_error), number(needed)]
+        [row.name, shown_up(row.epsilon, 4), number(row.expected_size), number(row.sampling_error), upper(needed)]
         for row in rows
         for needed in [row.noise_needed]
     ]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from ..errors import NoTheorem
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.printing import shown_up
 from .neighbors import Neighbors
 from .profile import Profile
 
@@ -88,7 +89,9 @@ class Guarantee:
 
     def __repr__(self) -> str:
         pure = self.epsilon()
-        numbers = f"epsilon={pure:.6g}" if math.isfinite(pure) else f"delta(1.0)={self.delta(1.0):.6g}"
+        numbers = (
+            f"epsilon={shown_up(pure)}" if math.isfinite(pure) else f"delta(1.0)={shown_up(float(self.delta(1.0)))}"
+        )
         mark = "" if self.is_private else ", NOT PRIVATE"
         return f"Guarantee({self.neighbors}, steps={self.steps}, {numbers}{mark})"
 

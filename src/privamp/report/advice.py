@@ -20,6 +20,7 @@ from ..core.design import Design
 from ..core.mechanism import Mechanism
 from ..designs.simple_random import WithoutReplacement
 from ..errors import DegradingDesign, NoTheorem
+from ..numerics.printing import shown_up
 from ..numerics.roots import NumericalFailure
 from .comparison import Comparison, Question, Row
 
@@ -57,19 +58,21 @@ class Advice:
     def sentence(self) -> str:
         """For people."""
         records = "1 record" if self.instead_size == 1 else f"{self.instead_size:,} records"
-        cost = "cannot be certified here" if self.epsilon_upper is None else f"costs ε = {_up(self.epsilon_upper)}"
+        cost = (
+            "cannot be certified here" if self.epsilon_upper is None else f"costs ε = {shown_up(self.epsilon_upper, 3)}"
+        )
         other = f"a without-replacement sample of {records} has the same number of distinct records"
         if not self.better:
             return (
-                f"{self.label} {cost}; {other} and costs ε = {_up(self.instead_epsilon)}, so here the multiset design "
-                "is no worse in privacy."
+                f"{self.label} {cost}; {other} and costs ε = {shown_up(self.instead_epsilon, 3)}, so here the multiset "
+                "design is no worse in privacy."
             )
         noise = ""
         if self.instead_epsilon_same_noise is not None:
-            noise = f" (ε = {_up(self.instead_epsilon_same_noise)} with as little noise on the mean)"
+            noise = f" (ε = {shown_up(self.instead_epsilon_same_noise, 3)} with as little noise on the mean)"
         end = "It is better on every axis: take" if self.better_everywhere else "Take"
         return (
-            f"{self.label} {cost}; {other} and costs ε = {_up(self.instead_epsilon)}{noise}, with "
+            f"{self.label} {cost}; {other} and costs ε = {shown_up(self.instead_epsilon, 3)}{noise}, with "
             f"{self.instead_size:,} draws instead of {self.draws:g} and a sampling error of "
             f"{self.instead_sampling_error:.3g} instead of {self.sampling_error:.3g} standard deviations. "
             f"{end} {self.label} only where {NEEDED}."
@@ -140,11 +143,3 @@ def _epsilon(mechanism: Mechanism, design: Design, question: Question) -> float 
         return compose(one, question.steps).epsilon(question.delta)
     except (NoTheorem, NumericalFailure):
         return None
-
-
-def _up(epsilon: float) -> str:
-    """Three digits, never below."""
-    if not 0.0 < epsilon < math.inf:
-        return "∞" if epsilon > 0 else "0"
-    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 2)
-    return f"{math.ceil(epsilon / unit - 1e-9) * unit:.6g}"

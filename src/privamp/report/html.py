@@ -9,7 +9,6 @@ import os
 import secrets
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -19,12 +18,12 @@ from .. import __version__
 from ..core.guarantee import Guarantee
 from ..core.profile import Profile
 from ..errors import InvalidInput
+from ..numerics.printing import DOWN, UP, shown, shown_down, shown_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DIGITS = 6
-_TINY = 1e-300
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #57616b; --paper: #ffffff; --line: #d5dbe1;
@@ -182,29 +181,6 @@ def png_of(figure: "Figure") -> bytes:
     return buffer.getvalue()
 
 
-def shown_up(value: float, digits: int = _DIGITS) -> str:
-    """Six digits (or so many), rounded up: an upper bound stays one.
-
-    >>> shown_up(0.12345612), shown_down(0.12345678), shown_up(float("inf"))
-    ('0.123457', '0.123456', '∞')
-    """
-    return _shown(value, ROUND_CEILING, digits)
-
-
-def shown_down(value: float) -> str:
-    """Six digits, rounded down: a lower bound stays one."""
-    return _shown(value, ROUND_FLOOR)
-
-
-def _shown(value: float, rounding: str, digits: int = _DIGITS) -> str:
-    if not math.isfinite(value):
-        return "∞" if value > 0 else str(value)
-    if 0.0 < value < _TINY:  # too near the end of the doubles to round by digits
-        return f"{_TINY:g}" if rounding == ROUND_CEILING else "0"
-    exact = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
-    return f"{float(exact):.{digits}g}"
-
-
 def _paragraphs(text: str) -> str:
     return "".join(f"<p>{escape(p.strip())}</p>" for p in text.split("\n\n") if p.strip())
 
@@ -247,8 +223,8 @@ def _numbers(guarantee: Guarantee, epsilon: float | None, delta: float | None) -
         epsilon = 1.0
     numbers = []
     if epsilon is not None:
-        below = _shown_delta(lower.profile, epsilon, ROUND_FLOOR) if lower else None
-        shown = _between(_shown_delta(guarantee.upper, epsilon, ROUND_CEILING), below)
+        below = _shown_delta(lower.profile, epsilon, DOWN) if lower else None
+        shown = _between(_shown_delta(guarantee.upper, epsilon, UP), below)
         numbers.append((f"Delta at epsilon {epsilon:g}", shown))
     if delta is not None:
         found = _range(guarantee.epsilon(delta), lower.epsilon(delta) if lower else None)
@@ -260,7 +236,7 @@ def _shown_delta(profile: Profile, epsilon: float, rounding: str) -> str:
     """A delta too small for a double is not printed as zero when it is an upper bound."""
     value = float(profile.delta(epsilon))
     vanished = value == 0.0 and float(profile.log_delta(epsilon)) > -math.inf
-    return _shown(math.ulp(0.0) if vanished and rounding == ROUND_CEILING else value, rounding)
+    return shown(math.ulp(0.0) if vanished and rounding == UP else value, rounding)
 
 
 def _range(upper: float, lower: float | None) -> str:

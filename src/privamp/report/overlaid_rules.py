@@ -18,6 +18,7 @@ from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import NormNoise
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.printing import shown_up
 from ..numerics.roots import least_passing
 from ..rules.calibration import noise_for_guarantee, noise_for_size
 from ..rules.coreset import coreset, largest_size
@@ -28,7 +29,6 @@ from ..rules.rule import Rule
 from ..rules.uniform import uniform
 from ..rules.variance_optimal import variance_optimal
 from ..validation import in_range, one_of, positive, whole
-from .html import shown_up
 from .pictures import COLORS, GREY, check_picture, new_figure, plain_ticks, save, tidy
 
 Noise = Literal["laplace", "norm", "gaussian"]
@@ -232,7 +232,9 @@ def picture_of_overlay(found: Overlay) -> Any:
         axes.set_xlim(0.0, facts.radius)
         plain_ticks(axes.yaxis, (1, 2, 5) if _decades(axes) < 2.5 else (1,))
     size = found.rows[0].expected_size
-    of = f"{size:,.3g} of {facts.norms.population:,.6g} records expected, {facts.noise} noise {found.scale:.4g}"
+    of = (
+        f"{size:,.3g} of {facts.norms.population:,.6g} records expected, {facts.noise} noise {shown_up(found.scale, 4)}"
+    )
     tidy(left, "Who is kept", of)
     tidy(right, "What it costs", "all rules with the same noise and expected size")
     lines = [line for axes in (left, right) for line in axes.get_legend_handles_labels()[0]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
+from ..numerics.printing import shown_up
 from .aligned import align
 from .comparison import Comparison, Question, Row
 
@@ -94,7 +95,9 @@ def _curve(axes: Any, row: Row, epsilons: FloatArray, color: str, delta: float) 
     guarantee, end = row.guarantee, row.epsilon_upper
     if guarantee is None or end is None:
         return
-    axes.plot(epsilons, guarantee.delta(epsilons), color=color, linewidth=2, label=f"{row.label}: ε ≤ {end:.3g}")
+    axes.plot(
+        epsilons, guarantee.delta(epsilons), color=color, linewidth=2, label=f"{row.label}: ε ≤ {shown_up(end, 3)}"
+    )
     if guarantee.lower:
         axes.plot(epsilons, guarantee.lower.delta(epsilons), color=color, linewidth=1.3, linestyle=(0, (4, 2)))
     if np.isfinite(end):
@@ -172,7 +175,9 @@ def draw_plan(found: Any, epsilon: float, path: Path) -> None:
         low = row.amplified_upper if row.amplified_lower is None else row.amplified_lower
         right.plot([low, row.amplified_upper], [at, at], color=COLORS[2], linewidth=5, alpha=0.5)
         right.plot(row.amplified_upper, at, color=COLORS[2], **DOT)
-        right.annotate(f"{row.amplified_upper:.3g}", (row.amplified_upper, at), **beside | {"xytext": (8, 0)}, **bold)
+        right.annotate(
+            shown_up(row.amplified_upper, 3), (row.amplified_upper, at), **beside | {"xytext": (8, 0)}, **bold
+        )
     right.axvline(epsilon, color=GREY, linewidth=1, linestyle=":")
     usual = rows[0].relation.kind
     names = [row.name + f"\n({row.relation.kind})" * (row.relation.kind != usual) for row in rows]

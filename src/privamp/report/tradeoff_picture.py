@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics.log_domain import FloatArray
+from ..numerics.printing import shown_down, shown_up
 from ..verify.attack import Finding
 from .pictures import COLORS, GREY, new_figure, save, tidy
 
@@ -34,9 +35,9 @@ def draw_tradeoff(findings: Sequence[tuple[Finding, Curve | None]], path: Path) 
     for axes, (finding, curve) in zip(panels, findings, strict=False):
         allowed = np.asarray((curve or claimed_curve(finding))(at))
         axes.fill_between(at, 0.0, allowed, color=COLORS[0], alpha=0.12, linewidth=0)
-        axes.plot(at, allowed, color=COLORS[0], linewidth=2, label=f"claimed: ε = {finding.claimed:.3g}")
+        axes.plot(at, allowed, color=COLORS[0], linewidth=2, label=f"claimed: ε = {shown_up(finding.claimed, 3)}")
         color = COLORS[1] if finding.refuted else COLORS[2]
-        reached = f"attack: ε ≥ {finding.shown:.3g}"
+        reached = f"attack: ε ≥ {shown_down(finding.shown, 3)}"
         axes.plot(finding.false_alarms, finding.misses, color=color, linewidth=1.5, label=reached)
         axes.plot([0, 1], [1, 0], color=GREY, linewidth=0.8, linestyle=":")
         axes.set(xlabel="false alarms", ylabel="misses", xlim=(0, 1), ylim=(0, 1), aspect="equal")

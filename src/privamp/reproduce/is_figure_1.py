@@ -17,7 +17,8 @@ from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import NormNoise
 from ..mechanisms.sum_and_count import SumAndCount
 from ..numerics.log_domain import FloatArray
-from ..report.html import Report, png_of, shown_up
+from ..numerics.printing import shown_up
+from ..report.html import Report, png_of
 from ..report.pictures import GREY, new_figure, tidy
 from ..rules.calibration import noise_for_size
 from ..rules.coreset import coreset

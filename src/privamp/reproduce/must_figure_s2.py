@@ -21,7 +21,8 @@ from ..designs.poisson import Poisson
 from ..designs.simple_random import WithoutReplacement
 from ..errors import NoTheorem
 from ..mechanisms.gaussian import Gaussian
-from ..report.html import Report, png_of, shown_down, shown_up
+from ..numerics.printing import shown_down, shown_up
+from ..report.html import Report, png_of
 from .files import columns, csv_of, publish
 from .must_printed_accountant_invalid import InvalidDelta, invalid_printed_deltas
 from .must_setting import MUST, RO

@@ -20,7 +20,8 @@ from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..designs.simple_random import WithoutReplacement
 from ..errors import DegradingDesign, NoTheorem
-from ..report.html import Report, png_of, shown_down, shown_up
+from ..numerics.printing import shown_down, shown_up
+from ..report.html import Report, png_of
 from . import must_setting as must
 from .files import columns, csv_of, publish
 from .printed import HEADER, Check, agrees, as_expected, counted

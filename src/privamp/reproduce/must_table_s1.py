@@ -15,7 +15,8 @@ from ..amplification import amplify
 from ..core.design import Design
 from ..errors import DegradingDesign
 from ..numerics.log_domain import FloatArray
-from ..report.html import Report, shown_up
+from ..numerics.printing import shown_up
+from ..report.html import Report
 from . import must_setting as must
 from .files import columns, csv_of, publish
 from .printed import HEADER, Check, agrees, as_expected, counted

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from ..amplification import amplify
 from ..designs.random_size import RandomSize
 from ..mechanisms.black_box import PureDP
-from ..report.html import Report, png_of, shown_down, shown_up
+from ..numerics.printing import shown_down, shown_up
+from ..report.html import Report, png_of
 from .files import columns, csv_of, publish
 from .printed import HEADER, Check, agrees, as_expected, counted
 from .registry import Entry, Outcome
