@@ -58,13 +58,15 @@ def bootstrap(
 ) -> None:
     """Release an estimate with its standard error and confidence interval, for one (epsilon, delta) altogether.
 
-    Values are cut to the bounds, which must be public, as must the number of records. What is not given (resample size,
+    Values are cut to the bounds, which must be public, as must the number of records; one that is missing or no number
+    counts as the middle of them. What is not given (resample size,
     number of resamples) is chosen by a rule that sees neither the data nor anything computed from them. The interval
     counts the sampling error, the error of resampling and the noise, and that the spread itself is only estimated.
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs.
     """
     from ..bootstrap import run
+    from .survey_population import DROPPED, READABLE
 
     limits = _limits(bounds, statistic, on or [])
     many, entries = _counts(resamples, "resamples"), _counts(size, "size")
@@ -79,8 +81,9 @@ def bootstrap(
         )  # fmt: skip
         answer = found.to_json()
         privacy = answers(found.privacy, epsilon=epsilon, delta=None)
+        privacy["assumes"] += [READABLE] + [DROPPED] * drop_missing
         if report is not None:
-            _page(found, column, statistic, limits, report)
+            _page(found, column, statistic, limits, report, privacy["assumes"])
     head = {"statistic": statistic, "column": column, "bounds": [list(pair) for pair in limits]}
     if json:
         page = {"report": str(report)} if report else {}
@@ -139,23 +142,16 @@ def _values(file: Path, columns: list[str], drop_missing: bool) -> Any:
     """The asked column, or (X, y)."""
     import numpy as np
 
-    from ..errors import InvalidInput
-
     if file.name.lower().endswith(".npz"):
         table = _arrays(file, columns)
     else:
         from .survey_population import read_records
 
         roles: dict[str, Any] = {"column": columns[0], **{f"on {k}": name for k, name in enumerate(columns[1:])}}
-        records = read_records(file, drop_missing=drop_missing, **roles)
+        records = read_records(file, **roles)
         table = np.stack([records.numbers(role) for role in roles], axis=1)
-    gaps = np.any(np.isnan(table), axis=1)
-    if np.any(gaps) and not drop_missing:
-        raise InvalidInput(
-            f"{int(gaps.sum())} of {gaps.size} records miss a number; fill them, or leave those records out with "
-            "--drop-missing"
-        )
-    table = table[~gaps]
+    if drop_missing:
+        table = table[~np.any(np.isnan(table), axis=1)]
     return table[:, 0] if len(columns) == 1 else (table[:, 1:], table[:, 0])
 
 
@@ -218,7 +214,11 @@ def _tell(found: "Result", head: dict[str, Any], privacy: dict[str, Any]) -> Non
     ])  # fmt: skip
 
 
-def _page(found: "Result", column: str, statistic: str, limits: list[tuple[float, float]], path: Path) -> None:
+def _page(
+    found: "Result", column: str, statistic: str, limits: list[tuple[float, float]], path: Path, assumes: list[str]
+) -> None:
+    from dataclasses import replace
+
     from ..report.html import Report
 
     level = f"{100 * found.plan.confidence:g}%"
@@ -230,5 +230,5 @@ def _page(found: "Result", column: str, statistic: str, limits: list[tuple[float
         "How it was made",
     )
     page.add_table(["on what", "budget"], [[what, cost] for cost, what in found.spent], "What the budget was spent on.")
-    page.add_guarantee(found.privacy, epsilon=found.plan.epsilon)
+    page.add_guarantee(replace(found.privacy, assumes=tuple(assumes)), epsilon=found.plan.epsilon)
     page.write(path)

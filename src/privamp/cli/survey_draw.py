@@ -97,7 +97,11 @@ def _check(records: "Records") -> None:
 def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key_file: Path | None, json: bool) -> None:
     strata = _strata(chosen)
     if json:
-        answer: dict[str, Any] = {"design": text or type(chosen).__name__, "population": records.size}
+        answer: dict[str, Any] = {"design": text or type(chosen).__name__}
+        if text is None or hasattr(
+            chosen, "population"
+        ):  # a design of fixed size: everybody may know how many there are
+            answer["population"] = records.size
         if text is None:
             answer |= {"strata": strata} if strata else {"size": getattr(chosen, "size", None)}
         emit(answer | {"out": str(out), "key_file": str(key_file) if key_file else None, "secret": SECRET})

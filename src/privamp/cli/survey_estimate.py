@@ -38,7 +38,7 @@ Examples:
   privamp survey estimate --population schools.csv --size 60 --value enroll --bounds 0:4200 \\
       --statistic total --by level --epsilon 1 --delta 1e-6 --json"""
 PUBLIC = "how many records the population and its strata have is public, and so is who is in which stratum"
-DROPPED = "which records have an entry in the columns named here is public"
+COLUMNS = "the columns given as clusters or probabilities are public, and keep to the design"
 SOURCES = {
     "private": "released privately too, for a fifth of the budget",
     "range": "the largest that the bounds allow",
@@ -83,28 +83,29 @@ def estimate(
     max_size=9 with --cluster COLUMN, systematic:step=10, proportional:rate=0.1, poisson-pps:low=0.1,high=0.5 with
     --probability COLUMN. Their noise is Laplace (no --delta).
 
-    Values are cut to the bounds, which must be public, as must the strata, the column --by and all their sizes. The
+    Values are cut to the bounds, which must be public, as must the strata, the column --by and all their sizes. A value
+    that is missing or no number counts as the middle of the bounds. The
     sampling error is released too, for a fifth of the budget, unless --sd gives it for free.
     """
     import numpy as np
 
     from ..survey import estimate as release
     from .survey_design import check_columns, choose
-    from .survey_population import read_records
+    from .survey_population import DROPPED, READABLE, read_records
 
     _check(statistic, bounds, epsilon)
     with waiting("drawing and releasing", quiet=json):
         records = read_records(
-            population, drop_missing=drop_missing, value=value, strata=strata, by=by, id=id, cluster=cluster,
-            probability=probability,
+            population, drop_missing=drop_missing, may_be_empty=design is not None, value=value, strata=strata,
+            by=by, id=id, cluster=cluster, probability=probability,
         )  # fmt: skip
         ends = "0:1" if bounds is None else bounds
         chosen = choose(records, design, size, method, ends, sd, epsilon, delta)
         _check_design(chosen, by)
         check_columns(chosen, records)
-        names = np.unique(records.strata()).tolist()
-        limits, known = read_bounds(ends, names), read_sd(sd, names)
         alone, people = "strata" not in records.roles, records.population()
+        names = [EVERYBODY] if alone else np.unique(records.strata()).tolist()
+        limits, known = read_bounds(ends, names), read_sd(sd, names)
         found = release(
             chosen.draw(people), records.numbers("value"), statistic,
             bounds=limits[EVERYBODY] if alone else limits, epsilon=epsilon, delta=delta, noise=noise_of(delta),
@@ -114,7 +115,8 @@ def estimate(
         )  # fmt: skip
         groups: dict[str, Estimate] = found if isinstance(found, dict) else {"": found}
         answer = answers(next(iter(groups.values())).guarantee, epsilon=None, delta=delta or None)
-    answer["assumes"] += [PUBLIC] + [DROPPED] * drop_missing
+    is_fixed = answer["neighbors"] == "replace-one"  # under add-remove the number of records is secret, and not used
+    answer["assumes"] += [PUBLIC if is_fixed else COLUMNS, READABLE] + [DROPPED] * drop_missing
     head = {"statistic": statistic, "value": value, "by": by, "design": _name(chosen, design), "bounds": limits}
     if json:
         emit(head | {"estimates": [_numbers(group, one) for group, one in groups.items()]} | answer)

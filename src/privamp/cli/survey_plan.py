@@ -43,7 +43,7 @@ def plan(
     cluster: Cluster = None,
     value: Annotated[
         str | None,
-        typer.Option("--value", metavar="COLUMN", help="What will be asked; only whether every record has it is read."),
+        typer.Option("--value", metavar="COLUMN", help="What will be asked; read for --drop-missing only."),
     ] = None,
     bounds: Bounds = None,
     sd: Sd = None,
@@ -71,7 +71,8 @@ def plan(
     if plot is not None:
         check_picture(plot)
     with waiting("planning", quiet=json):
-        records = read_records(population, drop_missing=drop_missing, strata=strata, cluster=cluster, value=value)
+        asked = value if drop_missing else None  # which records have a value is public where others are left out
+        records = read_records(population, drop_missing=drop_missing, strata=strata, cluster=cluster, value=asked)
         frame, names = _frame(records)
         known = read_sd(sd, names)
         found = compare(

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ..core.population import Population
 
 _NAMES = (".csv", ".csv.gz", ".parquet")
+_PUBLIC = ("strata", "by", "cluster", "id", "probability")
+READABLE = "that the file can be read is public: UTF-8, rows of one length, columns of one type"
+DROPPED = "which records have an entry in the columns named here is public"
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,13 @@ class Records:
         return Population(self.text("id") if "id" in self.roles else self.size, self.name, **columns)
 
 
-def read_records(path: Path, *, drop_missing: bool = False, whole: bool = False, **roles: str | None) -> Records:
-    """The columns named by `roles` (all columns when `whole`), checked: they exist and every record has an entry."""
+def read_records(
+    path: Path, *, drop_missing: bool = False, whole: bool = False, may_be_empty: bool = False, **roles: str | None
+) -> Records:
+    """The columns named by `roles` (all columns when `whole`), checked: they exist, and public ones have no gaps.
+
+    Values (the roles value, column, on ...) are private: one that is missing is not refused.
+    """
     import numpy as np
 
     from ..errors import InvalidInput
@@ -78,19 +86,19 @@ def read_records(path: Path, *, drop_missing: bool = False, whole: bool = False,
     if not path.name.lower().endswith(_NAMES):
         raise InvalidInput(f"a population must be named .csv, .csv.gz or .parquet, got {path.name!r} instead")
     table = read(path, list(named.items()), whole=whole)
-    if table.num_rows == 0:
+    if table.num_rows == 0 and not may_be_empty:
         raise InvalidInput(f"{str(path)!r} has no records, only a header; give a population of at least one record")
     empty = {column: _is_missing(table[column], column, role) for role, column in named.items()}
     if drop_missing and empty:
         table = table.filter(~np.logical_or.reduce(list(empty.values())))
-        if table.num_rows == 0:
+        if table.num_rows == 0 and not may_be_empty:
             raise InvalidInput(f"every record of {str(path)!r} misses an entry in {listed(named.values())}")
     else:
-        for column, gaps in empty.items():
-            if gaps.any():
+        for role, column in named.items():
+            if role in _PUBLIC and empty[column].any():
                 raise InvalidInput(
-                    f"column {column!r} is empty for {int(gaps.sum())} of {gaps.size} records; fill them, or leave "
-                    "those records out with --drop-missing"
+                    f"the public column {column!r} is empty for some records; fill them, or leave those records out "
+                    "with --drop-missing"
                 )
     return Records(path.name, table, named, not path.name.lower().endswith(".parquet"))
 
@@ -98,4 +106,5 @@ def read_records(path: Path, *, drop_missing: bool = False, whole: bool = False,
 def _is_missing(column: Any, name: str, role: str) -> "NDArray[Any]":
     import numpy as np
 
-    return numbers(column, name)[1] if role in ("value", "probability") else np.asarray(words(column, name) == "")
+    is_text = role in _PUBLIC and role != "probability"
+    return np.asarray(words(column, name) == "") if is_text else numbers(column, name)[1]

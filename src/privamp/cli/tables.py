@@ -120,24 +120,26 @@ def words(column: Any, name: str) -> "NDArray[Any]":
 
 
 def numbers(column: Any, name: str) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """The entries as numbers, nan where there is none, and where that is."""
+    """The entries as numbers, nan where one is missing or no number, and where that is.
+
+    No entry is refused, and what it becomes depends on that entry alone; the type of a Parquet column is public.
+    """
     import numpy as np
     import pyarrow as pa
     from pyarrow import compute
 
     from ..errors import InvalidInput
+    from ..numerics.entries import column_of
 
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        trimmed = compute.utf8_trim_whitespace(column)
-        blank = compute.is_in(compute.utf8_lower(trimmed), value_set=pa.array(_MISSING))
-        column = compute.if_else(blank, None, trimmed)
+        texts = ("" if text is None else text.strip() for text in column.to_pylist())
+        values = column_of([None if text.lower() in _MISSING else text for text in texts])
+        return values, np.isnan(values)
     try:
         is_whole = pa.types.is_integer(column.type)  # beyond 2^53 they are rounded, not refused
         values = compute.cast(column, pa.float64(), safe=not is_whole).to_numpy().astype(np.float64)
     except pa.lib.ArrowException:
-        raise InvalidInput(f"column {name!r} must hold numbers, but some of its entries are something else") from None
-    if np.any(np.isinf(values)):
-        raise InvalidInput(f"column {name!r} must hold finite numbers, but {int(np.isinf(values).sum())} are infinite")
+        raise InvalidInput(f"column {name!r} must hold numbers, not {column.type}") from None
     return values, np.isnan(values)
 
 
