@@ -19,6 +19,7 @@ from ..numerics.roots import NumericalFailure, first_at_most
 
 LOG_TAIL = -85.0  # the grid ends where log delta falls below this; the rest is an infinite loss
 _FARTHEST = 1e5  # losses beyond this count as infinite
+_NOWHERE = 1e300  # no finite loss is this large
 _SPAN = 700.0  # of losses whose exponentials are doubles
 _START, _CHORD = 257, 2e-6  # points to begin with; relative excess of a chord that is worth another point
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
@@ -74,7 +75,8 @@ class _Dots:
         at, delta = _sampled(curve, count, interval)
         widths = np.diff(at) * interval
         if not upper:
-            delta = _below(delta, widths)
+            lost = float(np.exp(curve(np.asarray(_NOWHERE))))  # delta never falls below this: a loss that is infinite
+            delta = lost + _below(np.maximum(delta - lost, 0.0), widths)
         mass, rebuilt = _masses(delta, widths, at, interval)
         if np.max(np.abs(_ratio(delta, rebuilt) - 1.0)) > _TOLERATED:
             hopeless = not upper and count * interval > _SPAN  # a lower bound may always be nothing
