@@ -17,6 +17,7 @@ ORDER = (
     ("core",),
     ("rules",),
     ("mechanisms", "designs"),
+    ("schedules",),
     ("accounting",),
     ("amplification",),
     ("calibration",),

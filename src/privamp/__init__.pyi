@@ -26,6 +26,7 @@ from .core.neighbors import Neighbors as Neighbors
 from .core.population import Population as Population
 from .core.profile import Profile as Profile
 from .core.sample import Sample as Sample
+from .core.schedule import Schedule as Schedule
 from .core.theorem import Theorem as Theorem
 from .designs.cluster import ClusterSampling as ClusterSampling
 from .designs.cluster_pps import ClusterPPS as ClusterPPS
@@ -70,6 +71,9 @@ from .rules.profiles import LinearProfile as LinearProfile
 from .rules.rule import Rule as Rule
 from .rules.uniform import uniform as uniform
 from .rules.variance_optimal import variance_optimal as variance_optimal
+from .schedules.balls_in_bins import BallsInBins as BallsInBins
+from .schedules.cyclic_poisson import CyclicPoisson as CyclicPoisson
+from .schedules.rounds import Rounds as Rounds
 from .workloads.kmeans.estimator import PrivateKMeans as PrivateKMeans
 from .workloads.norm_histogram import private_norm_histogram as private_norm_histogram
 from .workloads.sums.private_mean import PrivateMean as PrivateMean

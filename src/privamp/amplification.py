@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .accounting.composition import Composition
+from .accounting.allocation import allocation
+from .accounting.composition import Composition, compose
 from .accounting.joint import Joint
 from .core.curves import group
 from .core.design import Design
@@ -16,6 +17,7 @@ from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
 from .core.profile import Profile
 from .core.sample import Ledger
+from .core.schedule import OneOf, Schedule
 from .core.theorem import Theorem
 from .errors import DegradingDesign, InvalidInput, NoTheorem
 from .mechanisms.black_box import PureDP
@@ -29,8 +31,8 @@ OWN_IDS = ("every record of a person has an id of its own (records that share an
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
 
-def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = None) -> Guarantee:
-    """Certify `mechanism` on a sample drawn by `design`.
+def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbors | None = None) -> Guarantee:
+    """Certify `mechanism` on a sample drawn by `design`, or run in every round of a schedule.
 
     `neighbors=None` reports the relation the design is naturally stated for: add/remove for Poisson, replace-one for
     designs of fixed size. Several queries on one sample are one `Joint` mechanism.
@@ -40,11 +42,13 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
     >>> print(f"{guarantee.delta(1.0):.4e} {guarantee.neighbors}")
     2.7320e-09 add-remove
     """
-    if not isinstance(mechanism, Mechanism) or not isinstance(design, Design):
+    if not isinstance(mechanism, Mechanism) or not isinstance(design, (Design, Schedule)):
         raise InvalidInput(
             f"amplify takes a mechanism and a design, got {type(mechanism).__name__} and {type(design).__name__}"
         )
     neighbors = neighbors or design.natural
+    if isinstance(design, Schedule):
+        return _over_rounds(mechanism, design, neighbors)
     mechanism.check_scope(design.keeps_apart)
     bounds = _bounds(mechanism, design, neighbors)
     upper = Profile.minimum(p.rounded_up() for _, p in bounds)
@@ -75,6 +79,21 @@ def amplify(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = 
         return replace(everybody, upper=own, parts=part, lower=None, pld_maker=Composition(part).pld)
 
     return replace(everybody, personal=personal)
+
+
+def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors) -> Guarantee:
+    """Every block of the schedule by its own theorem, composed."""
+    blocks = schedule.blocks()
+    whole = compose([compose(_of_block(mechanism, block, neighbors), times) for block, times in blocks])
+    if not schedule.is_tight:  # what breaks a block need not break the schedule
+        whole = replace(whole, lower=None, parts=tuple(replace(part, lower=None) for part in whole.parts))
+    return replace(whole, assumes=tuple(dict.fromkeys((*whole.assumes, *schedule.assumes))))
+
+
+def _of_block(mechanism: Mechanism, block: Design | OneOf, neighbors: Neighbors) -> Guarantee:
+    if isinstance(block, OneOf):
+        return allocation(mechanism, block, neighbors)
+    return amplify(mechanism, block, neighbors)
 
 
 def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[tuple[str, Profile]]:

@@ -10,6 +10,7 @@ from .amplification import amplify
 from .core.design import Design
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
+from .core.schedule import Schedule
 from .errors import DegradingDesign, Infeasible, InvalidInput
 from .numerics.roots import NumericalFailure, largest_passing, least_passing
 from .validation import in_range, positive, whole
@@ -20,7 +21,7 @@ _SMALLEST, _LARGEST = 1e-9, 1e9
 @overload
 def calibrate(
     mechanism: Callable[[float], Mechanism],
-    design: Design,
+    design: Design | Schedule,
     *,
     epsilon: float,
     delta: float = ...,
@@ -45,7 +46,7 @@ def calibrate(
 
 def calibrate(
     mechanism: Mechanism | Callable[[float], Mechanism],
-    design: Design | Callable[..., Design],
+    design: Design | Schedule | Callable[..., Design],
     *,
     epsilon: float,
     delta: float = 0.0,
@@ -56,8 +57,9 @@ def calibrate(
     """Solve for the one unknown: a mechanism's parameter, or a design's rate or size.
 
     Give a function of the unknown in the place of the mechanism (the least noise is returned) or of the design (the
-    largest sample is returned). `within` bounds the unknown; two whole numbers make it a whole number, such as
-    a size. The answer passes, and the next value towards less privacy does not, or lies outside `within`.
+    largest sample is returned). A schedule of many rounds may take the place of the design. `within` bounds the
+    unknown; two whole numbers make it a whole number, such as a size. The answer passes, and the next value towards
+    less privacy does not, or lies outside `within`.
 
     >>> from privamp import Gaussian, Poisson
     >>> noise = calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=1e-6)
@@ -69,12 +71,12 @@ def calibrate(
     if delta >= 1:
         raise InvalidInput(f"delta must be below 1, got {delta!r} instead")
     whole(1, steps=steps)
-    if isinstance(mechanism, Mechanism) == isinstance(design, Design):
+    if isinstance(mechanism, Mechanism) == isinstance(design, (Design, Schedule)):
         raise InvalidInput(
             "calibrate needs exactly one unknown: a function in the place of the mechanism or of the design"
         )
 
-    def excess(m: Mechanism, d: Design) -> float:
+    def excess(m: Mechanism, d: Design | Schedule) -> float:
         """How far the guarantee is from the wanted one; at most 0 when it is reached."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegradingDesign)
@@ -87,7 +89,7 @@ def calibrate(
         except (NumericalFailure, InvalidInput):
             return math.inf  # losses too large or too many to be composed: counted as not reached
 
-    if isinstance(design, Design):
+    if isinstance(design, (Design, Schedule)):
         make = mechanism
         noise = _solve(lambda x: excess(make(x), design), within or (_SMALLEST, _LARGEST), steps)  # type: ignore[operator]
         return make(noise)  # type: ignore[operator]

@@ -5,6 +5,8 @@
     random-size:low=10,high=90,population=1000       proportional:rate=0.1,rounding=random
     systematic:step=10                               systematic:step=10,order=slots,max_slot=5
     importance:rule=privacy-constrained,epsilon=1,radius=4,scale=10,column=age+income
+    balls-in-bins:rounds=100,epochs=10               cyclic-poisson:rate=0.01,bands=4,steps=1000
+    rounds:steps=100,design=poisson:rate=0.01        (a design's own spec comes last)
 
 Repeated stage keys keep their order. A question mark marks the unknown for `calibrate`.
 """
@@ -16,6 +18,7 @@ from typing import Any
 from .core.design import Design
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
+from .core.schedule import Schedule
 from .designs.cluster import ClusterSampling
 from .designs.conditional_poisson import ConditionalPoisson
 from .designs.importance import ImportanceSampling
@@ -42,6 +45,9 @@ from .rules.coreset import coreset
 from .rules.privacy_constrained import privacy_constrained
 from .rules.profiles import GaussianProfile, LinearProfile
 from .rules.uniform import uniform
+from .schedules.balls_in_bins import BallsInBins
+from .schedules.cyclic_poisson import CyclicPoisson
+from .schedules.rounds import Rounds
 from .validation import one_of
 
 UNKNOWN = "?"
@@ -148,6 +154,12 @@ DESIGNS: dict[str, Word] = {
     ),
 }
 
+SCHEDULES: dict[str, Word] = {
+    "balls-in-bins": Word(BallsInBins, ("rounds",), ("epochs", "times"), whole=("rounds", "epochs", "times")),
+    "cyclic-poisson": Word(CyclicPoisson, ("rate", "bands", "steps"), whole=("bands", "steps")),
+    "rounds": Word(Rounds, ("steps",), whole=("steps",)),
+}
+
 _NOISE = ("sensitivity", "neighbors")
 MECHANISMS: dict[str, Word] = {
     "laplace": Word(Laplace, ("scale",), _NOISE),
@@ -173,6 +185,22 @@ def design(text: str) -> Design:
     return _read(text, DESIGNS, "design", {})  # type: ignore[no-any-return]
 
 
+def design_or_schedule(text: str) -> Design | Schedule:
+    """A design, or a schedule of many rounds, from its spec.
+
+    >>> design_or_schedule("rounds:steps=100,design=poisson:rate=0.01")
+    Rounds(design=Poisson(rate=0.01), steps=100)
+    """
+    if text.startswith("rounds:"):
+        counts, marker, inner = text.partition("design=")
+        if not marker:
+            raise InvalidInput(f"'rounds' needs steps=… and, last, design=…, got {text!r} instead")
+        word = Word(lambda steps: Rounds(design(inner), steps), ("steps",), whole=("steps",))
+        return _read(counts.rstrip(","), SCHEDULES | {"rounds": word}, "schedule", {})  # type: ignore[no-any-return]
+    words = DESIGNS | SCHEDULES
+    return _read(text, words, "design", {})  # type: ignore[no-any-return]
+
+
 def design_with_unknown(text: str) -> Design | tuple[str, Callable[[Any], Design]]:
     """A design, or the key of its unknown and a function of it."""
     return _read(text, DESIGNS, "design", {}, unknown=True)  # type: ignore[no-any-return]
@@ -192,8 +220,11 @@ def mechanism_with_unknown(text: str, neighbors: Neighbors) -> Mechanism | tuple
     return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors}, unknown=True)  # type: ignore[no-any-return]
 
 
-def stated_for(chosen: Design, neighbors: Neighbors | None) -> Neighbors:
+def stated_for(chosen: Design | Schedule, neighbors: Neighbors | None) -> Neighbors:
     """The relation a mechanism's sensitivity is read for: the one asked about, unless the design needs another."""
+    if isinstance(chosen, Schedule):
+        designs = [block for block, _ in chosen.blocks() if isinstance(block, Design)]
+        return stated_for(designs[0], neighbors) if designs else Neighbors.ADD_REMOVE
     wanted = (neighbors or chosen.natural).per_record
     needs = {theorem.needs for theorem in chosen.theorems if theorem.gives == wanted.kind}
     return Neighbors.ADD_REMOVE if needs == {"add-remove"} else wanted

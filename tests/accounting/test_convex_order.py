@@ -143,7 +143,7 @@ def test_what_is_lost_for_sure_stays_lost() -> None:
 
 
 def test_many_rounds_and_small_noise() -> None:
-    for sigma, rounds in ((1.0, 10_000), (0.3, 100), (8.0, 37)):
+    for sigma, rounds in ((1.0, 10_000), (0.3, 100), (8.0, 37), (300.0, 20)):
         profile = Gaussian(sigma).profile(AR)
         upper, lower = (one_of_many(profile, rounds, upper=side, points=2000).epsilon(1e-6) for side in (True, False))
         assert 0 < lower < upper < 1.1 * lower
@@ -156,12 +156,21 @@ def test_pure_noise_gains_nothing_at_delta_zero() -> None:
     assert one_of_many(profile, 1) is profile
 
 
+def test_hardly_any_noise_gains_nothing() -> None:
+    profile = Gaussian(0.01).profile(AR)
+    assert one_of_many(profile, 10) is profile
+    assert one_of_many(profile, 10, upper=False).delta(0.0) == 0.0
+
+
 def test_a_rounding_that_loses_the_mean_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Putting every sum on the lower grid point looks harmless and is no upper bound."""
     honest = convex_order.places
-    monkeypatch.setattr(
-        convex_order, "places", lambda h: convex_order.Places(honest(h).nearest, honest(h).place, 0.0 * honest(h).share)
-    )
+
+    def downwards(interval: float, farthest: int) -> convex_order.Places:
+        at = honest(interval, farthest)
+        return convex_order.Places(at.nearest, at.place, 0.0 * at.share)
+
+    monkeypatch.setattr(convex_order, "places", downwards)
     with pytest.raises(AssertionError):
         between(Gaussian(1.0).profile(AR), 2, 1.0, TWO_ROUNDS[1.0, 1.0])
 

@@ -23,15 +23,16 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.curves import discrete_curve
+from ..core.curves import discrete_curve, pure_curve
 from ..core.profile import Curve, Profile
 from ..numerics.log_domain import FloatArray
 from ..validation import whole
 from .discretize import loss_laws, reach
 
 POINTS = 6000  # of the grid, about
-_COARSEST = 0.25
+_COARSEST, _FINEST = 0.25, 2e-6  # intervals; a doubling moves a law by log(2)/interval points
 _NEGLIGIBLE = 1e-26  # mass at the low end, or mean at the high end, that is moved to zero or to infinity
+_LARGEST = 300.0  # of the losses of one round
 _UNIT = 2.0**-53
 _VALUES = 1e-13  # relative error of a grid value and of the point that its two shares stand for, generously
 
@@ -46,9 +47,9 @@ class Places:
 
 
 @lru_cache(maxsize=64)
-def places(interval: float) -> Places:
-    """The offsets d for which the sum lies beyond the first cell; below `nearest` it lies inside of it."""
-    nearest = math.floor(math.log(math.expm1(interval)) / interval) + 1
+def places(interval: float, farthest: int) -> Places:
+    """The offsets d >= -farthest for which the sum lies beyond the first cell; below `nearest` it lies inside of it."""
+    nearest = max(math.floor(math.log(math.expm1(interval)) / interval) + 1, -farthest)
     small = np.exp(np.arange(nearest, 1) * interval)
     place = np.floor(np.log1p(small) / interval).astype(np.int64)
     share = (small - np.expm1(place * interval)) / (np.exp(place * interval) * math.expm1(interval))
@@ -106,7 +107,7 @@ def add(a: Law, b: Law) -> Law:
 
 def _add_smaller(out: Law, big: Law, small: Law, *, ties: bool) -> None:
     """All sums of a value of `big` and a value of `small` at a lower grid point (or at the same, with `ties`)."""
-    at = places(big.interval)
+    at = places(big.interval, max(big.last - small.first, 1))
     _add_far(out, big, small, at)
     begin, spare = 0, np.zeros(1 - at.nearest)  # windows may reach beyond the ends
     small = replace(
@@ -176,7 +177,7 @@ def _trimmed(law: Law) -> Law:
 
 def _refined(law: Law, points: int) -> Law:
     """On a grid twice as fine while that has at most `points` points: the more terms, the narrower their mean."""
-    while 2 * law.mass.size <= points:
+    while 2 * law.mass.size <= points and law.interval >= 2.0 * _FINEST:
         mass, moment = np.zeros((2, 2 * law.mass.size))
         mass[::2], moment[::2] = law.mass, law.moment
         law = replace(law, interval=0.5 * law.interval, first=2 * law.first, mass=mass, moment=moment)
@@ -194,12 +195,14 @@ def one_of_many(profile: Profile, rounds: int, *, upper: bool = True, points: in
     whole(1, rounds=rounds)
     if rounds == 1 or profile.largest_loss == 0.0:
         return profile
+    if reach(profile) > _LARGEST:  # ratios beyond the doubles: the mean of several is less spread than one of them
+        return profile if upper else Profile.symmetric(pure_curve(0.0))
     return _profile(_sum(profile, rounds, points, upper=upper), rounds, profile)
 
 
 def _sum(profile: Profile, rounds: int, points: int, *, upper: bool) -> Law:
     """The sum of `rounds` ratios: from the first binary digit on, double, and add one where the digit is 1."""
-    interval = min(2.0 * reach(profile) / points, _COARSEST)
+    interval = min(max(2.0 * reach(profile) / points, _FINEST), _COARSEST)
     total = one = _ratio(profile, interval, upper=upper)
     for digit in bin(rounds)[3:]:
         total = _refined(add(total, total), points)

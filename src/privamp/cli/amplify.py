@@ -20,7 +20,9 @@ Examples:
   privamp amplify --design multistage:wor=118,wr=200,population=10000 \\
       --mechanism gaussian:sigma=4,sensitivity=2 --neighbors replace-one --epsilon 1
 
-  privamp amplify --design poisson:rate=0.01 --mechanism gaussian:sigma=1 --steps 100 --delta 1e-5"""
+  privamp amplify --design poisson:rate=0.01 --mechanism gaussian:sigma=1 --steps 100 --delta 1e-5
+
+  privamp amplify --design balls-in-bins:rounds=100 --mechanism gaussian:sigma=1 --delta 1e-6"""
 
 
 def amplify(
@@ -50,7 +52,7 @@ def amplify(
 
     _check_question(epsilon, delta)
     check_counts(steps=steps, queries=queries)
-    plan = spec.design(design)
+    plan = spec.design_or_schedule(design)
     wanted = relation(neighbors, plan, records_per_person)
     noise = spec.mechanism(mechanism, spec.stated_for(plan, wanted))
     with degrading(), waiting("certifying", quiet=json):

@@ -8,6 +8,7 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from ..core.design import Design
     from ..core.neighbors import Neighbors
+    from ..core.schedule import Schedule
 
 DesignSpec = Annotated[
     str, typer.Option("--design", metavar="SPEC", help="How the sample is drawn, e.g. poisson:rate=0.01")
@@ -52,7 +53,7 @@ def check_counts(*, steps: int = 1, queries: int = 1) -> None:
     whole(1, _MOST_QUERIES, queries=queries)
 
 
-def relation(text: str | None, design: "Design", records: int = 1) -> "Neighbors":
+def relation(text: str | None, design: "Design | Schedule", records: int = 1) -> "Neighbors":
     """The relation asked about: the design's own when none is named, for a person with `records` records."""
     from ..core.neighbors import Neighbors
 

@@ -1,0 +1,64 @@
+"""The guarantee of one block of rounds of which each record joins one: random allocation, both sides.
+
+Theorems and proofs: docs/schedules/balls_in_bins.md. The sums are worked out when first asked for.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from ..core.curves import group
+from ..core.guarantee import Guarantee, Lower, Part
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
+from ..core.profile import Curve, Profile
+from ..core.schedule import OneOf
+from ..errors import NoTheorem
+from ..numerics.log_domain import FloatArray
+from .composition import Composition
+from .convex_order import one_of_many
+
+ALLOCATION = (
+    "Random allocation, the mean of independent likelihood ratios in the convex order [add-remove → add-remove] "
+    "(docs/schedules/balls_in_bins.md, Thm 1 and 2)"
+)
+
+
+def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors) -> Guarantee:
+    """What `block` rounds of `mechanism` guarantee when each record joins one of them."""
+    if neighbors.kind != "add-remove":
+        raise NoTheorem(
+            "nothing is proved for balls in bins under replace-one; ask for neighbors=Neighbors.ADD_REMOVE "
+            "(replacing a record is removing one and adding another)"
+        )
+    mechanism.check_scope("anywhere")
+    one = mechanism.profile(Neighbors.ADD_REMOVE).rounded_up()
+    attack = mechanism.mixture(Neighbors.ADD_REMOVE, Multiplicity.certain())
+    upper = group(_lazily(one, block.rounds, upper=True), neighbors.records).rounded_up()
+    lower = _lazily(attack.rounded_down(), block.rounds, upper=False).rounded_down() if attack else None
+    parts = (Part(upper, lower),)
+    reason = ALLOCATION if neighbors.records == 1 else f"{ALLOCATION}, then group privacy"
+    return Guarantee(
+        neighbors=neighbors,
+        upper=upper,
+        reasons=lambda: (reason,),
+        assumes=mechanism.assumes,
+        parts=parts,
+        lower=Lower(lower) if lower else None,
+        pld_maker=Composition(parts).pld,
+    )
+
+
+def _lazily(one: Profile, rounds: int, *, upper: bool) -> Profile:
+    @cache
+    def whole() -> Profile:
+        return one_of_many(one, rounds, upper=upper)
+
+    def forward(epsilon: FloatArray) -> FloatArray:
+        return np.asarray(whole().forward(epsilon))
+
+    def backward(epsilon: FloatArray) -> FloatArray:
+        return np.asarray(whole().backward(epsilon))
+
+    return Profile(Curve(forward, one.forward.largest_loss), Curve(backward, one.backward.largest_loss))

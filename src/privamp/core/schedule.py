@@ -1,0 +1,108 @@
+"""A schedule: how records meet many rounds. It is drawn from one key and certified as a whole.
+
+A schedule is made of blocks that use fresh chance each: a `Design` (every round a fresh draw), or `OneOf` (rounds of
+which each record joins one). `amplify(mechanism, schedule)` certifies each block and composes them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keyed import keyed_numbers
+from ..chance.keys import Key
+from ..validation import whole
+from .design import Design, Units
+from .neighbors import Neighbors
+from .population import Population
+from .sample import Drawn
+
+Meetings = tuple[Units, ...]  # the ids in each round, sorted
+MOST_BINS = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Rounds of which each record joins one, uniformly and independently of all others."""
+
+    rounds: int
+
+    def __post_init__(self) -> None:
+        whole(1, MOST_BINS, rounds=self.rounds)
+
+
+class Schedule(ABC):
+    """Frozen dataclass per kind; the fields are public facts, who joins which round is secret."""
+
+    assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """How many rounds there are in all."""
+
+    @property
+    def natural(self) -> Neighbors:
+        """The relation reported when none is asked for."""
+        return Neighbors.ADD_REMOVE
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether some mechanism reaches the bound, up to the accuracy of the grid."""
+        return True
+
+    @abstractmethod
+    def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
+        """What one record meets: blocks with fresh chance, and how many of each."""
+
+    @abstractmethod
+    def drawn(self, population: Population | int, key: Key, step: int) -> Drawn:
+        """Who joins round `step` (from 0 on). One key decides all rounds; the answer is secret."""
+
+    def draw(self, population: Population | int, key: Key | None = None) -> Iterator[Drawn]:
+        """Who joins each round, one after the other; with a fresh key when none is given."""
+        key = key or Key.generate()
+        for step in range(self.steps):
+            yield self.drawn(population, key, step)
+
+    @abstractmethod
+    def law(self, population: Population) -> Iterator[tuple[Meetings, Fraction]]:
+        """Every way in which a tiny population can meet all rounds, with its exact probability."""
+
+    @classmethod
+    @abstractmethod
+    def small_cases(cls) -> Iterator[tuple[Self, int]]:
+        """Instances with the size of a population small enough to enumerate."""
+
+    def neighboring(self, population: int, neighbors: Neighbors) -> Iterator[tuple[Population, Population]]:
+        """Neighbouring tiny populations; under add/remove `population` counts the others."""
+        ids = np.arange(population + 1, dtype=np.uint64)
+        if neighbors.kind == "add-remove":
+            yield Population(ids), Population(ids[:-1])
+        else:
+            yield Population(ids[:-1]), Population(ids[1:])
+
+    def _check_step(self, step: int) -> None:
+        whole(0, self.steps - 1, step=step)
+
+
+def uniform_bins(key: Key, ids: NDArray[np.uint64], bins: int) -> NDArray[np.int64]:
+    """A bin for each id, exactly uniform: numbers of an incomplete last turn are drawn again."""
+    whole(1, MOST_BINS, bins=bins)
+    turns = 2**64 // bins * bins
+    numbers = keyed_numbers(key, ids)
+    again = np.flatnonzero(numbers > np.uint64(turns - 1))
+    stage = 1
+    while again.size:
+        numbers[again] = keyed_numbers(key, ids[again], stage)
+        again, stage = again[numbers[again] > np.uint64(turns - 1)], stage + 1
+    return np.asarray((numbers % np.uint64(bins)).astype(np.int64))
+
+
+def everybody_once(positions: NDArray[np.int64]) -> Drawn:
+    """The records at these positions, each once and with weight 1."""
+    return Drawn(positions, np.ones(positions.size, dtype=np.int64), np.ones(positions.size))
