@@ -56,7 +56,10 @@ def kmeans(
     ] = None,
     iterations: Annotated[int, typer.Option("--iterations", metavar="T", help="At most so many steps.")] = 10,
     drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out records with an empty entry.")
+        bool,
+        typer.Option(
+            "--drop-missing", help="Leave out records with an empty entry, which counts as the centre's otherwise."
+        ),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page, .html.")] = None,
@@ -73,7 +76,8 @@ def kmeans(
 
     Records farther than the radius from the centre are shortened to it, none is dropped. Radius, centre and columns
     must be public; 'private' estimates the first two out of the budget. A sample by importance is read instead of all
-    records: it is faster, and the guarantee is for everybody. How many records there are is secret and not shown.
+    records: it is faster, and the guarantee is for everybody. How many records there are is secret and not shown. No
+    record is refused: an entry that is empty or no number counts as the centre's, an infinite one is shortened.
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs.
     """
@@ -89,7 +93,7 @@ def kmeans(
         names, table = _table(file, columns, drop_missing)
         model.set_params(progress=lambda step, steps, _: advance(step, steps))
         model.fit(table)
-        cost = -model.score(table) / len(table) if cost_not_private else None
+        cost = -model.score(table) / max(len(table), 1) if cost_not_private else None
         del table
         privacy = answers(model.privacy_, epsilon=None, delta=delta or None)
         page = _page(model, names, cost).encode("utf-8") if report else None
@@ -172,17 +176,8 @@ def _table(file: Path, columns: str | None, drop_missing: bool) -> "tuple[list[s
     if wanted is not None and (len(set(wanted)) < len(wanted) or "" in wanted):
         raise InvalidInput(f"--columns must be different names such as a,b,c, got {columns!r} instead")
     names, table = (table_of_arrays if file.name.lower().endswith(".npz") else table_of_columns)(file, wanted)
-    if not table.size:
-        raise InvalidInput(f"{str(file)!r} has no records with at least one column; check the file")
-    if table.dtype.kind == "f":
-        empty = np.isnan(table).any(axis=1)
-        if empty.any() and not drop_missing:
-            raise InvalidInput(
-                "some records have an empty entry or NaN; fill them, or leave those records out with --drop-missing"
-            )
-        table = table[~empty] if empty.any() else table
-        if not len(table):
-            raise InvalidInput(f"every record of {str(file)!r} has an empty entry; choose other --columns")
+    if drop_missing and table.dtype.kind == "f":
+        table = table[~np.isnan(table).any(axis=1)]
     return names, table
 
 

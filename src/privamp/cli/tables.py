@@ -85,7 +85,7 @@ def table_of_arrays(path: Path, names: Sequence[str] | None) -> "tuple[list[str]
 
 
 def table_of_columns(path: Path, names: Sequence[str] | None) -> "tuple[list[str], NDArray[Any]]":
-    """The same from CSV or Parquet; nan where an entry is missing."""
+    """The same from CSV or Parquet; nan where an entry is missing or no number, and no entry is refused."""
     import numpy as np
 
     from ..errors import InvalidInput
@@ -97,11 +97,31 @@ def table_of_columns(path: Path, names: Sequence[str] | None) -> "tuple[list[str
     rows = np.empty((table.num_rows, len(chosen)))
     for at, name in enumerate(chosen):
         try:
-            rows[:, at] = numbers(table[name], name)[0]
+            rows[:, at] = _entries(table[name], name)
         except InvalidInput as error:
             way_out = "; name the columns to use with --columns" if names is None else ""
             raise InvalidInput(f"{error}{way_out}") from None
     return chosen, rows
+
+
+def _entries(column: Any, name: str) -> "NDArray[Any]":
+    """Entries as numbers, each by itself; only the type of a column, which is public, is refused."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    from ..errors import InvalidInput
+    from ..workloads.kmeans.tables import column_of
+
+    try:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            column = compute.utf8_trim_whitespace(column)
+            try:
+                return compute.cast(column, pa.float64()).to_numpy()  # type: ignore[no-any-return]
+            except pa.lib.ArrowException:  # the same numbers, one by one
+                return column_of(column.to_pylist())
+        return compute.cast(column, pa.float64(), safe=False).to_numpy()  # type: ignore[no-any-return]
+    except pa.lib.ArrowException:
+        raise InvalidInput(f"column {name!r} must hold numbers, not {column.type}") from None
 
 
 def words(column: Any, name: str) -> "NDArray[Any]":

@@ -64,8 +64,9 @@ class Ball:
         with np.errstate(all="ignore"):
             v = np.subtract(X[:, columns], self.center[columns], dtype=np.float64)
             v *= 1.0 / self.radius
-        np.clip(v, -_FAR, _FAR, out=v)
-        v[np.isnan(v)] = 0.0
+            if not (v.min(initial=0.0) >= -_FAR and v.max(initial=0.0) <= _FAR):  # otherwise nothing would change
+                np.clip(v, -_FAR, _FAR, out=v)
+                v[np.isnan(v)] = 0.0
         return np.asarray(v)
 
     def back(self, centres: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
@@ -96,7 +97,7 @@ def _squared(ball: Ball, X: NDArray[Any], fast: bool) -> FloatArray:
         squared: FloatArray = np.empty(len(X))
         sum_squares()(X, ball.center, squared)
         return squared
-    z = np.subtract(X, ball.center, dtype=np.float64)
+    z = np.subtract(X, ball.center, dtype=np.float64) if np.any(ball.center) else X.astype(np.float64, copy=False)
     return np.asarray(np.einsum("ij,ij->i", z, z))
 
 

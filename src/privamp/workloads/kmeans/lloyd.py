@@ -19,6 +19,7 @@ from .nearest import halves, is_open, largest_norm, nearest, room
 from .threads import Crew
 
 _ROWS = 2048  # rows a product: more leave the cache, fewer make threads wait for the interpreter
+_ADDED = 8192  # rows a sparse table
 _LEAST = 8 * _ROWS  # rows a thread of a large table, because making a sparse table takes a while
 
 Single = NDArray[np.float32]
@@ -84,12 +85,22 @@ class _Plain:
         from scipy.sparse import csc_matrix
 
         k = len(self.points)
-        for at in range(0, len(rows), _ROWS):
-            part, w, mine = (array[at : at + _ROWS] for array in (rows, weights, chosen))
-            units = np.trunc(np.multiply(part, w[:, None], dtype=np.float64))
+        for at in range(0, len(rows), _ADDED):
+            some = slice(at, at + _ADDED)
+            part, w, mine = rows[some], weights[some], chosen[some]
+            units, scale = _units(part, w)
             table = csc_matrix((np.ones(len(part)), mine, np.arange(len(part) + 1)), shape=(k, len(part)))
-            total[:, :-1] += table @ units
+            total[:, :-1] += (table @ units) * scale
             total[:, -1] += np.bincount(mine, weights=w, minlength=k)
+
+
+def _units(rows: Single, weights: FloatArray) -> tuple[FloatArray, float]:
+    """What every record adds is the first times the second; with one large power of two there is nothing to round."""
+    units, first = rows.astype(np.float64), float(weights[0])
+    if first >= 2.0**exact.ROW_BITS and math.frexp(first)[0] == 0.5 and np.all(weights == first):
+        return units, first
+    units *= weights[:, None]
+    return np.trunc(units, out=units), 1.0
 
 
 class _Compiled(_Plain):
