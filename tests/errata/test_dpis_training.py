@@ -116,7 +116,8 @@ def test_noise_chosen_from_releases_stays_within_one_order(growing: bool) -> Non
     """sigma_G follows the released sums; a filter of one order holds whatever the norms do."""
     plan = DPISPlan(rate=0.1, steps=60, epsilon=3.0, delta=1e-5, clip=1.0, public_size=400, size_noise=40.0,
                     sum_noise=60.0, split=0.5, external_clip=4.0)  # fmt: skip
-    batches = DPISBatches(plan, Population(400), seeded_key(4))
+    batches = DPISBatches(plan, Population(400))
+    batches.begin_session(seeded_key(4))
     limit = batches.limit.limits["renyi_loss"]
     rng = np.random.default_rng(0)
     noises = []
@@ -124,6 +125,7 @@ def test_noise_chosen_from_releases_stays_within_one_order(growing: bool) -> Non
         scale = 0.1 * 1.05**step if growing else 2.0 * 0.95**step
         norms = rng.exponential(scale, 400)
         batches.prepare(step, lambda positions, norms=norms: norms[positions])
+        batches.begin(step)
         batch = batches.draw(step)
         assert np.all(batch.bounds <= batches.rule.clip * (1 + 1e-12))
         factors = batches.coefficients(batch, norms[batch.positions])

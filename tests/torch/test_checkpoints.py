@@ -1,5 +1,6 @@
-"""A run that is interrupted and taken up again is the same run, bit for bit."""
+"""A step is released once: after a crash a stored noisy sum is used again, else all is fresh and paid for."""
 
+import copy
 import os
 import signal
 import stat
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
@@ -41,7 +43,7 @@ def started(key=1, seed=0, **options):
         "max_grad_norm": 0.5,
         "public_size": 50,
     } | options
-    engine = PrivacyEngine(key=seeded_key(key))
+    engine = PrivacyEngine(key=None if key is None else seeded_key(key))
     parts = engine.make_private(
         module=module, optimizer=torch.optim.Adam(module.parameters(), 0.05), criterion=nn.CrossEntropyLoss(),
         data_loader=records, **settings,
@@ -53,37 +55,159 @@ def weights_of(module):
     return torch.cat([p.detach().flatten() for p in module.parameters()])
 
 
+def seen(engine):
+    """Spies on a run: the positions drawn and the noisy gradients, by step."""
+    drawn, released, run = {}, {}, engine._run
+    draw, finish = run.batches.draw, run._finish
+    run.batches.draw = lambda step: drawn.setdefault(step, draw(step))
+
+    def finished(batch, norms):
+        released[run.step] = torch.cat([p.grad.flatten().clone() for p in run.parameters])
+        finish(batch, norms)
+
+    run._finish = finished
+    return drawn, released
+
+
 @pytest.mark.parametrize("sampler", ["uniform", "importance", "importance-reject", "dpis"])
-def test_a_resumed_run_is_the_same_run(sampler, tmp_path):
+@pytest.mark.parametrize("every", [1, 5, 100])
+def test_stored_steps_are_used_again_and_later_ones_are_fresh(sampler, every, tmp_path):
     options = {"sampler": sampler} | (DPIS if sampler == "dpis" else {})
-    whole, straight = started(**options)
-    whole.train()
     path = tmp_path / "run.secret"
-    first, _ = started(checkpoint=path, checkpoint_every=1, **options)
+    first, one = started(checkpoint=path, checkpoint_every=every, **options)
     first.train(7)
-    second, module = started(key=2, seed=5, checkpoint=path, **options)  # the key of the file counts, and its weights
-    assert second.step == 7
+    at_seven, state = weights_of(one), first._run.batches.state()
+    second, two = started(key=2, seed=5, checkpoint=path, **options)  # the key of the file counts, and its weights
+    assert (second.step, second._run.charged) == (7, 7)
+    assert torch.equal(at_seven, weights_of(two))
+    for name, value in second._run.batches.state().items():
+        assert np.array_equal(value, state[name]), name
+    drawn, released = seen(first)
+    again, anew = seen(second)
+    first.train(1)
+    second.train(1)
+    assert not np.array_equal(drawn[7].positions, again[7].positions)
+    assert not torch.equal(released[7], anew[7])
     second.train()
-    assert torch.equal(weights_of(straight), weights_of(module))
-    assert second.guarantee().epsilon(1e-3) == whole.guarantee().epsilon(1e-3)
+    assert second.step == 20
+    assert second.guarantee().epsilon(1e-3) == first.guarantee().epsilon(1e-3)
 
 
-def test_a_step_that_is_repeated_draws_and_adds_the_same():
-    """Saved at step 3, gone on to 6, fallen back to 3: the same steps again, so nothing new was released."""
+@pytest.mark.parametrize("sampler", ["uniform", "importance", "dpis"])
+def test_a_step_that_was_begun_and_lost_is_paid_for(sampler, tmp_path):
+    """A crash after the draw and before the noisy sum is stored: one step of the certified 20 is gone."""
+    options = {"sampler": sampler} | (DPIS if sampler == "dpis" else {})
+    path = tmp_path / "run.secret"
+    first, _ = started(checkpoint=path, checkpoint_every=3, **options)
+    first.train(4)
+    next(first._run.parts())  # and the machine dies
+    spent = getattr(first._run.batches, "spent", 0.0)
+    second, _ = started(checkpoint=path, **options)
+    assert (second.step, second._run.charged) == (4, 5)
+    assert getattr(second._run.batches, "spent", 0.0) >= spent * (1 - 1e-9)
+    if sampler != "dpis":
+        whole = second.plan.guarantee(5).epsilon(1e-3)
+        assert second.get_epsilon(1e-3) == pytest.approx(whole)
+    second.train()
+    assert (second.step, second._run.charged) == (19, 20)
+    third, _ = started(checkpoint=path, **options)
+    assert third.is_finished
+
+
+def test_a_copied_checkpoint_is_another_session(tmp_path):
+    path, copied = tmp_path / "run.secret", tmp_path / "copy.secret"
+    first, _ = started(key=None, checkpoint=path)
+    first.train(2)
+    copied.write_bytes(path.read_bytes())
+    sessions = [started(key=None, checkpoint=where)[0]._run._key for where in (path, copied)]
+    assert sessions[0] != sessions[1]
+
+
+def test_going_back_makes_the_steps_anew_and_pays_again():
     engine, module = started()
     engine.train(3)
-    saved = engine.state_dict()
-    saved = {**saved, "model": {k: v.clone() for k, v in saved["model"].items()}}
-    import copy
-
-    saved["optimizer"] = copy.deepcopy(saved["optimizer"])
+    saved = copy.deepcopy(engine.state_dict())
     engine.train(3)
     once = weights_of(module)
     engine.load_state_dict(saved)
-    assert engine.step == 3
-    torch.manual_seed(99)  # whatever else went on in the process
+    assert (engine.step, engine._run.charged) == (3, 6)
     engine.train(3)
-    assert torch.equal(once, weights_of(module))
+    assert not torch.equal(once, weights_of(module))
+    assert engine._run.charged == 9
+    engine.train()
+    assert (engine.step, engine._run.charged) == (17, 20)
+
+
+def test_an_entry_that_a_crash_cut_off_is_no_entry(tmp_path):
+    path = tmp_path / "run.secret"
+    first, module = started(checkpoint=path, checkpoint_every=100)
+    first.train(3)
+    journal = tmp_path / "run.secret.steps"
+    whole = journal.read_bytes()
+    assert journal.stat().st_mode & 0o077 == 0
+    journal.write_bytes(whole[:-10])
+    second, _ = started(checkpoint=path)
+    assert (second.step, second._run.charged) == (2, 3)
+    del module
+
+
+def test_the_journal_holds_no_sum_before_its_noise(tmp_path):
+    path = tmp_path / "run.secret"
+    first, _ = started(checkpoint=path, checkpoint_every=100)
+    first.train(1)
+    from privamp.workloads.torch.journal import Journal
+
+    entries = list(Journal(path).entries())
+    assert [entry["kind"] for entry in entries] == ["begun", "noisy"]
+    assert set(entries[1]) == {"kind", "step", "session", "gradients", "groups", "secret"}
+    assert set(entries[1]["secret"]) == {"positions", "norms"}
+
+
+def test_the_scheduler_is_kept_and_replayed(tmp_path):
+    path = tmp_path / "run.secret"
+
+    def make(**options):
+        torch.manual_seed(0)
+        module = nn.Linear(5, 3)
+        optimizer = torch.optim.SGD(module.parameters(), 1.0)
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+        records = TensorDataset(torch.randn(60, 5), torch.arange(60) % 3)
+        engine = PrivacyEngine(key=seeded_key(1))
+        engine.make_private(
+            module=module, optimizer=optimizer, criterion=nn.CrossEntropyLoss(), data_loader=records, sample_rate=0.3,
+            steps=9, noise_multiplier=1.0, max_grad_norm=1.0, public_size=50, checkpoint=path, checkpoint_every=4,
+            scheduler=scheduler,
+        )  # fmt: skip
+        return engine, optimizer, module
+
+    first, _, one = make()
+    first.train(7)
+    _, optimizer, two = make()
+    assert optimizer.param_groups[0]["lr"] == 1.0 * 0.5**3
+    assert torch.equal(weights_of(one), weights_of(two))
+
+
+def test_a_buffer_that_is_kept_does_not_stop_the_resume(tmp_path):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(5, 3)
+            self.register_buffer("scale", torch.ones(5))
+
+        def forward(self, x):
+            return self.layer(x * self.scale)
+
+    path = tmp_path / "run.secret"
+    for _ in range(2):
+        module = Scaled()
+        engine = PrivacyEngine(key=seeded_key(1))
+        engine.make_private(
+            module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
+            data_loader=TensorDataset(torch.randn(60, 5), torch.arange(60) % 3), sample_rate=0.3, steps=9,
+            noise_multiplier=1.0, max_grad_norm=1.0, public_size=50, checkpoint=path,
+        )  # fmt: skip
+        engine.train(3)
+    assert engine.step == 6
 
 
 SCRIPT = """
@@ -109,12 +233,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path):
     child.stdout.close()
     assert child.returncode == -signal.SIGKILL
     resumed, module = started(key=9, checkpoint=path, checkpoint_every=2, steps=60)
-    assert 10 <= resumed.step <= 14
-    resumed.train()
+    assert 13 <= resumed.step <= 14
     straight, same = started(steps=60)
-    straight.train()
+    straight.train(resumed.step)
     assert torch.equal(weights_of(module), weights_of(same))
-    assert [p.name for p in tmp_path.iterdir()] == ["run.secret"]
+    resumed.train()
+    assert 59 <= resumed.step <= 60
+    assert {p.name for p in tmp_path.iterdir()} == {"run.secret", "run.secret.steps"}
 
 
 def test_files_are_whole_and_secrets_stay_apart(tmp_path):
@@ -158,7 +283,7 @@ def test_a_crash_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
         engine.train(1)
     monkeypatch.undo()
     assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["run.secret"]
+    assert {p.name for p in tmp_path.iterdir()} == {"run.secret", "run.secret.steps"}
 
 
 def test_time_is_no_part_of_a_run():

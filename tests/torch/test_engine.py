@@ -232,7 +232,7 @@ def test_the_filter_of_dpis_stops_before_its_limit():
     assert engine.guarantee().epsilon(1e-4) <= 4.0
     assert batches.rule.clip <= 2.0
     batches._spent = {"renyi_loss": int(limit * 1e15)}
-    engine._run.step = 39
+    engine._run.step = engine._run.charged = 39
     with pytest.raises(BudgetExceeded, match="training stops here"):
         engine.train(1)
 

@@ -129,9 +129,15 @@ def test_a_buffer_that_learns_is_refused():
             self.mean.add_(x.mean(dim=0))
             return self.layer(x)
 
-    engine, _ = private(Counting())
     with pytest.raises(InvalidInput, match="buffer"):
-        engine.train()
+        private(Counting())
+
+
+def test_a_schedule_that_follows_the_loss_is_refused():
+    module = model()
+    optimizer = torch.optim.SGD(module.parameters(), 0.1)
+    with pytest.raises(InvalidInput, match="follows a loss"):
+        private(module, optimizer, scheduler=torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer))
 
 
 def test_nothing_secret_is_shown():

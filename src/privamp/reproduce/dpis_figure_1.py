@@ -91,13 +91,15 @@ def papers_constant_noise(epsilon: float) -> float:
 def curve(epsilon: float) -> Curve:
     """The schedule on gradients whose mean norm is a recorded share of the clip."""
     plan = DPISPlan(rate=BATCH / N, steps=STEPS, epsilon=epsilon, delta=DELTA, clip=1.0, public_size=N)
-    batches = DPISBatches(plan, Population(range(N)), Key.generate())
+    batches = DPISBatches(plan, Population(range(N)))
+    batches.begin_session(Key.generate())
     nobody, found = np.empty(0, np.int64), []
     for step in range(STEPS):
         share = SHARES[epsilon][step // plan.epoch]
         batches.prepare(step, lambda positions, share=share: np.full(positions.size, share))  # type: ignore[misc]
         if step % plan.epoch == 0:
             found.append(batches.gradient_noise)
+        batches.begin(step)
         batches.remember(Batch(step, nobody, nobody, np.empty(0)), np.empty(0))
     return Curve(epsilon, constant_noise(epsilon), tuple(found))
 

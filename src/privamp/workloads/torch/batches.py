@@ -1,6 +1,6 @@
 """Where batches come from: coins by the importance rule, or a design. Drawing needs no torch.
 
-Everything random in step t is a function of (key, t), so a step that is repeated draws the same batch again.
+Everything random in step t is a function of (key, session, t): a step that is made again after a crash draws anew.
 Bounds, positions, counts and norms are secret.
 """
 
@@ -45,6 +45,17 @@ Norms = Callable[[Ints], FloatArray]
 class Batches(ABC):
     """Draws the records of a step, weighs their gradients, remembers what it may."""
 
+    clip: float  # how far one copy of a record moves the sum
+    save: Callable[[], None] = staticmethod(lambda: None)  # called when something must not be forgotten
+
+    @abstractmethod
+    def begin_session(self, key: Key) -> None:
+        """Draw by this key from now on."""
+
+    def begin(self, step: int) -> None:
+        """Called once per attempt of a step, before it is drawn: what it costs is spent now."""
+        return
+
     def prepare(self, step: int, norms: Norms) -> None:
         """Called before a step is drawn. Raises BudgetExceeded when the step must not be taken."""
         return
@@ -70,19 +81,23 @@ class Batches(ABC):
         """The secret state, for checkpoints."""
         return {}
 
-    def restore(self, state: Arrays) -> None:
-        """Take up a state again."""
+    def restore(self, state: Arrays, now: Arrays) -> None:
+        """Take up a state again; what was spent until `now` stays spent."""
         return
 
 
 class CoinBatches(Batches):
     """Independent coins by the importance rule; without `learns` the bounds stay at the clip, which is DP-SGD."""
 
-    def __init__(self, plan: Plan, population: Population, key: Key) -> None:
+    def __init__(self, plan: Plan, population: Population) -> None:
+        self.clip = plan.clip
         self.rule, self.learns = plan.rule, plan.sampler != "uniform"
         self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
         self.bounds = self.rule.start(population.size)
         self._ids = population.ids
+
+    def begin_session(self, key: Key) -> None:
+        """Keys of the two coins."""
         self._coins, self._acceptance = key.subkey("coins"), key.subkey("acceptance")
 
     @property
@@ -114,7 +129,7 @@ class CoinBatches(Batches):
         """The bounds."""
         return {"bounds": self.bounds.copy()} if self.learns else {}
 
-    def restore(self, state: Arrays) -> None:
+    def restore(self, state: Arrays, now: Arrays) -> None:
         """The bounds."""
         if self.learns:
             self.bounds = np.array(state["bounds"], dtype=np.float64)
@@ -123,9 +138,13 @@ class CoinBatches(Batches):
 class DesignBatches(Batches):
     """A fresh sample by a design in every step; a record drawn u times counts u times, clipped once per copy."""
 
-    def __init__(self, plan: Plan, population: Population, key: Key) -> None:
-        self._design, self._clip, self._population, self._key = plan.design, plan.clip, population, key
+    def __init__(self, plan: Plan, population: Population) -> None:
+        self._design, self.clip, self._population = plan.design, plan.clip, population
         self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
+
+    def begin_session(self, key: Key) -> None:
+        """The key of the samples."""
+        self._key = key
 
     @property
     def noise(self) -> tuple[float, float]:
@@ -139,8 +158,8 @@ class DesignBatches(Batches):
         drawn = self._design.finish(part, subkey)
         order = np.argsort(drawn.positions)
         positions = drawn.positions[order]
-        return Batch(step, positions, drawn.counts[order], np.full(positions.size, self._clip))
+        return Batch(step, positions, drawn.counts[order], np.full(positions.size, self.clip))
 
     def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
         """Copies times the usual clipping."""
-        return batch.counts * ImportanceRule(1.0, self._clip).coefficients(batch.bounds, norms)
+        return batch.counts * ImportanceRule(1.0, self.clip).coefficients(batch.bounds, norms)

@@ -12,7 +12,7 @@ import torch
 
 from ...errors import InvalidInput
 
-FORMAT = 1
+FORMAT = 2
 
 
 def write(path: str | os.PathLike[str], content: Any, *, secret: bool) -> None:

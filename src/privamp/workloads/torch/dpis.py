@@ -26,6 +26,7 @@ from ...core.neighbors import Neighbors
 from ...core.population import Population
 from ...designs.poisson import Poisson
 from ...errors import BudgetExceeded, Infeasible, InvalidInput
+from ...mechanisms.gaussian import Gaussian
 from ...numerics.log_domain import FloatArray
 from ...numerics.roots import NumericalFailure, least_passing
 from ...validation import in_range, nonnegative, positive, whole
@@ -148,12 +149,11 @@ class DPISPlan:
 class DPISBatches(Batches):
     """Batches of the paper's system, with its releases and their budget."""
 
-    def __init__(self, plan: DPISPlan, population: Population, key: Key) -> None:
+    def __init__(self, plan: DPISPlan, population: Population) -> None:
         self.plan, self.limit = plan, plan.filter()
         self._order = int(self.limit.order)
         self._limit_loss = self.limit.limits[_LOSS]
-        self._population, self._key = population, key
-        self._coins, self._acceptance = key.subkey("coins"), key.subkey("acceptance")
+        self._population = population
         self._spent: Amounts = {_LOSS: 0}
         self._epoch = -1
         self._size = 0.0  # N~, released
@@ -162,6 +162,15 @@ class DPISBatches(Batches):
         self._multiplier = math.nan  # m
         self._norms = np.zeros(population.size)
         self.bounds = np.full(population.size, plan.clip)
+
+    def begin_session(self, key: Key) -> None:
+        """Keys of the coins and of the released sums."""
+        self._key, self._coins, self._acceptance = key, key.subkey("coins"), key.subkey("acceptance")
+
+    @property
+    def clip(self) -> float:  # type: ignore[override]
+        """C of this epoch."""
+        return self._clip
 
     @property
     def spent(self) -> float:
@@ -199,6 +208,10 @@ class DPISBatches(Batches):
             self._open(step // self.plan.epoch, norms)
         self._check(self._step_cost)
 
+    def begin(self, step: int) -> None:
+        """The cost of the step."""
+        self._charge(self._step_cost)
+
     def draw(self, step: int) -> Batch:
         """Coins with probability r bound/C."""
         numbers = keyed_numbers(self._coins, self._population.ids, step)
@@ -213,40 +226,47 @@ class DPISBatches(Batches):
         return np.where(accepted, rule.coefficients(batch.bounds, norms), 0.0)
 
     def remember(self, batch: Batch, norms: FloatArray) -> None:
-        """Bounds and norms of the drawn records, and the cost of the step."""
+        """Bounds and norms of the drawn records."""
         self.bounds[batch.positions] = self.rule.remembered(norms)
         self._norms[batch.positions] = _finite(norms)
-        self._charge(self._step_cost)
 
     def _release_size(self) -> None:
         """N~, once."""
         sigma = self.plan.noises[0]
         self._charge(0.5 * self._order / sigma**2)
-        self._size = max(self._population.size + sigma * self._normal("size", 0), 2.0 * self._batch)
+        self.save()  # paid for before it is known
+        noisy = self._released(Gaussian(sigma, sensitivity=1.0), float(self._population.size), "size", 0)
+        self._size = max(noisy, 2.0 * self._batch)
 
     def _open(self, epoch: int, norms: Norms) -> None:
         """Release the sums, move the clip, choose the noise of the epoch."""
         sigma, chance = self.plan.noises[1], min(self._batch / self._size, 1.0)
         sampled_cost, star_cost = self.plan.sums(chance, self._order)
-        self._check(sampled_cost + star_cost)
+        moves = epoch > 0 and self.plan.external_clip is not None
+        self._charge(sampled_cost + (star_cost if moves else 0.0))
+        self.save()  # paid for before they are known
         everybody: Ints = np.arange(self._population.size, dtype=np.int64)
         fresh = _finite(norms(everybody))
-        if epoch > 0 and self.plan.external_clip is not None:
-            self._charge(star_cost)
-            star = float(np.sum(np.minimum(self._norms, self.plan.external_clip)))
-            star += sigma * self.plan.external_clip * self._normal("sum for the clip", epoch)
-            wanted = self.plan.quantile * star / self._size
-            self._clip = min(max(wanted, 1e-3 * self.plan.clip), self.plan.external_clip)
+        if moves:
+            self._clip = self._next_clip(sigma, epoch)
         self._norms = fresh
-        self._charge(sampled_cost)
         kept = keep(keyed_numbers(self._key.subkey("sum of norms"), self._population.ids, epoch), chance)
-        total = float(np.sum(np.minimum(self._norms[kept], self._clip))) / chance
-        noisy = total + sigma * self._clip * self._normal("sum of norms", epoch)
+        total = math.fsum(np.minimum(self._norms[kept], self._clip))
+        noise = Gaussian(sigma * self._clip * chance, sensitivity=self._clip)
+        noisy = self._released(noise, total, "sum of norms", epoch) / chance
         smallest = self._batch * self._clip * (1.0 + 1e-9)
         self._sum = min(max(noisy, smallest), self._size * self._clip)
         self.bounds = self.rule.remembered(self._norms)
         self._multiplier = self._choose(epoch, chance)
         self._epoch = epoch
+        self.save()  # stored before it is used
+
+    def _next_clip(self, sigma: float, epoch: int) -> float:
+        """C of this epoch, from a noisy sum of the norms of all records as they were last seen."""
+        largest = float(self.plan.external_clip or 0.0)
+        total = math.fsum(np.minimum(self._norms, largest))
+        star = self._released(Gaussian(sigma * largest, sensitivity=largest), total, "sum for the clip", epoch)
+        return min(max(self.plan.quantile * star / self._size, 1e-3 * self.plan.clip), largest)
 
     def _choose(self, epoch: int, chance: float) -> float:
         """The least multiplier with which this epoch and those to come fit into what is left."""
@@ -272,8 +292,8 @@ class DPISBatches(Batches):
     def _step_cost(self) -> float:
         return renyi_step(self._rate, self._multiplier, self._order)
 
-    def _normal(self, what: str, epoch: int) -> float:
-        return float(Stream(self._key.subkey("released sums", what, epoch)).normals(1)[0])
+    def _released(self, noise: Gaussian, value: float, what: str, epoch: int) -> float:
+        return float(noise.release(value, Stream(self._key.subkey("released sums", what, epoch))))
 
     def _check(self, cost: float) -> None:
         nonnegative(cost=cost)
@@ -288,11 +308,11 @@ class DPISBatches(Batches):
         numbers = {name: getattr(self, name) for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier")}
         return {**numbers, "spent": self._spent[_LOSS], "norms": self._norms.copy(), "bounds": self.bounds.copy()}
 
-    def restore(self, state: Arrays) -> None:
+    def restore(self, state: Arrays, now: Arrays) -> None:
         """Take up a run again."""
         for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier"):
             setattr(self, name, state[name])
-        self._spent = {_LOSS: int(state["spent"])}
+        self._spent = {_LOSS: max(int(state["spent"]), int(now["spent"]))}
         self._norms = np.array(state["norms"], dtype=np.float64)
         self.bounds = np.array(state["bounds"], dtype=np.float64)
 

@@ -14,14 +14,15 @@ from ...core.guarantee import NOT_PRIVATE, Guarantee
 from ...core.neighbors import Neighbors
 from ...core.population import Population
 from ...errors import BudgetExceeded, InvalidInput
-from ...validation import one_of, whole
+from ...validation import whole
 from . import checkpoint as files
-from .batches import Batches, CoinBatches, DesignBatches
-from .dpis import DPISBatches, DPISPlan
+from .choices import batches_of, epoch_of, planned
+from .dpis import DPISPlan
+from .journal import Journal
 from .loader import BatchSource
-from .plan import SAMPLERS, Plan, calibrated
-from .records import Records, refuse_sampler
-from .run import Run
+from .plan import Plan
+from .records import Records
+from .run import Compute, Run
 
 _USED: set[bytes] = set()  # keys that have drawn in this process
 
@@ -78,6 +79,9 @@ class PrivacyEngine:
         ids: Iterable[Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
+        scheduler: Any = None,
+        compute: Compute | None = None,
+        example: Any = None,
         **dpis: Any,
     ) -> tuple[Any, Any, Any, BatchSource]:
         """Attach the run to the module and the optimiser; returns module, optimizer, criterion, batches.
@@ -87,7 +91,13 @@ class PrivacyEngine:
         `target_epsilon` and `target_delta` for all `steps`. `sampler` is "uniform" (DP-SGD), "importance",
         "importance-reject", "dpis" (with the options of `DPISPlan`), or a design. `growth` and `floor` steer how a
         record's last gradient norm bounds its next (floor: a norm, clip/100 by default). With a `checkpoint` the run is
-        saved there (a SECRET file) every `checkpoint_every` steps, and taken up again if the file exists.
+        saved there (a SECRET file, and a journal of the steps since) every `checkpoint_every` steps, and taken up again
+        if the file exists. A `scheduler` is stepped after every step, and kept in the checkpoint.
+
+        Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
+        must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that do
+        not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
+        `criterion(module(*inputs), target)`.
         """
         if self._run is not None:
             raise InvalidInput(
@@ -97,7 +107,7 @@ class PrivacyEngine:
         whole(1, steps=steps)
         if checkpoint_every is not None:
             whole(1, checkpoint_every=checkpoint_every)
-        plan = _planned(
+        plan = planned(
             sampler, steps, max_grad_norm, sample_rate, public_size, noise_multiplier, target_epsilon, target_delta,
             growth, floor, max_physical_batch_size, steps_per_epoch, neighbors, dpis,
         )  # fmt: skip
@@ -106,19 +116,20 @@ class PrivacyEngine:
         population = Population(range(records.size) if ids is None else ids)
         if population.size != records.size:
             raise InvalidInput("ids must name every record of the data set once, but their number differs")
-        stored = None
-        if checkpoint is not None and Path(checkpoint).exists():
-            stored = files.read(checkpoint)
+        stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
+        if stored is not None:
             self._key = _stored_key(stored)
         self._claim_key(resumed=stored is not None)
-        batches = _batches(plan, population, self._key)
-        self._run = run = Run(plan, batches, self._key, module, optimizer, criterion, records)
-        if stored is not None:
-            self.load_state_dict(stored)
+        run = Run(
+            plan, batches_of(plan, population), self._key, module, optimizer, criterion, records, compute, example,
+            scheduler,
+        )  # fmt: skip
+        self._run = run
+        if stored is not None and checkpoint is not None:
+            self._take_up(stored, Journal(Path(checkpoint)))
         if checkpoint is not None:
             self._keep(Path(checkpoint), checkpoint_every or max(1, steps // 100))
-        epoch = steps_per_epoch or _epoch_of(plan)
-        return module, optimizer, run.criterion, BatchSource(run, epoch)
+        return module, optimizer, run.criterion, BatchSource(run, steps_per_epoch or epoch_of(plan))
 
     @property
     def step(self) -> int:
@@ -141,7 +152,7 @@ class PrivacyEngine:
         Stops early only when the filter of "dpis" closes. `on_step` is called after every step.
         """
         run = self._running
-        wanted = run.plan.steps - run.step if steps is None else steps
+        wanted = max(run.left, 0) if steps is None else steps
         whole(0, steps=wanted)
         for taken in range(wanted):
             try:
@@ -158,12 +169,13 @@ class PrivacyEngine:
     def _one_step(run: Run) -> tuple[float, int]:
         total, drawn = 0.0, 0
         for part in run.parts(padded=True):
-            size = part.positions.size
-            records = run.padded_positions(part)
-            losses = run.losses(run.records.take(records)) if size else torch.zeros(0, device=run.device)
-            run.backward(losses)
+            losses, some = run.losses(part)
+            run.backward(losses, some)
             run.optimizer.step()
-            total, drawn = total + float(losses.detach()[:size].sum()), drawn + size
+            size = part.positions.size
+            if losses is not None:
+                total += float(losses.detach()[:size].nan_to_num(0.0, 0.0, 0.0).sum())
+            drawn += size
         return total / max(drawn, 1), drawn
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
@@ -171,13 +183,14 @@ class PrivacyEngine:
         return self._marked(self.plan.guarantee(None, neighbors or self._neighbors))
 
     def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
-        """What the steps taken so far cost, or None before the first; for "dpis" the limit that holds throughout."""
-        if self.step == 0:
+        """What the steps begun so far cost, or None before the first; for "dpis" the limit that holds throughout."""
+        begun = self._running.charged
+        if begun == 0:
             return None
-        return self._marked(self.plan.guarantee(self.step, neighbors or self._neighbors))
+        return self._marked(self.plan.guarantee(begun, neighbors or self._neighbors))
 
     def get_epsilon(self, delta: float) -> float:
-        """Epsilon of the steps taken so far."""
+        """Epsilon of the steps begun so far: a step that was lost in a crash is spent."""
         spent = self.spent()
         return spent.epsilon(delta) if spent is not None else 0.0
 
@@ -188,9 +201,11 @@ class PrivacyEngine:
             "format": files.FORMAT,
             "plan": run.plan.facts(),
             "step": run.step,
-            "device": run.device.type,
+            "charged": run.charged,
+            "session": run.session,
             "model": run.module.state_dict(),
             "optimizer": run.optimizer.state_dict(),
+            "scheduler": None if run.scheduler is None else run.scheduler.state_dict(),
             "secret": {
                 "key": torch.frombuffer(bytearray(self._key.secret_bytes()), dtype=torch.uint8),
                 "is_test": self._key.is_test,
@@ -200,7 +215,7 @@ class PrivacyEngine:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a state of a run with the same plan, records and key."""
+        """Go back to a state of this run. Steps made since stay paid for; they are made anew, with fresh randomness."""
         run = self._running
         _same_plan(state["plan"], run.plan.facts())
         if _stored_key(state) != self._key:
@@ -211,18 +226,19 @@ class PrivacyEngine:
             raise InvalidInput(
                 "the data set has another number of records than when the state was saved; give the same data"
             )
-        if state["device"] != run.device.type:
-            raise InvalidInput(
-                f"the run was made on {state['device']} and this module is on {run.device.type}, where a repeated step "
-                "would come out slightly different under the same noise; resume it where it was made"
-            )
+        if (state["scheduler"] is None) != (run.scheduler is None):
+            raise InvalidInput("the saved run has a scheduler and this one has none, or the other way round")
         try:
             run.module.load_state_dict(state["model"])
             run.optimizer.load_state_dict(state["optimizer"])
         except (RuntimeError, ValueError, KeyError):
             raise InvalidInput("the module or optimizer is not the one that was saved; build them as before") from None
-        run.batches.restore(files.unpacked(state["secret"]["batches"]))
-        run.step = int(state["step"])
+        if run.scheduler is not None:
+            run.scheduler.load_state_dict(state["scheduler"])
+        run.restored()
+        run.batches.restore(files.unpacked(state["secret"]["batches"]), run.batches.state())
+        run.step, run.charged = int(state["step"]), max(run.charged, int(state["charged"]))
+        run.begin_session(max(run.session, int(state["session"])) + 1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a SECRET file (readable by you alone), whole or not at all."""
@@ -260,16 +276,36 @@ class PrivacyEngine:
             )
         _USED.add(self._key.fingerprint)
 
+    def _take_up(self, stored: dict[str, Any], journal: Journal) -> None:
+        """The checkpoint, then the steps after it whose noisy sums are stored; a step that left none is spent."""
+        run, since = self._running, int(stored["session"])
+        self.load_state_dict(stored)
+        for entry in journal.entries():
+            if entry["session"] != since or entry["step"] < run.step:
+                continue  # older than the checkpoint
+            if entry["kind"] == "begun":
+                run.charged += 1
+                run.batches.begin(entry["step"])
+            else:
+                run.replay(entry)
+
     def _keep(self, path: Path, every: int) -> None:
         """Save now, so that the key outlives a crash, and then every so many steps and at the end."""
         run = self._running
-        self.save(path)
+
+        def save() -> None:
+            self.save(path)
+            if run.journal is not None:
+                run.journal.restart()
 
         def after_step() -> None:
             if run.step % every == 0 or run.is_finished:
-                self.save(path)
+                save()
 
-        run.after_step = after_step
+        save()
+        run.journal = Journal(path)
+        run.journal.restart()
+        run.after_step, run.batches.save = after_step, save
 
 
 def device(name: str) -> Any:
@@ -281,86 +317,6 @@ def device(name: str) -> Any:
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise InvalidInput(f"{name} was asked for but torch sees {torch.cuda.device_count()} CUDA devices; use cpu")
     return found
-
-
-def _planned(
-    sampler: Any,
-    steps: int,
-    clip: float,
-    rate: float | None,
-    public_size: int | None,
-    noise: float | None,
-    epsilon: float | None,
-    delta: float | None,
-    growth: float | None,
-    floor: float | None,
-    physical: int | None,
-    epoch: int | None,
-    neighbors: Neighbors | None,
-    dpis: dict[str, Any],
-) -> Plan | DPISPlan:
-    if not isinstance(sampler, (str, Design)):
-        refuse_sampler(sampler)
-        raise InvalidInput(
-            f"sampler must be one of {', '.join(SAMPLERS)} or a design, got {type(sampler).__name__} instead"
-        )
-    if isinstance(sampler, str):
-        one_of(SAMPLERS, sampler=sampler)
-    if public_size is None:
-        public_size = getattr(sampler, "population", None)
-    if public_size is None:
-        raise InvalidInput(
-            "public_size is missing: a public (rough) number of records to divide by, since the true one is secret"
-        )
-    if (epsilon is None) != (delta is None) or (noise is None) == (epsilon is None):
-        raise InvalidInput("give either noise_multiplier, or both target_epsilon and target_delta")
-    options: dict[str, Any] = {} if growth is None else {"growth": growth}
-    options["floor"] = clip / 100 if floor is None else floor
-    if sampler == "dpis":
-        return _dpis(steps, clip, rate, public_size, epsilon, delta, physical, epoch, {**options, **dpis})
-    if dpis:
-        raise InvalidInput(f"{min(dpis)} is an option of sampler='dpis' or unknown; leave it out")
-    if noise is None:
-        noise = calibrated(sampler, rate, steps, epsilon or 0.0, delta or 0.0, neighbors)
-    return Plan(
-        sampler=sampler, steps=steps, noise_multiplier=noise, clip=clip, public_size=public_size, rate=rate,
-        physical_batch=physical, **options,
-    )  # fmt: skip
-
-
-def _dpis(
-    steps: int,
-    clip: float,
-    rate: float | None,
-    public_size: int,
-    epsilon: float | None,
-    delta: float | None,
-    physical: int | None,
-    epoch: int | None,
-    options: dict[str, Any],
-) -> DPISPlan:
-    if epsilon is None or delta is None:
-        raise InvalidInput("sampler='dpis' chooses its noise while training; give target_epsilon and target_delta")
-    unknown = options.keys() - set(DPISPlan.__slots__)
-    if unknown:
-        raise InvalidInput(f"{min(unknown)} is not an option of sampler='dpis'; see privamp.torch.DPISPlan")
-    return DPISPlan(
-        rate=rate if rate is not None else 0.0, steps=steps, epsilon=epsilon, delta=delta, clip=clip,
-        public_size=public_size, physical_batch=physical, steps_per_epoch=epoch, **options,
-    )  # fmt: skip
-
-
-def _batches(plan: Plan | DPISPlan, population: Population, key: Key) -> Batches:
-    if isinstance(plan, DPISPlan):
-        return DPISBatches(plan, population, key)
-    return (DesignBatches if isinstance(plan.sampler, Design) else CoinBatches)(plan, population, key)
-
-
-def _epoch_of(plan: Plan | DPISPlan) -> int:
-    """Steps after which as many records are expected as there are."""
-    if isinstance(plan, DPISPlan):
-        return plan.epoch
-    return max(1, round(plan.public_size / plan.normaliser))
 
 
 def _stored_key(state: dict[str, Any]) -> Key:

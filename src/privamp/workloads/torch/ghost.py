@@ -46,6 +46,14 @@ class GradientRecorder:
         """Expect one forward pass of so many records."""
         self._calls, self._records, self._strangers = [], records, []
 
+    def forget(self) -> None:
+        """Drop what was heard, and expect nothing."""
+        self._calls, self._records, self._strangers = [], None, []
+
+    def edges(self) -> tuple[list[str], list[Any]]:
+        """Names of the layers that were heard, and where their outputs enter the graph."""
+        return [call.name for call in self._calls], [call.edge for call in self._calls]
+
     @property
     def is_listening(self) -> bool:
         """Whether a forward pass is expected."""

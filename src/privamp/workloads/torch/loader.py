@@ -8,7 +8,9 @@ from .run import Run
 
 
 class BatchSource:
-    """Each item is a batch (inputs..., target) on the model's device. A batch may be empty: that step is noise only.
+    """Each item is a batch (inputs..., target) on the model's device.
+
+    Where nobody was drawn the batch is one made-up record that weighs nothing: the step is noise only.
 
     One pass makes `steps_per_epoch` steps; a pass that begins when all certified steps are taken raises BudgetExceeded.
     With a `max_physical_batch_size` a step may take several items, and the optimiser moves at the last; how many there
@@ -30,9 +32,9 @@ class BatchSource:
                 if taken:
                     return  # the filter closed within this pass
                 raise
-            yield run.records.take(first.positions)
+            yield run.read(first)
             for part in parts:
-                yield run.records.take(part.positions)
+                yield run.read(part)
 
     def __len__(self) -> int:
         """Steps in a full pass."""

@@ -42,3 +42,39 @@ def rows(batch: Any, at: Any) -> Any:
     if isinstance(batch, dict):
         return {name: rows(part, at) for name, part in batch.items()}
     return batch
+
+
+def length(batch: Any) -> int:
+    """How many records a batch has."""
+    if isinstance(batch, torch.Tensor):
+        return int(batch.shape[0]) if batch.dim() else 0
+    parts = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else ()
+    return next((found for part in parts if (found := length(part))), 0)
+
+
+def only_tensors(batch: Any) -> bool:
+    """Whether everything in a batch is a tensor, so that it can be made up."""
+    if isinstance(batch, (list, tuple)):
+        return all(map(only_tensors, batch))
+    return all(map(only_tensors, batch.values())) if isinstance(batch, dict) else isinstance(batch, torch.Tensor)
+
+
+def shapes(batch: Any) -> Any:
+    """Shapes and types of one record, for comparing."""
+    if isinstance(batch, torch.Tensor):
+        return (*batch.shape[1:], str(batch.dtype))
+    if isinstance(batch, (list, tuple)):
+        return tuple(map(shapes, batch))
+    return tuple((name, shapes(part)) for name, part in batch.items()) if isinstance(batch, dict) else type(batch)
+
+
+def joined(batches: list[Any]) -> Any:
+    """Batches of equal shapes, one after the other."""
+    first = batches[0]
+    if isinstance(first, torch.Tensor):
+        return torch.cat(batches)
+    if isinstance(first, (list, tuple)):
+        return [joined([batch[at] for batch in batches]) for at in range(len(first))]
+    if isinstance(first, dict):
+        return {name: joined([batch[name] for batch in batches]) for name in first}
+    return first

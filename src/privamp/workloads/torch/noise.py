@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...chance.keys import Key
 from ...chance.stream import Stream
 
 _MASK = 2**52 - 1
@@ -18,9 +17,9 @@ _PIECE = {"cpu": 2**14}  # stays in cache; other devices want few, large pieces
 _LARGE = 2**22
 
 
-def normals(key: Key, count: int, device: Any, dtype: Any, scale: float = 1.0) -> Any:
-    """`count` normal numbers of standard deviation `scale`: a function of the key, however they are cut into pieces."""
-    stream, noise = Stream(key), torch.empty(count, dtype=dtype, device=device)
+def normals(stream: Stream, count: int, device: Any, dtype: Any, scale: float = 1.0) -> Any:
+    """`count` normal numbers of standard deviation `scale`: a function of the stream, however it is cut."""
+    noise = torch.empty(count, dtype=dtype, device=device)
     size = _PIECE.get(device.type, _LARGE)
     for start in range(0, count, size):
         piece = noise[start : start + size]

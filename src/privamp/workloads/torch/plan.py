@@ -21,10 +21,16 @@ from .importance import THEOREM, ImportanceRule
 SAMPLERS = ("uniform", "importance", "importance-reject", "dpis")
 DESIGNS = (Poisson, WithoutReplacement, WithReplacement, MultiStage)
 
-ONLY_PARAMETERS = "only the parameters after a step are seen: losses, norms, batch sizes and checkpoints stay secret"
-OWN_LOSS = "a record's loss depends on no other record of its batch (layers that mix records are refused)"
-NO_STOP = "the run does not stop because no loss of a batch is a number: such a stop would tell that much"
-REPEATABLE = "a step that is repeated after a crash is computed with the same arithmetic as before"
+ONLY_PARAMETERS = (
+    "only the parameters after a step are seen, and nothing is steered by secrets: losses, norms, batch sizes and "
+    "checkpoints stay secret (no learning rate that follows the loss)"
+)
+OWN_LOSS = (
+    "a record's tensors, loss and gradient depend on no other record of its batch (tried on made-up records of the "
+    "data's shape, which is public), but for rounding"
+)
+NO_STOP = "the run does not stop because of a record: engine.train() never does, a loop of one's own must not"
+SAME_DATA = "the data set stays as it is until the run ends, also between a crash and the resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +90,7 @@ def stated(guarantee: Guarantee, theorems: tuple[str, ...]) -> Guarantee:
     return replace(
         guarantee,
         reasons=lambda: (*theorems, *guarantee.reasons()),
-        assumes=(*guarantee.assumes, OWN_LOSS, ONLY_PARAMETERS, NO_STOP, REPEATABLE),
+        assumes=(*guarantee.assumes, OWN_LOSS, ONLY_PARAMETERS, NO_STOP, SAME_DATA),
     )
 
 

@@ -19,6 +19,14 @@ def sum_dtype(dtype: Any) -> Any:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def is_autocast(kind: str) -> bool:
+    """Whether operations on devices of this kind may run in half precision."""
+    try:
+        return bool(torch.is_autocast_enabled(kind))
+    except TypeError:  # before torch 2.4
+        return bool(torch.is_autocast_enabled() if kind == "cuda" else torch.is_autocast_cpu_enabled())
+
+
 def widened(values: Tensor) -> Tensor:
     """Half precision as float32; everything else as it is."""
     return values.float() if values.dtype in _HALF else values

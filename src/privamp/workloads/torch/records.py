@@ -4,10 +4,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, SequentialSampler, Subset, TensorDataset
 
 from ...errors import InvalidInput, NoTheorem
+from . import made_up
 from .batches import Ints
+from .seeding import reading
+
+Bools = NDArray[np.bool_]
 
 _NO_THEOREM = {
     "RandomSampler": "shuffled batches use every record once per pass, so batches depend on one another and nothing is "
@@ -38,20 +43,59 @@ class Records:
         self.size = _length(self.dataset)
         self._tensors, self._index = _in_memory(self.dataset)
 
-    def take(self, positions: Ints) -> Any:
-        """One batch; with no positions a batch of length 0."""
+    def made_up(self, count: int) -> Any:
+        """Records of the shapes and types of this data set, which are public, with made-up values."""
+        if self._tensors is not None:
+            return made_up.like([t[:0].to(self._device) for t in self._tensors], count)
+        for position in range(self.size):
+            one = self._one(position)
+            if one is not None:
+                if not made_up.only_tensors(one):
+                    break
+                return made_up.like(_moved(one, self._device), count)
+        raise InvalidInput(
+            "no record of the data set can be read as tensors, so their shapes are not known; give a batch of made-up "
+            "records as example="
+        )
+
+    def take(self, positions: Ints, seeds: Ints, blank: Any) -> tuple[Any, Bools | None]:
+        """One batch, read with a seed for every record, and which of them cannot be read: `blank` stands for those."""
         if self._tensors is not None:
             rows = positions if self._index is None else self._index[positions]
             at = torch.from_numpy(np.ascontiguousarray(rows))
-            return [t[at.to(t.device)].to(self._device, non_blocking=True) for t in self._tensors]
-        if positions.size == 0:
-            return _moved(self._read(np.zeros(1, np.int64)), self._device, empty=True)
-        return _moved(self._read(positions), self._device)
+            return [t[at.to(t.device)].to(self._device, non_blocking=True) for t in self._tensors], None
+        with reading() as seed:
+            several = getattr(self.dataset, "__getitems__", None)
+            try:
+                if several:
+                    seed(int(seeds[0]))
+                    items = several(positions.tolist())
+                else:
+                    items = [self._item(i, s, seed) for i, s in zip(positions.tolist(), seeds.tolist(), strict=True)]
+                return _moved(self._collate(items), self._device), None
+            except Exception:
+                return self._one_by_one(positions, seeds, blank, seed)
 
-    def _read(self, positions: Ints) -> Any:
-        several = getattr(self.dataset, "__getitems__", None)
-        wanted = positions.tolist()
-        return self._collate(several(wanted) if several else [self.dataset[i] for i in wanted])
+    def _item(self, position: int, number: int, seed: Any) -> Any:
+        seed(number)
+        return self.dataset[position]
+
+    def _one_by_one(self, positions: Ints, seeds: Ints, blank: Any, seed: Any) -> tuple[Any, Bools]:
+        """A record that cannot be read, or has another shape than the others, counts as nothing: to stop would tell."""
+        found, is_lost = [], np.zeros(positions.size, bool)
+        for at, (position, number) in enumerate(zip(positions.tolist(), seeds.tolist(), strict=True)):
+            seed(number)
+            one = self._one(position)
+            one = None if one is None else _moved(one, self._device)
+            is_lost[at] = one is None or made_up.shapes(one) != made_up.shapes(blank)
+            found.append(blank if is_lost[at] else one)
+        return made_up.joined(found), is_lost
+
+    def _one(self, position: int) -> Any:
+        try:
+            return self._collate([self.dataset[position]])
+        except Exception:
+            return None
 
 
 def _opened(source: Any) -> tuple[Any, Any]:
@@ -96,11 +140,11 @@ def _in_memory(dataset: Any) -> tuple[Any, Any]:
     return (dataset.tensors, index) if isinstance(dataset, TensorDataset) else (None, None)
 
 
-def _moved(batch: Any, device: Any, *, empty: bool = False) -> Any:
+def _moved(batch: Any, device: Any) -> Any:
     if isinstance(batch, torch.Tensor):
-        return (batch[:0] if empty else batch).to(device, non_blocking=True)
+        return batch.to(device, non_blocking=True)
     if isinstance(batch, (list, tuple)):
-        return [_moved(part, device, empty=empty) for part in batch]
+        return [_moved(part, device) for part in batch]
     if isinstance(batch, dict):
-        return {name: _moved(part, device, empty=empty) for name, part in batch.items()}
+        return {name: _moved(part, device) for name, part in batch.items()}
     return batch

@@ -1,30 +1,43 @@
 """One training run: drawn batches in, private gradients out, step by step and never a step too many."""
 
+import contextlib
+import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
+from ...chance.keyed import keyed_numbers
 from ...chance.keys import Key
 from ...errors import BudgetExceeded, InvalidInput
 from ...numerics.log_domain import FloatArray
+from . import made_up, records_apart
 from .batches import Batch, Batches, Ints
 from .criterion import PrivateCriterion
 from .dpis import DPISPlan
 from .ghost import GradientRecorder
-from .noise import normals
+from .journal import Journal
+from .optimizers import check_optimizer, check_scheduler, settings_of
 from .plan import Plan
-from .precision import sum_dtype
 from .records import Records
+from .release import noisy_gradients
+from .seeding import Surroundings, seed_of
 
 Tensor = Any
+Compute = Callable[[Any, Any, Any], Any]
+"""(module, criterion, batch) -> what the criterion gave, as in a training loop."""
 
 _PADDED = {"cuda": 64}  # batches of `engine.train` are filled up to a multiple, so that few sizes are ever planned for
+_TRIED = 3  # made-up records
 
 
 class Run:
-    """Holds the step counter and the sums of the step in progress. Everything inside is secret but `step`."""
+    """Holds the step counter and the sums of the step in progress. Everything inside is secret but the counters.
+
+    A session is one stretch of a run between two crashes. Each session makes a step at most once, so (session, step)
+    is the attempt that coins, noise and seeds are derived from.
+    """
 
     def __init__(
         self,
@@ -35,31 +48,58 @@ class Run:
         optimizer: Any,
         criterion: Any,
         records: Records,
+        compute: Compute | None = None,
+        example: Any = None,
+        scheduler: Any = None,
     ) -> None:
         self.plan, self.batches, self.module, self.optimizer, self.records = plan, batches, module, optimizer, records
+        self.compute, self.scheduler = compute or _usual, scheduler
         self.criterion = PrivateCriterion(criterion, self)
         self.step = 0  # steps taken
+        self.charged = 0  # steps begun, which is what is paid for
+        self.session = 0
+        self.journal: Journal | None = None
         self.after_step: Callable[[], None] = lambda: None
-        self._noise_key, self._forward_key = key.subkey("noise"), key.subkey("forward")
-        self._recorder = GradientRecorder(module)
+        self.recorder = GradientRecorder(module)
         self.parameters = [p for p in module.parameters() if p.requires_grad]
-        _check_optimizer(optimizer, self.parameters)
+        check_optimizer(optimizer, self.parameters)
+        check_scheduler(scheduler)
         self._buffers = _versions(module)
         self._sums: dict[int, Tensor] = {}
         self._done: list[tuple[Batch, FloatArray]] = []
         self._part: Batch | None = None  # handed out, backward not yet called
+        self._lost: Any = None  # which records of the part cannot be read
         self._is_measured = False  # backward called, optimizer step not yet
         self._is_last = True
+        self._is_begun = False  # the step is paid for and its noisy sum not yet made
+        self._is_replayed = False
         self._padding = 0  # records behind the part that weigh nothing
-        self._has_number = False  # whether a loss of the step in progress is a number
-        self._number = 0  # of the part within its step
-        self._random: list[Any] = []
+        self._place: tuple[str | int, ...] = ("made up", 0)
+        self._random: list[Surroundings] = []
+        self._secret = key
+        self.begin_session(1)
         self._hooks = [
             optimizer.register_step_pre_hook(lambda opt, args, kwargs: self._before_optimizer(args, kwargs)),
             optimizer.register_step_post_hook(lambda opt, args, kwargs: self._after_optimizer()),
             module.register_forward_pre_hook(lambda m, args: self._seed()),
             module.register_forward_hook(lambda m, args, out: self._unseed(), always_call=True),
         ]
+        try:
+            tried = example if example is not None else records.made_up(_TRIED)
+            self._blank = made_up.rows(tried, slice(0, 1))
+            records_apart.check(self, tried)
+            self._require_same_buffers()
+        except BaseException:
+            self.detach()
+            raise
+
+    def begin_session(self, number: int) -> None:
+        """Coins, noise and seeds from now on belong to this session: (key, run, session), never used before."""
+        self.session = number
+        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint is another session
+        self._key = self._secret.subkey("session", number, nonce)
+        self.batches.begin_session(self._key)
+        self._is_begun = False
 
     @property
     def device(self) -> Any:
@@ -67,25 +107,34 @@ class Run:
         return self.parameters[0].device
 
     @property
+    def left(self) -> int:
+        """Steps that may still be made: those begun and lost in a crash are spent."""
+        return min(self.plan.steps - self.step, self.plan.steps - self.charged + self._is_begun)
+
+    @property
     def is_finished(self) -> bool:
         """Whether every certified step was taken."""
-        return self.step >= self.plan.steps
+        return self.left <= 0
 
     @property
     def is_waiting(self) -> bool:
         """Whether a batch was handed out whose losses are expected."""
         return self._part is not None
 
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """Trainable parameters in the order of `parameters`."""
+        return [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+
     def detach(self) -> None:
         """Take every hook off the module and the optimiser."""
-        self._recorder.detach()
+        self.recorder.detach()
         for hook in self._hooks:
             hook.remove()
 
     def parts(self, *, padded: bool = False) -> Iterator[Batch]:
         """The batch of the next step, in parts that fit into memory; each must be worked through before the next.
 
-        With `padded` the losses of `padded_positions` are expected.
+        With `padded` the losses of the padded part are expected.
         """
         if self.is_finished:
             raise BudgetExceeded(
@@ -94,22 +143,33 @@ class Run:
             )
         self._require_finite()
         self._sums, self._done = {}, []
-        self._part, self._is_measured, self._has_number = None, False, False
-        self.batches.prepare(self.step, self.norms)
+        self._part, self._is_measured = None, False
+        self._begin()
         batch = self.batches.draw(self.step)
         size = self.plan.physical_batch or max(batch.positions.size, 1)
         starts = range(0, max(batch.positions.size, 1), size)
         for number, start in enumerate(starts):
             part = batch.part(start, start + size)
-            self._part, self._is_measured, self._number = part, False, number
+            self._part, self._is_measured, self._place = part, False, (self.step, number)
             self._is_last = start + size >= batch.positions.size
-            self._padding = self._missing(part.positions.size) if padded else 0
-            self._recorder.listen(part.positions.size + self._padding)
+            self._padding = self._missing(part.positions.size) if padded else int(part.positions.size == 0)
+            self.recorder.listen(part.positions.size + self._padding)
             yield part
             if self._part is not None or self._is_measured:
                 raise InvalidInput(
                     "a batch was left unfinished; call loss.backward() and optimizer.step() for every batch"
                 )
+
+    def _begin(self) -> None:
+        """Pay for the step and write down that it is attempted, before anything of it is drawn."""
+        if self._is_begun:
+            return  # drawn in this session and never released: the same attempt
+        self.batches.prepare(self.step, self.norms)
+        if self.journal is not None:
+            self.journal.append({"kind": "begun", "step": self.step, "session": self.session})
+        self.batches.begin(self.step)
+        self.charged += 1
+        self._is_begun = True
 
     def _missing(self, drawn: int) -> int:
         """How many records fill a part up, without going over what memory was promised."""
@@ -117,55 +177,99 @@ class Run:
         most = self.plan.physical_batch
         return missing if most is None else min(missing, most - drawn)
 
-    def padded_positions(self, part: Batch) -> Ints:
-        """Its records, some of them once more with weight 0."""
-        return np.resize(part.positions, part.positions.size + self._padding)
+    def read(self, part: Batch) -> Any:
+        """The records of a part, some of them once more with weight 0; a made-up one where nobody was drawn."""
+        if part.positions.size == 0:
+            return self._blank
+        positions = np.resize(part.positions, part.positions.size + self._padding)
+        batch, self._lost = self._taken(positions)
+        return batch
 
-    def backward(self, losses: Tensor) -> None:
+    def _taken(self, positions: Ints) -> tuple[Any, Any]:
+        numbers = keyed_numbers(self._key.subkey("reading", self.step), positions.astype(np.uint64), 0)
+        return self.records.take(positions, (numbers >> np.uint64(8)).astype(np.int64), self._blank)
+
+    def losses(self, part: Batch) -> tuple[Tensor | None, Ints | None]:
+        """One loss for each record of a part, and where in it they stand if not everybody has one."""
+        if part.positions.size == 0:
+            return None, None
+        return self._tolerant(self.read(part), part.positions.size + self._padding)
+
+    def _tolerant(self, batch: Any, count: int) -> tuple[Tensor | None, Ints | None]:
+        """Losses; where the model fails, of those records on which it does not fail: to stop would tell about one."""
+        try:
+            return self.compute(self.module, self.criterion.losses, batch), None
+        except InvalidInput:
+            raise
+        except torch.OutOfMemoryError:
+            raise InvalidInput("the batch does not fit into memory; give a max_physical_batch_size") from None
+        except Exception:
+            some = [r for r in range(count) if self._works(made_up.rows(batch, slice(r, r + 1)))]
+        if not some:
+            return None, np.empty(0, np.int64)
+        self.recorder.listen(len(some))
+        losses = self.compute(self.module, self.criterion.losses, made_up.rows(batch, torch.tensor(some)))
+        return losses, np.array(some, dtype=np.int64)
+
+    def _works(self, batch: Any) -> bool:
+        self.recorder.listen(1)
+        try:
+            with torch.no_grad():
+                self.compute(self.module, self.criterion.losses, batch)
+        except Exception:
+            return False
+        return True
+
+    def backward(self, losses: Tensor | None, some: Ints | None = None) -> None:
         """Measure the gradients of a part and add their weighted sum to the step's."""
         part = self._part
         if part is None:
             raise InvalidInput("backward was called twice for one batch, or without a batch; call it once per batch")
-        size = part.positions.size
-        if losses.shape[0] != size + self._padding:
+        size, lost = part.positions.size, self._lost
+        everybody = np.arange(size + self._padding)
+        at = everybody if some is None else some
+        if losses is not None and losses.shape != at.shape:
             raise InvalidInput(
                 "the losses must be those of the batch that was drawn, one per record, but their number differs"
             )
-        self._part, self._is_measured = None, True
-        if size == 0:
-            return
-        recorded = self._recorder.measure(losses)
-        norms = recorded.norms.cpu().numpy()[:size]
-        self._require_a_number(losses)
-        weights = np.zeros(losses.shape[0])
-        weights[:size] = self.batches.coefficients(part, norms)
-        self._done.append((part, norms))
-        for parameter, gradient in recorded.weighted(torch.from_numpy(weights).to(self.device)):
-            held = self._sums.get(id(parameter))
-            self._sums[id(parameter)] = gradient if held is None else held.add_(gradient)
-        if self._buffers != _versions(self.module):
-            raise InvalidInput(
-                "a buffer of the module changed in the forward pass, which would publish statistics of the records "
-                "without noise; use layers that keep no running statistics"
-            )
+        self._part, self._is_measured, self._lost = None, True, None
+        norms = np.full(everybody.size, np.nan)
+        if losses is None or size == 0:
+            self.recorder.forget()
+        else:
+            recorded = self.recorder.measure(losses)
+            norms[at] = recorded.norms.cpu().numpy()
+            if lost is not None:
+                norms[lost] = np.nan
+            weights = np.zeros(everybody.size)
+            weights[:size] = self.batches.coefficients(part, norms[:size])
+            for parameter, gradient in recorded.weighted(torch.from_numpy(weights[at]).to(self.device)):
+                held = self._sums.get(id(parameter))
+                self._sums[id(parameter)] = gradient if held is None else held.add_(gradient)
+        self._done.append((part, norms[:size]))
+        self._require_same_buffers()
 
     def norms(self, positions: Ints) -> FloatArray:
         """Gradient norms of any records under the current parameters: secret."""
         found = [np.empty(0)]
         size = self.plan.physical_batch or 1024
         for start in range(0, positions.size, size):
-            batch = self.records.take(positions[start : start + size])
-            self._number = -1 - start // size
-            self._recorder.listen(min(size, positions.size - start))
-            found.append(self._recorder.measure(self.losses(batch)).norms.cpu().numpy())
+            some = positions[start : start + size]
+            batch, lost = self._taken(some)
+            self._place = (self.step, -1 - start // size)
+            self.recorder.listen(some.size)
+            losses, at = self._tolerant(batch, some.size)
+            norms = np.full(some.size, np.nan)
+            if losses is not None:
+                norms[slice(None) if at is None else at] = self.recorder.measure(losses).norms.cpu().numpy()
+            if lost is not None:
+                norms[lost] = np.nan
+            found.append(norms)
         return np.concatenate(found)
 
-    def losses(self, batch: Any) -> Tensor:
-        """One loss per record of a batch (inputs..., target)."""
-        *inputs, target = batch
-        return self.criterion.losses(self.module(*inputs), target)
-
     def _before_optimizer(self, args: Any, kwargs: Any) -> None:
+        if self._is_replayed:
+            return
         if any(callable(a) for a in args) or kwargs.get("closure") is not None:
             raise InvalidInput("optimizer.step takes no closure here, since a step is computed once; leave it out")
         if not self._is_measured:
@@ -177,30 +281,60 @@ class Run:
                 parameter.grad = None  # nothing moves until the step is complete
 
     def _release(self) -> None:
-        """The noisy, normalised sum as the gradient of every parameter, also when nobody was drawn."""
-        deviation, normaliser = self.batches.noise
-        total = sum(p.numel() for p in self.parameters)
-        key, dtype = self._noise_key.subkey(self.step), sum_dtype(self.parameters[0].dtype)
-        noise = normals(key, total, self.device, dtype, deviation / normaliser)
-        start = 0
-        for parameter in self.parameters:
-            piece = noise[start : start + parameter.numel()].view_as(parameter)
-            held = self._sums.get(id(parameter))
-            noisy = piece if held is None else piece.add_(held, alpha=1.0 / normaliser)
-            parameter.grad = noisy.to(parameter.dtype)  # rounded to half precision only now
-            start += parameter.numel()
+        """The noisy, normalised sum as the gradient of every parameter, stored first; also when nobody was drawn."""
+        key = self._key.subkey("noise", self.step)
+        gradients = noisy_gradients(key, self.parameters, self._sums, self.batches)
+        self._sums, self._is_begun = {}, False
+        if self.journal is not None:
+            self.journal.append(self._entry(gradients))
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient
+
+    def _entry(self, gradients: list[Tensor]) -> dict[str, Any]:
+        batch, norms = _joined(self._done)
+        secret = {"positions": batch.positions, "norms": norms}
+        return {
+            "kind": "noisy",
+            "step": self.step,
+            "session": self.session,
+            "gradients": [g.detach().cpu() for g in gradients],
+            "groups": settings_of(self.optimizer),
+            "secret": {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in secret.items()},
+        }
+
+    def replay(self, entry: dict[str, Any]) -> None:
+        """Make a step again from its stored noisy sum, which costs nothing more."""
+        positions, norms = (entry["secret"][name].numpy() for name in ("positions", "norms"))
+        for group, settings in zip(self.optimizer.param_groups, entry["groups"], strict=True):
+            group.update(settings)
+        for parameter, gradient in zip(self.parameters, entry["gradients"], strict=True):
+            parameter.grad = gradient.to(parameter.device)
+        self._is_replayed = True
+        try:
+            self.optimizer.step()
+        finally:
+            self._is_replayed = False
+        nothing = np.zeros(positions.size)
+        self._finish(Batch(self.step, positions, nothing.astype(np.int64), nothing), norms)
 
     def _after_optimizer(self) -> None:
-        self._is_measured = False
-        if not self._is_last:
+        if self._is_replayed:
             return
-        if self._done:
-            self.batches.remember(*_joined(self._done))
-        else:
-            self.batches.remember(Batch(self.step, _NOBODY, _NOBODY, np.empty(0)), np.empty(0))
-        self._sums, self._done = {}, []
+        self._is_measured = False
+        if self._is_last:
+            done, self._done = _joined(self._done), []
+            self._finish(*done)
+            self.after_step()
+
+    def _finish(self, batch: Batch, norms: FloatArray) -> None:
+        self.batches.remember(batch, norms)
         self.step += 1
-        self.after_step()
+        if self.scheduler is not None:
+            self.scheduler.step()
+
+    def restored(self) -> None:
+        """The module was loaded from a file: its buffers are as they should be."""
+        self._buffers = _versions(self.module)
 
     def _require_finite(self) -> None:
         total = torch.stack([p.detach().sum().to(torch.float64) for p in self.parameters])
@@ -210,37 +344,36 @@ class Run:
                 "the next step is drawn; start again with a smaller learning rate, on what is left of the budget"
             )
 
-    def _require_a_number(self, losses: Tensor) -> None:
-        """One record without a loss counts as nothing, since a stop would tell about it. When nobody has one it is the
-        model or the criterion: stop, before anything of the step is released. A lone record is not enough for that."""
-        self._has_number = self._has_number or bool(torch.isfinite(losses.detach()).any())
-        drawn = losses.shape[0] - self._padding + sum(part.positions.size for part, _ in self._done)
-        if self._is_last and drawn > 1 and not self._has_number:
-            self._is_measured = False
+    def _require_same_buffers(self) -> None:
+        if self._buffers != _versions(self.module):
             raise InvalidInput(
-                "no record of the batch has a loss that is a finite number, so training stops before step "
-                f"{self.step + 1} and nothing of it is released; mend the model, the criterion or the data, and resume"
+                "a buffer of the module changed in the forward pass, which would publish statistics of the records "
+                "without noise; use layers that keep no running statistics"
             )
 
+    @contextlib.contextmanager
+    def placed(self, *place: str | int) -> Iterator[None]:
+        """Forward passes meanwhile draw by another seed."""
+        before, self._place = self._place, place
+        try:
+            yield
+        finally:
+            self._place = before
+
     def _seed(self) -> None:
-        """Dropout and the like are drawn from (key, step) too: a repeated step must be the same step."""
-        if not self._recorder.is_listening:
-            return
-        seed = int.from_bytes(self._forward_key.subkey(self.step, self._number).fingerprint[:7], "little")
-        self._random.append((torch.get_rng_state(), torch.cuda.get_rng_state() if self.device.type == "cuda" else None))
-        torch.default_generator.manual_seed(seed)
-        if self.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
+        """Dropout and the like are drawn from the attempt too."""
+        if self.recorder.is_listening:
+            self._random.append(Surroundings(self.device))
+            self._random[-1].seed(seed_of(self._key.subkey("forward", *self._place)))
 
     def _unseed(self) -> None:
         if self._random:
-            cpu, cuda = self._random.pop()
-            torch.set_rng_state(cpu)
-            if cuda is not None:
-                torch.cuda.set_rng_state(cuda)
+            self._random.pop().restore()
 
 
-_NOBODY: Ints = np.empty(0, np.int64)
+def _usual(module: Any, criterion: Any, batch: Any) -> Any:
+    *inputs, target = batch
+    return criterion(module(*inputs), target)
 
 
 def _joined(done: list[tuple[Batch, FloatArray]]) -> tuple[Batch, FloatArray]:
@@ -258,18 +391,3 @@ def _joined(done: list[tuple[Batch, FloatArray]]) -> tuple[Batch, FloatArray]:
 
 def _versions(module: Any) -> dict[str, tuple[int, int]]:
     return {name: (buffer.data_ptr(), buffer._version) for name, buffer in module.named_buffers()}
-
-
-def _check_optimizer(optimizer: Any, parameters: list[Any]) -> None:
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise InvalidInput(f"optimizer must be a torch optimizer, got {type(optimizer).__name__} instead")
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise InvalidInput(
-            "LBFGS evaluates the loss several times per step; use SGD, Adam or another one-pass optimizer"
-        )
-    given = {id(p) for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
-    if given != {id(p) for p in parameters}:
-        raise InvalidInput(
-            "the optimizer must hold exactly the trainable parameters of the module, but they differ; build it from "
-            "module.parameters() and freeze what should not learn"
-        )

@@ -1,0 +1,190 @@
+"""Steps of the torch engine: models, samplers and precisions, with records that hurt a network."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from ...testing import seeded_key
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_rows, pairs_of
+from ...verify.one_record import Pair
+from .audit import RecordAudit
+
+SIDE, WORDS, PLACES, CLASSES = 6, 11, 5, 3
+LABELS = (-1, CLASSES, 7351, -100, 2**40, -(2**63))
+ROUNDING = {"float32": 1e-4, "float64": 1e-9, "bfloat16": 5e-2}  # of a clip: gradients round by the batch they are in
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model, its precision, and options of `make_private`."""
+
+    model: str = "mlp"
+    dtype: str = "float32"
+    sampler: str = "uniform"
+    physical: int | None = None
+    autocast: bool = False
+    steps: int = 2
+    places: int = PLACES
+
+    @property
+    def name(self) -> str:
+        """For the list of audits."""
+        extra = [f"parts of {self.physical}"] * (self.physical is not None) + ["autocast"] * self.autocast
+        return ", ".join([self.model, self.dtype, self.sampler, *extra])
+
+
+def _module(setting: Setting) -> Any:
+    import torch
+    from torch import nn
+
+    from ...torch import LSTM
+
+    class Reader(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.reader, self.out = nn.Embedding(WORDS, 4), LSTM(4, 3), nn.Linear(3, CLASSES)
+
+        def forward(self, ids: Any) -> Any:
+            return self.out(self.reader(self.words(ids)).mean(dim=1))
+
+    class TimeFirst(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Linear(1, 4), nn.Linear(4, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.two(torch.tanh(self.one(x.unsqueeze(2))).transpose(0, 1)).mean(dim=0)
+
+    torch.manual_seed(14)
+    made: dict[str, Callable[[], Any]] = {
+        "mlp": lambda: nn.Sequential(nn.Linear(SIDE, 7), nn.Tanh(), nn.LayerNorm(7), nn.Linear(7, CLASSES)),
+        "one output": lambda: nn.Linear(SIDE, 1),
+        "cnn": lambda: nn.Sequential(
+            nn.Unflatten(1, (1, SIDE)), nn.Conv1d(1, 4, 3), nn.ReLU(), nn.Conv1d(4, 5, 2), nn.GroupNorm(1, 5),
+            nn.Flatten(), nn.Linear(15, CLASSES),
+        ),
+        "lstm": Reader,
+        "time first": TimeFirst,
+    }  # fmt: skip
+    return made[setting.model]().to(getattr(torch, setting.dtype))
+
+
+def trained(setting: Setting, rows: list[Any]) -> Any:
+    """All steps of a run on these records, (numbers or word ids, label) each; everything that may be seen of it."""
+    import torch
+    from torch.utils.data import TensorDataset
+
+    from ...torch import PrivacyEngine
+
+    module, is_text = _module(setting), setting.model == "lstm"
+    width = setting.places if is_text else SIDE
+    x = torch.from_numpy(np.array([row for row, _ in rows]).reshape(len(rows), width))
+    x = x.long() if is_text else x.to(getattr(torch, setting.dtype))
+    y = torch.tensor([label for _, label in rows], dtype=torch.long)
+    is_number = setting.model == "one output"
+    options: dict[str, Any] = {"noise_multiplier": 1.0}
+    if setting.sampler == "dpis":
+        options = {"target_epsilon": 50.0, "target_delta": 1e-3, "size_noise": 4.0, "sum_noise": 8.0}
+        options |= {"external_clip": 2.0, "steps_per_epoch": 1, "order": 4}
+    engine = PrivacyEngine(key=seeded_key(14))
+    engine.make_private(
+        module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1),
+        criterion=torch.nn.MSELoss() if is_number else torch.nn.CrossEntropyLoss(),
+        data_loader=TensorDataset(x, y.to(x.dtype) if is_number else y), public_size=10, max_grad_norm=0.5,
+        steps=setting.steps, sample_rate=0.5 if setting.sampler == "dpis" else 0.9, sampler=setting.sampler,
+        max_physical_batch_size=setting.physical, **options,
+    )  # fmt: skip
+    seen: list[str] = []
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=setting.autocast):
+        engine.train(on_step=lambda progress: seen.append(repr(progress)))
+    parameters = [p.detach().double().numpy() for p in module.parameters()]
+    return parameters, repr(engine), seen, engine.plan.facts()
+
+
+def _hard(setting: Setting) -> list[Hard]:
+    dtype = np.float64 if setting.dtype == "float64" else np.float32
+    if setting.model == "lstm":
+        ids = (-1, WORDS, 2**40, -(2**63), WORDS - 1)
+        found = [Hard(f"word {word}", (np.full(setting.places, word), 0)) for word in ids]
+        plain: Any = np.zeros(setting.places, np.int64)
+    else:
+        found = [Hard(what, (row, 1)) for what, row in hard_rows(SIDE, 1.0, dtype)]
+        plain = np.ones(SIDE, dtype)
+    return found + [Hard(f"label {label}", (plain, label)) for label in LABELS]
+
+
+def _pairs(setting: Setting, random: np.random.Generator) -> Iterator[Pair]:
+    """Records have their identity by place; a batch of 7 or 8 ends beside the border of parts of 4."""
+    for size in (0, 1, 2, 7, 8):
+        labels = random.integers(0, CLASSES, size)
+        if setting.model == "lstm":
+            rows: Any = random.integers(0, WORDS, (size, setting.places))
+        else:
+            rows = 3 * random.standard_normal((size, SIDE))
+        data = list(zip(rows, labels.tolist(), strict=True))
+        yield from pairs_of(data, _hard(setting), changes=ADD_REMOVE, places=[size])
+        yield from pairs_of(data, _hard(setting), changes=REPLACE, places=[0, size // 2])
+
+
+def _audit(setting: Setting) -> RecordAudit:
+    what = f"torch PrivacyEngine, {setting.steps} steps: {setting.name}"
+    rounding = ROUNDING["bfloat16" if setting.autocast else setting.dtype]
+    return RecordAudit(
+        f"training, {setting.name}", what, partial(trained, setting), partial(_pairs, setting), rounding=rounding,
+        needs=("torch",),
+    )  # fmt: skip
+
+
+SETTINGS = (
+    *(Setting(dtype=dtype) for dtype in ROUNDING),
+    *(Setting(sampler=sampler, physical=4) for sampler in ("importance", "importance-reject", "dpis")),
+    *(Setting(model, physical=size) for model in ("cnn", "lstm") for size in (None, 4)),
+    Setting("cnn", sampler="importance", autocast=True),
+)
+JOBS = tuple(partial(_audit, setting) for setting in SETTINGS)
+
+
+@contextlib.contextmanager
+def _unchecked() -> Iterator[None]:
+    """Without the check that records are kept apart."""
+    with patch("privamp.workloads.torch.records_apart.check", lambda run, batch: None):
+        yield
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[None]:
+    """Labels are looked at by the criterion itself, which stops with the label in its message."""
+    room = "privamp.workloads.torch.criterion.PrivateCriterion"
+
+    def losses(self: Any, output: Any, *targets: Any) -> Any:
+        return self.unguarded(output, *targets)
+
+    def tolerant(self: Any, batch: Any, count: int) -> Any:
+        return self.compute(self.module, self.criterion.losses, batch), None
+
+    with patch(f"{room}.losses", losses), patch("privamp.workloads.torch.run.Run._tolerant", tolerant):
+        yield
+
+
+def _planted(name: str, mistake: Any, setting: Setting, pairs: Any = _pairs) -> RecordAudit:
+    def run(rows: list[Any]) -> Any:
+        with mistake():
+            return trained(setting, rows)
+
+    return RecordAudit(
+        f"training, {name}", f"the torch step with a mistake: {name}", run, partial(pairs, setting),
+        rounding=ROUNDING[setting.dtype], needs=("torch",),
+    )  # fmt: skip
+
+
+PLANTED = (
+    partial(_planted, "a broadcasting loss", _unchecked, Setting("one output")),
+    partial(_planted, "time first", _unchecked, Setting("time first")),
+    partial(_planted, "labels that stop", _stopping, Setting()),
+    partial(_planted, "words that stop", _stopping, Setting("lstm")),
+)
