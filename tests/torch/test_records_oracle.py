@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
 
-from privamp.audits.records import training  # noqa: E402
+from privamp.audits.records import training
 
 PAIRS = 12
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 ENDINGS = (".npz", ".csv", ".csv.gz", ".parquet")
 _PICTURES, _TEXTS = ("X_train", "y_train"), ("tokens_train", "offsets_train", "y_train")
 _PART = "split"
+_NO_CLASS = _NO_WORD = -1  # records with a label or word that is none count as nothing in training: a stop would tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def _of_arrays(path: Path, classes: str | None, vocabulary: int) -> TrainingData
             x = encoding.pictures(found[f"X_{kind}"])
         return _checked(x, y, count, kind)
 
-    held_out = part("test") if has_test else None
+    held_out = _if_any(part("test")) if has_test else None
     return TrainingData(part("train"), held_out, count, vocabulary if is_text else None)
 
 
@@ -91,11 +92,10 @@ def _texts(tokens: "NDArray[Any]", offsets: "NDArray[Any]", vocabulary: int) -> 
     are_whole = tokens.dtype.kind in "iu" and offsets.dtype.kind in "iu" and tokens.ndim == offsets.ndim == 1
     if not are_whole or offsets.size < 2 or np.any(np.diff(offsets.astype(np.int64)) < 0) or offsets[0] < 0:
         raise InvalidInput("texts must be whole numbers end to end, with rising offsets where each begins; check them")
-    if offsets[-1] > tokens.size or (tokens.size and (tokens.min() < 0 or tokens.max() >= vocabulary)):
-        raise InvalidInput(
-            f"word ids must be from 0 to {vocabulary - 1} and offsets within the text; say --vocabulary, or check them"
-        )
-    return tokens, offsets
+    if offsets[-1] > tokens.size:
+        raise InvalidInput("offsets must lie within the text; check them")
+    is_word = (tokens >= 0) & (tokens < vocabulary)
+    return np.where(is_word, tokens.astype(np.int64), _NO_WORD), offsets
 
 
 def _checked(x: "NDArray[Any]", y: "NDArray[Any]", classes: int, kind: str) -> Part:
@@ -103,18 +103,17 @@ def _checked(x: "NDArray[Any]", y: "NDArray[Any]", classes: int, kind: str) -> P
 
     from ..errors import InvalidInput
 
-    if y.ndim != 1 or len(x) != y.size or not y.size or x.ndim < 2:
+    if y.ndim != 1 or len(x) != y.size or x.ndim < 2 or y.dtype.kind not in "iufb":
         raise InvalidInput(
-            f"the {kind} part must have one label for each record, at least one record, and records of several numbers"
+            f"the {kind} part must have one number as the label of each record, and records of several numbers"
         )
-    if np.any(y != np.floor(y)) or y.min() < 0 or y.max() >= classes:
-        raise InvalidInput(
-            f"labels must be whole numbers from 0 to {classes - 1}, but some of the {kind} part are not; recode them "
-            "or say --classes"
-        )
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
-        raise InvalidInput(f"some records of the {kind} part have an entry that is not a finite number; fill them")
-    return Part(x, y.astype(np.int64))
+    with np.errstate(invalid="ignore"):
+        is_class = (y >= 0) & (y < classes) & (y == np.floor(y))
+    labels = np.where(is_class, y, _NO_CLASS).astype(np.int64)
+    if kind == "test":  # not private: records without a class or with holes are left out
+        usable = is_class & (np.isfinite(x).all(axis=tuple(range(1, x.ndim))) if x.dtype.kind == "f" else True)
+        return Part(x[usable], labels[usable])
+    return Part(x, labels)
 
 
 def _count(classes: str | None, usual: int) -> int:
@@ -142,19 +141,20 @@ def _of_table(path: Path, label: str | None, classes: str | None) -> TrainingDat
     table = read(path, [("label", label)], whole=True)
     columns = {name: words(table[name], name) for name in table.column_names}
     answers, parts = columns.pop(label), columns.pop(_PART, None)
-    if not columns or not answers.size:
-        raise InvalidInput(f"{path.name!r} has no records with a column beside the label; check the file")
-    y = np.full(answers.size, -1)
+    if not columns:
+        raise InvalidInput(f"{path.name!r} has no column beside the label; check the file")
+    y = np.full(answers.size, _NO_CLASS)
     for at, name in enumerate(named):
         y[answers == name] = at
-    if np.any(y < 0):
-        raise InvalidInput(f"column {label!r} must hold one of the --classes in every record, but some hold another")
-    kinds = np.full(answers.size, "train") if parts is None else parts
-    if not np.isin(kinds, ("train", "test")).all():
-        raise InvalidInput(f"column {_PART!r} must say train or test in every record; rename it if it means another")
+    kinds = np.full(answers.size, "train") if parts is None else parts  # a record that says neither is left out
 
     def part(kind: str) -> Part:
         rows = kinds == kind
         return _checked(encoding.table({n: c[rows].tolist() for n, c in columns.items()}), y[rows], len(named), kind)
 
-    return TrainingData(part("train"), part("test") if np.any(kinds == "test") else None, len(named))
+    held_out = None if parts is None else _if_any(part("test"))
+    return TrainingData(part("train"), held_out, len(named))
+
+
+def _if_any(part: Part) -> Part | None:
+    return part if part.y.size else None

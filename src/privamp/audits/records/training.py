@@ -44,7 +44,7 @@ def _module(setting: Setting) -> Any:
 
     from ...torch import LSTM
 
-    class Reader(nn.Module):
+    class Reader(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.words, self.reader, self.out = nn.Embedding(WORDS, 4), LSTM(4, 3), nn.Linear(3, CLASSES)
@@ -52,7 +52,7 @@ def _module(setting: Setting) -> Any:
         def forward(self, ids: Any) -> Any:
             return self.out(self.reader(self.words(ids)).mean(dim=1))
 
-    class TimeFirst(nn.Module):
+    class TimeFirst(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.one, self.two = nn.Linear(1, 4), nn.Linear(4, CLASSES)

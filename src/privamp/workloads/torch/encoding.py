@@ -16,7 +16,8 @@ PLACES = 80  # words of a text that are read, as in the paper
 
 def pictures(pixels: NDArray[Any]) -> NDArray[np.float32]:
     """Bytes from 0 to 255 become -1 to 1, other numbers stay; grey pictures get a channel."""
-    scaled = pixels.astype(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no number then counts as nothing, without a warning
+        scaled = pixels.astype(np.float32)
     if pixels.dtype == np.uint8:
         scaled /= 127.5
         scaled -= 1.0
@@ -35,7 +36,7 @@ def sequences(tokens: NDArray[Any], offsets: NDArray[Any], places: int = PLACES)
 
 def table(columns: dict[str, Sequence[str]]) -> NDArray[np.float32]:
     """Each entry fills slots of its column: a word the one of its hash, a number the two knots around it."""
-    rows = len(next(iter(columns.values())))
+    rows = len(next(iter(columns.values()), ()))
     found = np.zeros((rows, SLOTS * len(columns)), np.float32)
     for at, (name, entries) in enumerate(columns.items()):
         for row, entry in enumerate(entries):
@@ -53,6 +54,6 @@ def _slot(column: str, entry: str) -> tuple[int, float]:
     except ValueError:
         number = np.nan
     if not np.isfinite(number):
-        return crc32(f"{column}={entry}".encode()) % SLOTS, 0.0
+        return crc32(f"{column}={entry}".encode("utf-8", "surrogatepass")) % SLOTS, 0.0
     place = min(max((float(np.arcsinh(number)) - _FIRST) / _STEP, 0.0), SLOTS - 1.0)
     return int(place), place - int(place)

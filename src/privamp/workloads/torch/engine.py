@@ -95,8 +95,8 @@ class PrivacyEngine:
         if the file exists. A `scheduler` is stepped after every step, and kept in the checkpoint.
 
         Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
-        must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that do
-        not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
+        must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that
+        do not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
         `criterion(module(*inputs), target)`.
         """
         if self._run is not None:
