@@ -228,3 +228,17 @@ def test_many_epsilons_leave_out_only_what_no_double_shows(draws, chance, theta)
         at = np.linspace(0.0, farthest, 300)
         one_by_one = np.array([float(curve(np.asarray([e]))[0]) for e in at])
         assert curve(at) == pytest.approx(one_by_one, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("chance", [1.0, 0.3])
+@pytest.mark.parametrize("sigma", [0.5, 1.0])
+def test_discrete_gaussian_attacks_never_exceed_the_truth_beyond_their_table(sigma, chance):
+    profile = DiscreteGaussian(sigma).mixture(AR, Multiplicity.binomial(1, chance)).rounded_down()
+    for epsilon in (10.0, 50.0, 70.0, 200.0):
+        with mp.workdps(60):
+            weight = [mp.exp(-(mp.mpf(k) ** 2) / (2 * mp.mpf(sigma) ** 2)) for k in range(600)]
+            mixed = [mp.mpf(chance) * weight[k - 1] + (1 - mp.mpf(chance)) * weight[k] for k in range(1, 600)]
+            over = [max(p - mp.exp(epsilon) * q, 0) for p, q in zip(mixed, weight[1:], strict=True)]
+            truth = mp.log(mp.fsum(over)) - mp.log(2 * mp.fsum(weight) - 1)
+        assert float(profile.forward(epsilon)) <= truth
+    assert profile.epsilon() == math.inf  # there is no pure epsilon, and that is the truth

@@ -142,7 +142,7 @@ class DiscreteGaussian(Mechanism):
         return Profile.symmetric(discrete_gaussian_curve(self.drawn_sigma, shift))
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
-        """The exact profile of (sum_u p_u M(u s), M(0)), or None for vectors and when the table would be too long."""
+        """The profile of (sum_u p_u M(u s), M(0)) but for what lies 60 sigma out; None for vectors and long tables."""
         if self.dimension > 1:
             return None
         shift, sigma = whole_shift_of(self, int(self.sensitivity), neighbors, ONE), self.drawn_sigma
@@ -155,7 +155,7 @@ class DiscreteGaussian(Mechanism):
         log_q = -0.5 * (k / sigma) ** 2 - log_normaliser(sigma)
         moved = law.counts * shift
         log_ratio = (0.5 * moved / sigma) * ((2.0 * k[:, None] - moved) / sigma)
-        return discrete_mixture(log_q, log_ratio, law, _log_outside(sigma))
+        return discrete_mixture(log_q, log_ratio, law, goes_on=True)
 
     @property
     def row_bound(self) -> RowBound:
