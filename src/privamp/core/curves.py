@@ -8,6 +8,8 @@ import numpy as np
 from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log_expm1, log_sum
 from .profile import Curve, Profile
 
+_OFF = 2e-15  # relative error of a logarithm after a few operations, generously
+
 
 def pure_curve(epsilon: float, *, is_certain: bool = False) -> Curve:
     """The largest curve of any epsilon-DP pair, randomised response's: (e^eps0 - e^eps)/(1 + e^eps0)."""
@@ -84,6 +86,18 @@ def pair_profile(log_p: FloatArray, log_q: FloatArray) -> Profile:
     return Profile(_pair_curve(log_p, log_q), _pair_curve(log_q, log_p))
 
 
+def pair_attack(log_p: FloatArray, log_q: FloatArray) -> Profile:
+    """A lower bound on `pair_profile` in spite of rounding: a loss is a difference of logarithms that may be large."""
+    logs = np.concatenate([log_p[np.isfinite(log_p)], log_q[np.isfinite(log_q)]])
+    off = _OFF * (1.0 + float(np.max(np.abs(logs), initial=0.0)))
+    exact = pair_profile(log_p, log_q)
+    return Profile(_farther(exact.forward, off), _farther(exact.backward, off))
+
+
+def _farther(curve: Curve, off: float) -> Curve:
+    return Curve(lambda at: curve(at + off), max(curve.largest_loss - off, 0.0))
+
+
 def _pair_curve(log_p: FloatArray, log_q: FloatArray) -> Curve:
     both = np.isfinite(log_p) & np.isfinite(log_q)
     only = np.isfinite(log_p) & ~np.isfinite(log_q)
@@ -146,6 +160,6 @@ def _larger(a: Curve, b: Curve) -> Curve:
 def rare_event(loss: float) -> Profile:
     """A pair with one rare event that is e^loss times as likely under either law: a pure lower bound."""
     log_likely, log_rare = -600.0, -600.0 - loss
-    log_rest = np.log1p(-np.exp(log_likely) - np.exp(log_rare))
-    first, second = np.array([log_likely, log_rare, log_rest]), np.array([log_rare, log_likely, log_rest])
-    return pair_profile(first, second)
+    log_rest = float(np.log1p(-np.exp(log_likely) - np.exp(log_rare)))
+    losses, log_p = np.array([loss, -loss, 0.0]), np.array([log_likely, log_rare, log_rest])
+    return Profile.symmetric(discrete_curve(losses, log_p))

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from ..chance.stream import Stream
-from ..core.curves import approx_curve, group, pair_profile, pure_curve
+from ..core.curves import approx_curve, group, pair_attack, pure_curve
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -120,7 +120,7 @@ def _two_coins(log_p: FloatArray, yes_p: FloatArray, log_q: FloatArray, yes_q: F
         np.array([log_sum(log_w + yes), log_sum(log_w + log1mexp(yes))])
         for log_w, yes in ((log_p, yes_p), (log_q, yes_q))
     )
-    return pair_profile(first, second)
+    return pair_attack(first, second)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..chance.discrete import discrete_laplace, rational_scale
 from ..chance.stream import Stream
-from ..core.curves import pair_profile
+from ..core.curves import pair_attack
 from ..core.influence import Influence
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
@@ -82,7 +82,7 @@ def binned_mixture(rate: float, shift: int, law: Multiplicity, bins: int = 1024)
     width = log1mexp(-rate * (high - low))[:, None]
     masses = -rate * away + width - np.logaddexp(0.0, -rate)
     log_weights = np.append(np.logaddexp(law.log_none, law.log_tail), law.log_p)
-    return pair_profile(np.logaddexp.reduce(masses + log_weights, axis=1), masses[:, 0])
+    return pair_attack(np.logaddexp.reduce(masses + log_weights, axis=1), masses[:, 0])
 
 
 @dataclass(frozen=True, slots=True)

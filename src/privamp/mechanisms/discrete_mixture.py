@@ -20,8 +20,9 @@ def discrete_mixture(log_q: FloatArray, log_ratio: FloatArray, law: Multiplicity
     """A lower bound on the profile of the pair from a table of outcomes, exact when the table has all of them.
 
     log_q: log Q of each outcome, shape (K,). log_ratio: log M(u copies)/M(no copy) there, shape (K, U). Outcomes
-    outside the table count for nothing: each would add to delta, so a lower bound may leave them out. P's own tail counts as
-    no appearance. goes_on: there are outcomes outside, with losses up to infinity (forward) and -log p_0 (backward).
+    outside the table count for nothing: each would add to delta, so a lower bound may leave them out. P's own tail
+    counts as no appearance. goes_on: there are outcomes outside, with losses up to infinity (forward) and -log p_0
+    (backward).
     """
     log_p0 = float(np.logaddexp(law.log_none, law.log_tail))
     p0 = np.full((log_q.size, 1), log_p0)
