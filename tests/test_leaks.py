@@ -183,7 +183,7 @@ def histogram() -> list[object]:
 def composed() -> list[object]:
     sample = Poisson(0.4).draw(people(), key(4))
     sample.release(Gaussian(9000.0, 9000.0), VALUES)
-    return [privamp.compose(sample.guarantee(), 3)]
+    return [privamp.compose(sample.guarantee().fresh(), 3)]
 
 
 def estimates() -> list[object]:

@@ -141,3 +141,21 @@ def test_bad_populations_are_refused_without_showing_an_id(ids, words):
 def test_a_population_below_the_declared_size_is_refused():
     with pytest.raises(InvalidInput, match="declares a population of at least 100"):
         WithoutReplacement(10, 100).draw(99)
+
+
+def test_a_frame_is_not_taken_for_the_names_of_its_columns():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": range(50), "age": range(50)})
+    for data in (frame, {"id": [1, 2]}, "people"):
+        with pytest.raises(InvalidInput, match="drawn by its ids"):
+            Poisson(0.5).draw(Population(data))
+        with pytest.raises(InvalidInput, match="drawn by its ids"):
+            Poisson(0.5).draw(data)
+    assert Population(frame["id"]).size == 50
+
+
+def test_masked_values_of_a_population_are_missing():
+    column = np.ma.MaskedArray([9.0, 9.0], mask=[True, False])
+    assert Population(2, x=column).columns["x"].tolist() == [0.0, 9.0]
+    with pytest.raises(InvalidInput, match="masked"):
+        Population(np.ma.MaskedArray([1, 2], mask=[True, False]))

@@ -210,6 +210,8 @@ class Budget:
 
     def _add(self, release: Release, facts: dict[str, Any], delta: float | None, draw: bytes | None, state: str) -> int:
         cost = cost_amounts(self.limit.cost(release, delta))
+        if draw is None and isinstance(release, Guarantee) and len(release.draws) == 1:
+            (draw,) = release.draws
         return self._store.reserve(self._number, self.limit, cost, facts, draw, state)
 
     def status(self) -> Status:

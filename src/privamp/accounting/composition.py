@@ -41,6 +41,7 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
     several = (guarantees,) if isinstance(guarantees, Guarantee) else tuple(guarantees)
     if not several:
         raise InvalidInput("compose needs at least one guarantee, got an empty list instead")
+    _check_fresh(several, steps)
     first = several[0]
     for other in several[1:]:
         if other.neighbors != first.neighbors:
@@ -63,7 +64,21 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
         lower=Lower(composition.lower) if composition.lower else None,
         degrades=any(g.degrades for g in several),
         pld_maker=composition.pld,
+        draws=frozenset().union(*(g.draws for g in several)),
     )
+
+
+def _check_fresh(several: Sequence[Guarantee], steps: int) -> None:
+    """What is asked of one draw composes inside it: its guarantee counts once."""
+    seen: set[bytes] = set()
+    for guarantee in several:
+        if (guarantee.draws and steps > 1) or guarantee.draws & seen:
+            raise InvalidInput(
+                "compose adds up fresh draws, and these guarantees are about one and the same sample; take "
+                "sample.guarantee() once, after the last release (it covers all of them), or guarantee.fresh() for "
+                "further draws by the same design"
+            )
+        seen |= guarantee.draws
 
 
 def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -61,6 +61,7 @@ class Guarantee:
     degrades: bool = False  # the design loses privacy against the mechanism alone
     pld_maker: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
     personal: Callable[[Any], "Guarantee"] | None = field(default=None, repr=False, compare=False)
+    draws: frozenset[bytes] = field(default=frozenset(), repr=False, compare=False)  # which samples it is about
 
     @cached_property
     def because(self) -> tuple[str, ...]:
@@ -97,7 +98,11 @@ class Guarantee:
 
     def at(self, record: Any) -> "Guarantee":
         """The guarantee of one record; this one itself, for designs that treat all records alike."""
-        return self if self.personal is None else replace(self.personal(record), assumes=self.assumes)
+        return self if self.personal is None else replace(self.personal(record), assumes=self.assumes, draws=self.draws)
+
+    def fresh(self) -> "Guarantee":
+        """The same for another draw by the same design, asked the same: what `compose(guarantee, steps)` counts."""
+        return replace(self, draws=frozenset())
 
     def pld(self) -> Any:
         """The pessimistic privacy-loss distribution, as dp-accounting's object."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..numerics.record_rows import rows_of
 
 _BATCH = 1 << 18  # records
 
@@ -49,7 +50,7 @@ class Population:
     def __init__(self, ids: int | Iterable[Any], label: str = "population", **columns: Any) -> None:
         self._ids = _validated(ids)
         self.label = label
-        self._columns = {name: np.asarray(values) for name, values in columns.items()}
+        self._columns = {name: _column(values) for name, values in columns.items()}
         for name, values in self._columns.items():
             if values.shape[:1] != self._ids.shape:
                 raise InvalidInput(f"column {name!r} needs one value per record, in the order of the ids")
@@ -87,11 +88,25 @@ class Population:
         return f"Population(label={self.label!r})"
 
 
+def _column(values: Any) -> NDArray[Any]:
+    """An array; what is masked is missing, and counts as 0 or as no text."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return np.asarray(values)
+    return rows_of(values) if values.dtype.kind in "biuf" else np.asarray(values.filled(""))
+
+
 def _validated(ids: int | Iterable[Any]) -> NDArray[Any]:
     if isinstance(ids, (int, np.integer)) and not isinstance(ids, bool):
         if ids < 0:
             raise InvalidInput(f"a population needs a size of at least 0, got {int(ids)} instead")
         return np.arange(int(ids), dtype=np.uint64)
+    if isinstance(ids, Mapping) or hasattr(ids, "columns") or isinstance(ids, (str, bytes)):
+        raise InvalidInput(
+            f"a population is drawn by its ids, got a {type(ids).__name__} instead; give the id column, for example "
+            "Population(frame['id']), the number of rows, or draw from a frame with privamp.engines.local"
+        )
+    if isinstance(ids, np.ma.MaskedArray) and np.ma.is_masked(ids):
+        raise InvalidInput("every record needs an id, but some ids are masked; fill them first")
     array = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))  # type: ignore[arg-type]
     if array.ndim != 1:
         raise InvalidInput(f"ids must be one-dimensional, got {array.ndim} dimensions instead")

@@ -4,7 +4,7 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -314,7 +314,8 @@ class Sample:
         """Everything asked of this sample, composed inside it, then amplified once."""
         from ..amplification import certify_ledger  # the one call back to the right: a sample certifies itself
 
-        return certify_ledger(self.ledger, self.design, neighbors, is_test=self._key.is_test)
+        found = certify_ledger(self.ledger, self.design, neighbors, is_test=self._key.is_test)
+        return replace(found, draws=frozenset([self._key.fingerprint]))
 
     def reveal_secret(self) -> Drawn:
         """The drawn positions, counts and weights, for code that does its own accounting."""

@@ -58,6 +58,27 @@ def array_of(batch: pa.RecordBatch, places: Sequence[str], name: str, order: Lit
     return together
 
 
+def numbers_of(batch: pa.RecordBatch, places: Sequence[str]) -> NDArray[np.float64]:
+    """One column of numbers, or several side by side; what is missing is 0. Only their types, public, are refused."""
+    columns = [_numbers(batch.column(place), place) for place in places]
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return np.asarray(_rows(column, name), dtype=np.float64)
+    if pa.types.is_decimal(kind):
+        column = compute.cast(column, pa.float64())
+    elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        if not pa.types.is_null(kind):
+            raise InvalidInput(f"the column {name!r} must hold numbers to be summed, got {kind} instead; cast it first")
+        return np.zeros(len(column))
+    if column.null_count:
+        column = compute.fill_null(column, pa.scalar(False if pa.types.is_boolean(kind) else 0, kind))
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
 def _values(column: pa.Array, name: str) -> NDArray[Any]:
     if column.null_count:
         raise InvalidInput(

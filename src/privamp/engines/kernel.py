@@ -33,7 +33,7 @@ from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
 from ..rules.rule import Rule
 from ..validation import whole
-from .columns import array_of, check_id_type, ids_of
+from .columns import array_of, check_id_type, ids_of, numbers_of
 
 WEIGHT, COUNT = "privamp_weight", "privamp_count"
 Ints = NDArray[np.int64]
@@ -239,8 +239,8 @@ class Kernel:
             return array_of(batch, places, name)
         rule = self.design.rule
         if rule.influence is not None:  # the rule looks at the norm only, so a record's norm can stand for it
-            return _norms(batch, places, name, rule)
-        records = array_of(batch, places, name)
+            return _norms(batch, places, rule)
+        records = numbers_of(batch, places)
         return records if rule.radius is None else clipped(records, rule.radius, rule.p)
 
     def _ids(self, batch: pa.RecordBatch, offset: int) -> NDArray[Any]:
@@ -278,11 +278,11 @@ def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.Reco
     )
 
 
-def _norms(batch: pa.RecordBatch, places: Sequence[str], name: str, rule: Rule) -> FloatArray:
+def _norms(batch: pa.RecordBatch, places: Sequence[str], rule: Rule) -> FloatArray:
     """The norms of all records, a chunk at a time, so that rows are built and used in cache."""
     found = np.empty(batch.num_rows)
     for at in range(0, batch.num_rows, _CHUNK):
-        found[at : at + _CHUNK] = rule.norms(array_of(batch.slice(at, _CHUNK), places, name))
+        found[at : at + _CHUNK] = rule.norms(numbers_of(batch.slice(at, _CHUNK), places))
     return found
 
 

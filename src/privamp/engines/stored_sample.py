@@ -16,7 +16,7 @@ from ..core.mechanism import Mechanism
 from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_grid_units
-from .columns import array_of
+from .columns import numbers_of
 from .kernel import COUNT, WEIGHT, Kernel
 
 ExactNoise = ExactLaplace | ExactGaussian
@@ -80,7 +80,7 @@ def whole_total(batch: pa.RecordBatch, mechanism: ExactNoise, columns: str | Seq
     missing = [name for name in names if name not in batch.schema.names]
     if missing:
         raise InvalidInput(f"the sample has no column {missing[0]!r}")
-    rows = array_of(batch, names, "the sum")
+    rows = numbers_of(batch, names)
     if not isinstance(columns, str) and rows.ndim == 1:
         rows = rows[:, None]
     return np.asarray(mechanism.total(rows, drawn_of(batch)), dtype=np.int64)

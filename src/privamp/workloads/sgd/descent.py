@@ -25,7 +25,7 @@ from ...core.design import Design
 from ...core.guarantee import Guarantee
 from ...core.neighbors import Neighbors
 from ...core.population import Population
-from ...core.sample import Sample
+from ...core.sample import Bounded, Sample
 from ...errors import InvalidInput
 from ...mechanisms.gaussian import Gaussian
 from ...numerics.log_domain import FloatArray
@@ -138,7 +138,7 @@ class Descent:
             here = self._moved(here, noisy / self.expected_size, step)
             if step >= self.steps // 2:
                 total += here
-        guarantee = compose(sample.guarantee(self.neighbors), self.steps)
+        guarantee = compose(sample.guarantee(self.neighbors).fresh(), self.steps)
         if not is_proved:
             guarantee = replace(guarantee, assumes=(*guarantee.assumes, CLIPPED))
         mean = total / (self.steps - self.steps // 2)
@@ -166,5 +166,7 @@ class Descent:
 
 
 def _released(sample: Sample, mechanism: Gaussian, clipped_sum: ClippedSum, here: FloatArray) -> FloatArray:
-    noisy: FloatArray = sample.release(mechanism, lambda drawn: clipped_sum(here, drawn.positions, drawn.counts))
+    noisy: FloatArray = sample.release(
+        mechanism, Bounded(lambda drawn: clipped_sum(here, drawn.positions, drawn.counts))
+    )
     return noisy
