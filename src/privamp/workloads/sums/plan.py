@@ -26,6 +26,7 @@ from ...rules.rule import Rule
 from ...rules.uniform import uniform
 from .noises import make_noise, norm_of
 
+_LEAST_NOISE, _MOST_NOISE = 1e-9, 1e9  # between them noise is looked for
 _HEAVY = 16.0  # a weighted sum may stray this far above radius * records before it wraps around
 
 
@@ -66,6 +67,10 @@ class Facts:
             grid = grid_for(scale, longest * (_HEAVY if weighted else 1.0), self.population or RECORDS)
         noise = make_noise(self.noise, self.arithmetic, scale, self.dimension, p, longest, grid)
         return LongerRows(noise, self.radius, self.per_record, self.per_norm)
+
+    def least_noise(self) -> float:
+        """In units of the longest row: less does not fit 64 bits in exact arithmetic."""
+        return max(_LEAST_NOISE, 2.0**-52 * (self.population or RECORDS) if self.arithmetic == "exact" else 0.0)
 
     def rate(self) -> float:
         """sample_size / population."""
@@ -153,6 +158,7 @@ def _plain(facts: Facts, design: Design, factor: float) -> Plan:
         epsilon=facts.epsilon or 0.0,
         delta=facts.delta,
         neighbors=facts.neighbors,
+        within=(facts.least_noise(), _MOST_NOISE),
     )
     assert isinstance(found, LongerRows)
     return Plan(found, design, factor)
