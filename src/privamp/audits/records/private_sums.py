@@ -1,0 +1,90 @@
+"""`PrivateSum` and `PrivateMean` in memory, and sums of frames and stored samples."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...designs.poisson import Poisson
+from ...engines import local
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ...testing import seeded_key
+from ...verify.hard_pairs import ADD_REMOVE, hard_numbers, hard_rows, odd_rows, pairs_of
+from ...verify.one_record import Pair
+from ...workloads.sums.asked import Asked
+from ...workloads.sums.private_mean import PrivateMean
+from ...workloads.sums.private_sum import PrivateSum
+from .audit import RecordAudit
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "laplace": {},
+    "gaussian": {"noise": "gaussian", "delta": 1e-6},
+    "norm": {"noise": "norm"},
+    "idealised": {"arithmetic": "idealised"},
+    "sampled": {"sampler": Poisson(0.8), "error_share": 0.2},
+}
+
+
+def _job(asked: Asked, rows: Any) -> Any:
+    found = asked.release(rows, key=seeded_key(15))  # type: ignore[attr-defined]
+    return found.value, found.noise_error, found.sampling_error, found.privacy
+
+
+def _pairs(random: np.random.Generator) -> Iterator[Pair]:
+    for dtype in (np.float64, np.float32, np.float16):
+        for size in (0, 1, 2, 30):
+            rows = random.standard_normal((size, 3)).astype(dtype)
+            yield from pairs_of(rows, hard_rows(3, 1.0, dtype), changes=ADD_REMOVE, places=[size])
+    plain = random.standard_normal((5, 3)).tolist()
+    yield from pairs_of(plain, odd_rows(3), changes=ADD_REMOVE, places=[5])  # lists, of any type
+
+
+def _audit(kind: type[PrivateSum] | type[PrivateMean], name: str) -> RecordAudit:
+    asked = kind(radius=1.0, epsilon=1.0, **_OPTIONS[name])
+    what = f"{kind.__name__}, {name}: rows of every type, and lists of anything"
+    return RecordAudit(f"{kind.__name__}, {name}", what, partial(_job, asked), _pairs)
+
+
+def _stored(noise: ExactLaplace | ExactGaussian, column: Any) -> Any:
+    table = pa.table({"u": pa.array(column, from_pandas=False)})
+    sample = local.draw(table, Poisson(0.9), key=seeded_key(16))
+    return sample.release_sum(noise, "u"), sample.guarantee()
+
+
+def _columns(random: np.random.Generator) -> Iterator[Pair]:
+    for dtype in (np.float64, np.float32, np.int64, np.int8):
+        for size in (1, 2, 40):
+            column = (3 * random.standard_normal(size)).astype(dtype)
+            yield from pairs_of(column, hard_numbers(1.0, dtype), changes=ADD_REMOVE, places=[size])
+
+
+def _file_audit(noise: ExactLaplace | ExactGaussian) -> RecordAudit:
+    name = type(noise).__name__
+    return RecordAudit(f"stored sum, {name}", "release_sum of a drawn frame", partial(_stored, noise), _columns)
+
+
+JOBS = (
+    *(partial(_audit, kind, name) for kind in (PrivateSum, PrivateMean) for name in _OPTIONS),
+    *(partial(_file_audit, noise) for noise in (ExactLaplace(2.0), ExactGaussian(2.0))),
+)
+
+
+def _refusing(rows: Any) -> Any:
+    """As it was: a record that is not finite stops the job."""
+    if not np.all(np.isfinite(np.asarray(rows, dtype=np.float64))):
+        raise ValueError("X must be finite, but it contains nan or infinity")
+    return _job(PrivateSum(radius=1.0, epsilon=1.0), rows)
+
+
+def refuses_values() -> RecordAudit:
+    """An error that depends on one record."""
+
+    def pairs(random: np.random.Generator) -> Iterator[Pair]:
+        yield from pairs_of(random.standard_normal((4, 3)), hard_rows(3), changes=ADD_REMOVE, places=[4])
+
+    return RecordAudit("PrivateSum, refuses values", "a sum that refuses NaN and infinity", _refusing, pairs)
+
+
+PLANTED = (refuses_values,)
