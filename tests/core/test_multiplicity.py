@@ -1,3 +1,4 @@
+import math
 from fractions import Fraction
 from math import comb
 
@@ -79,3 +80,13 @@ def test_equivalent_chains_have_equal_laws():
 def test_more_copies_than_fit_in_memory_are_refused():
     with pytest.raises(InvalidInput, match=r"may appear some 1e\+30 times .* draw at most about"):
         MultiStage((("wor", 1), ("wr", 10**30)), 1000).appearances()
+
+
+def test_nearly_complete_draws_from_a_billion_records_are_quick():
+    """All but a few records drawn: the law is that of the few left out, not a product over all others."""
+    for left in (0, 1, 2):
+        law = Multiplicity.hypergeometric(10**9, 3, 10**9 - left)
+        assert math.isclose(math.exp(law.log_p[3 - 1]), 1.0 - 3e-9 * left, rel_tol=1e-12, abs_tol=1e-16)
+    law = Multiplicity.hypergeometric(7, 5, 4)
+    exact = [comb(5, u) * comb(2, 4 - u) / comb(7, 4) for u in range(1, 5) if 4 - u <= 2]
+    np.testing.assert_allclose(np.exp(law.log_p[1:]), exact, rtol=1e-14)

@@ -140,6 +140,6 @@ def _log_first_hypergeometric(population: int, specials: int, draws: int, low: i
     i = np.arange(specials, dtype=np.float64)
     if low == 0:  # none of the specials: product of (population - draws - i)/(population - i)
         return float(np.sum(np.log1p(-draws / (population - i))))
-    # low = draws - (population - specials) > 0: all ordinary units are drawn
-    j = np.arange(population - specials, dtype=np.float64)
-    return float(np.sum(np.log((draws - j) / (population - j))))
+    # low = draws - (population - specials) > 0: only specials are left out, fewer than there are
+    i = i[: population - draws]
+    return float(np.sum(np.log((specials - i) / (population - i))))
