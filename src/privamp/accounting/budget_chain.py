@@ -25,8 +25,11 @@ NEXT = {RESERVED: (SPENT, CANCELLED), SPENT: (ANSWERED, FAILED)}
 COLUMNS = (
     "number, kind, budget, entry, time, main, delta, main_spent, delta_spent, main_open, delta_open, draw, facts, hash"
 )
-_NUMBERS = (0, 2, 5, 6, 7, 8, 9, 10)
-_TEXTS = (1, 4, 12)
+_TYPES = {  # of COLUMNS
+    (int, str, int, entry, str, int, int, int, int, int, int, draw, str, bytes)
+    for entry in (int, type(None))
+    for draw in (bytes, type(None))
+}
 
 
 class Broken(Exception):
@@ -74,27 +77,19 @@ class Event(NamedTuple):
 
 def read_event(row: tuple[Any, ...]) -> Event:
     """An event from a row of COLUMNS whose types are as they must be."""
-    if (
-        len(row) != len(Event._fields)
-        or any(type(row[i]) is not int for i in _NUMBERS)
-        or any(type(row[i]) is not str for i in _TEXTS)
-        or type(row[3]) not in (int, type(None))
-        or type(row[11]) not in (bytes, type(None))
-        or type(row[13]) is not bytes
-    ):
+    if tuple(map(type, row)) not in _TYPES:
         raise Broken("an entry has a field of the wrong kind")
     return Event._make(row)
 
 
 def link(previous: bytes, event: Event) -> bytes:
     """The hash that binds `event` to everything before it."""
-    if " " in event.time or " " in event.kind or event.facts[:1] != "{":  # so that no two events are the same line
-        raise Broken(f"entry {event.number} has a field of the wrong kind")
-    draw = "-" if event.draw is None else event.draw.hex()
-    entry = "-" if event.entry is None else event.entry
+    number, kind, budget, entry, time, main, delta, main_spent, delta_spent, main_open, delta_open, draw, facts, _ = event
+    if " " in time or " " in kind or facts[:1] != "{":  # so that no two events are the same line
+        raise Broken(f"entry {number} has a field of the wrong kind")
     text = (
-        f"{event.number} {event.kind} {event.budget} {entry} {event.time} {event.main} {event.delta} "
-        f"{event.main_spent} {event.delta_spent} {event.main_open} {event.delta_open} {draw} {event.facts}"
+        f"{number} {kind} {budget} {'-' if entry is None else entry} {time} {main} {delta} "
+        f"{main_spent} {delta_spent} {main_open} {delta_open} {'-' if draw is None else draw.hex()} {facts}"
     )
     return sha256(previous + text.encode("utf-8", "surrogatepass")).digest()
 
@@ -135,7 +130,10 @@ class Replay:
 
     def feed(self, event: Event) -> None:
         """One event more; raises Broken when it cannot follow."""
-        self.number, self.hash = check_links(self.hash, (event,), self.number)
+        self.number += 1
+        if event.number != self.number or link(self.hash, event) != event.hash:
+            raise Broken(f"entry {self.number} does not fit the one before it")
+        self.hash = event.hash
         if event.kind == STORE:
             self._begin(event)
         elif event.kind == BUDGET:
