@@ -81,8 +81,8 @@ def work_until_killed(path, pipe, seed):
 class Study:
     """A store and the answers that were told from it."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, path, copies=None):
+        self.path, self.copies = path, copies or path.parent
         Budget.create(path, population="people", epsilon=PIECES / 1000)
         self.ours, self.theirs = os.pipe()
         os.set_blocking(self.ours, False)
@@ -97,8 +97,11 @@ class Study:
         """The invariants; returns how much of the limit is left, in pieces."""
         self.listen()
         budget_store._KNOWN.clear()
-        budget = Budget.open(self.path, read_only=True)
+        copy = self.copies / f"{self.path.name}.copy"
+        Budget.open(self.path, read_only=True).backup(copy)  # one moment, while workers go on
+        budget = Budget.open(copy, read_only=True)
         checked, log = budget.verify(), budget.log()
+        copy.unlink()
         counted = {entry.number for entry in log if entry.state != "cancelled"}
         twice = [number for number, times in Counter(self.told).items() if times > 1]
         lost = set(self.told) - counted
@@ -124,7 +127,7 @@ def killing(folder, kills, processes):
             while len(workers) < processes:
                 seed += 1
                 workers.append(forked(lambda: work_until_killed(study.path, study.theirs, seed)))  # noqa: B023
-            time.sleep(chance.uniform(0.0, 0.01))
+            time.sleep(chance.uniform(0.0, 0.02))
             victim = workers.pop(chance.randrange(len(workers)))
             os.kill(victim, signal.SIGKILL)
             killed += os.WIFSIGNALED(os.waitpid(victim, 0)[1])
@@ -167,7 +170,7 @@ def spend_until_refused(study, most=PIECES):
 
 def full_disk(folder):
     """A file system without a free block: refused with a sentence, whole, and usable once there is room."""
-    study, ballast = Study(folder / "full.db"), folder / "ballast"
+    study, ballast = Study(folder / "full.db", folder.parent), folder / "ballast"
     with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
         while True:
             file.write(bytes(4096))
@@ -206,7 +209,7 @@ def quota(folder):
 
 def read_only(folder):
     """Remounted read-only under a running program: refused, readable, and usable afterwards."""
-    study = Study(folder / "remount.db")
+    study = Study(folder / "remount.db", folder.parent)
     spend_until_refused(study, 20)
     subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
     answers, sentence = spend_until_refused(study, 5)

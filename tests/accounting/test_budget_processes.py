@@ -160,3 +160,28 @@ def test_killed_while_it_is_made_a_store_is_whole_or_not_there(tmp_path, kills):
             assert said == []  # it was never acknowledged
             Budget.create(path, population="people", epsilon=1.0)
         assert Budget.open(path).status().left == {"epsilon": 1.0}
+
+
+def test_readers_do_not_keep_a_writer_out(tmp_path):
+    """Eight programs that only look, again and again, so that one of them always has the file open."""
+    path = tmp_path / "study.db"
+    budget = Budget.create(path, population="people", epsilon=1.0)
+
+    def look(tell):
+        reader = Budget.open(path, read_only=True)
+        tell(0)
+        while True:
+            reader.log()
+
+    readers = [start(look) for _ in range(8)]
+    try:
+        for _, ours in readers:
+            os.read(ours, 8)
+        for _ in range(10):
+            budget.spend(PIECE)
+    finally:
+        for child, _ in readers:
+            os.kill(child, signal.SIGKILL)
+        for reader in readers:
+            finish(*reader)
+    assert counted(path)[0] == 10

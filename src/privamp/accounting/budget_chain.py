@@ -84,9 +84,10 @@ def read_event(row: tuple[Any, ...]) -> Event:
 
 def link(previous: bytes, event: Event) -> bytes:
     """The hash that binds `event` to everything before it."""
-    number, kind, budget, entry, time, main, delta, main_spent, delta_spent, main_open, delta_open, draw, facts, _ = event
+    number, kind, budget, entry, time, *amounts, draw, facts, _ = event
     if " " in time or " " in kind or facts[:1] != "{":  # so that no two events are the same line
         raise Broken(f"entry {number} has a field of the wrong kind")
+    main, delta, main_spent, delta_spent, main_open, delta_open = amounts
     text = (
         f"{number} {kind} {budget} {'-' if entry is None else entry} {time} {main} {delta} "
         f"{main_spent} {delta_spent} {main_open} {delta_open} {'-' if draw is None else draw.hex()} {facts}"

@@ -2,8 +2,7 @@
 
 SQLite with a rollback journal: what is committed is in the main file, on disk, before it is acknowledged
 (synchronous=EXTRA), so a plain copy of the file holds it, and a reader needs no right to write. Every transaction has
-a connection of its own (budget_gate.py says why). Beside SQLite's locks, which a process loses when any part of it
-closes the file, every access holds a lock of its own (flock).
+a connection of its own (budget_gate.py says why) and a lock beside SQLite's (budget_lock.py).
 """
 
 import contextlib
@@ -19,11 +18,7 @@ from urllib.parse import quote
 from ..errors import InvalidInput, PrivampError
 from .budget_chain import Broken
 from .budget_gate import GATE
-
-try:
-    import fcntl
-except ImportError:  # Windows: SQLite's own locks
-    fcntl = None  # type: ignore[assignment]
+from .budget_lock import FileLock
 
 PATIENCE = 60.0  # seconds to wait for other processes
 _OTHERS = stat.S_IRWXO
@@ -51,8 +46,8 @@ class StoreFile:
         if not found:
             raise InvalidInput(f"there is no budget store at {self.path.name!r}; create one first")
         self.identity: Identity | None = None
-        with self._explained():
-            handle = self._handle()
+        with self._explained(), GATE.passed():  # closing the file gives SQLite's locks away
+            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             try:
                 self.identity = self._checked(handle)
             finally:
@@ -93,47 +88,59 @@ class StoreFile:
     @contextlib.contextmanager
     def _access(self, mode: str, begin: str) -> Iterator[sqlite3.Connection]:
         process = os.getpid()
-        handle, connection = self._begun(mode, begin)
+        lock, connection = self._begun(mode, begin)
         try:
-            try:
-                self._checked(handle)
-                yield connection
-                self._checked(handle)
-                _stop_in_a_fork(process)
-                connection.execute("COMMIT")
-                self._checked(handle, done=True)
-            finally:
-                if process == os.getpid():
-                    connection.close()  # a transaction that did not come to its end is rolled back
-                else:
-                    _LEAKED.append(connection)
+            self._checked(lock.handle)
+            yield connection
+            self._checked(lock.handle)
+            _stop_in_a_fork(process)
+            connection.execute("COMMIT")
+            self._checked(lock.handle, done=True)
         finally:
             if process == os.getpid():
-                _unlock(handle)
+                connection.close()  # a transaction that did not come to its end is rolled back
+                lock.release()
                 GATE.leave()
-            os.close(handle)
-
-    def _begun(self, mode: str, begin: str) -> tuple[int, sqlite3.Connection]:
-        """Through the gate, locked and in a transaction; tried again while other processes are in the way."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            GATE.enter()
-            handle, connection = -1, None
-            try:
-                handle = self._handle()
-                if _try_lock(handle, exclusive=mode == "rw"):
-                    connection = self._connect(mode)
-                    connection.execute(begin)
-                    return handle, connection
-            except BaseException as error:
-                _abandon(handle, connection)
-                if not _is_busy(error):
-                    raise
             else:
-                _abandon(handle, connection)
-            if time.monotonic() > deadline:
-                raise PrivampError(f"{self.name} was busy for {PATIENCE:.0f} seconds, so nothing was spent; try again")
-            time.sleep(random.uniform(0.0005, 0.004))
+                _LEAKED.append(connection)
+                lock.forget()
+
+    def _begun(self, mode: str, begin: str) -> tuple[FileLock, sqlite3.Connection]:
+        """Through the gate, locked and in a transaction; tried again while other processes are in the way."""
+        deadline, lock = time.monotonic() + PATIENCE, FileLock(self.path, exclusive=mode == "rw")
+        try:
+            while True:
+                GATE.enter()
+                connection = None
+                try:
+                    if lock.try_once():
+                        connection = self._connected(mode, begin)
+                        if connection is not None:
+                            return lock, connection
+                        lock.release()
+                finally:
+                    if connection is None:
+                        GATE.leave()
+                if time.monotonic() > deadline:
+                    raise PrivampError(
+                        f"{self.name} was busy for {PATIENCE:.0f} seconds, so nothing was spent; try again"
+                    )
+                time.sleep(random.uniform(0.0005, 0.004))
+        except BaseException:
+            lock.release()
+            raise
+
+    def _connected(self, mode: str, begin: str) -> sqlite3.Connection | None:
+        """A connection in a transaction; None while a program other than privamp holds SQLite's locks."""
+        connection = self._connect(mode)
+        try:
+            connection.execute(begin)
+        except BaseException as error:
+            connection.close()
+            if _is_busy(error):
+                return None
+            raise
+        return connection
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -142,9 +149,6 @@ class StoreFile:
         for setting in ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = EXTRA", "fullfsync = ON"):
             connection.execute(f"PRAGMA {setting}")
         return connection
-
-    def _handle(self) -> int:
-        return os.open(self.path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
     def _checked(self, handle: int, *, done: bool = False) -> Identity:
         """The file's identity; refuses one that was moved, deleted or replaced, or that has a second name."""
@@ -219,32 +223,6 @@ def _stat_or_none(path: Path) -> os.stat_result | None:
         return os.stat(path)
     except OSError:
         return None
-
-
-def _try_lock(handle: int, *, exclusive: bool) -> bool:
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(handle, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _unlock(handle: int) -> None:
-    """Also for copies of the handle that a child between fork and exec may have."""
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_UN)
-
-
-def _abandon(handle: int, connection: sqlite3.Connection | None) -> None:
-    """Close in this order: closing the handle first would give SQLite's locks away."""
-    if connection is not None:
-        connection.close()
-    if handle >= 0:
-        _unlock(handle)
-        os.close(handle)
-    GATE.leave()
 
 
 def _is_busy(error: BaseException) -> bool:

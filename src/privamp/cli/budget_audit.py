@@ -33,7 +33,7 @@ Examples:
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]
 SigningKey = Annotated[
-    Path | None, typer.Option("--key", metavar="FILE", help="A key file, kept elsewhere, that signs it.")
+    Path | None, typer.Option("--key", metavar="KEY", help="Signs it: a key file, env:NAME or keyring:NAME.")
 ]
 
 
@@ -89,10 +89,10 @@ def backup(
 
 
 def signing_key(file: Path | None) -> "Key | None":
-    """The key in a key file."""
-    from ..engines.key_files import read_key_file
+    """The key at a place."""
+    from ..engines.key_providers import provider
 
-    return None if file is None else read_key_file(file)
+    return None if file is None else provider(file).key()
 
 
 def _is_trail(file: Path) -> bool:

@@ -125,9 +125,9 @@ def sample(
 
 
 def _key(path: Path) -> "Key":
-    from ..engines.key_files import read_key_file
+    from ..engines.key_providers import provider
 
-    return read_key_file(path)
+    return provider(path).key()
 
 
 def _reads(pairs: list[str]) -> dict[str, list[str]]:

@@ -36,10 +36,10 @@ def _check_folder(path: Path) -> None:
 def key_from(path: Path | None) -> "tuple[Key, bool]":
     """The key in a file, or a fresh one, and whether it is fresh."""
     from ..chance.keys import Key
-    from ..engines.key_files import read_key_file
+    from ..engines.key_providers import provider
 
     if path is not None and os.path.lexists(path):
-        return read_key_file(path), False
+        return provider(path).key(), False
     if path is not None:
         _check_folder(path)
     return Key.generate(), True

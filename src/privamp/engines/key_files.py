@@ -35,7 +35,11 @@ def make_key_file(path: str | os.PathLike[str]) -> Key:
 def read_key_file(path: str | os.PathLike[str]) -> Key:
     """The key in a file that nobody else may read."""
     file = Path(path)
-    if not file.exists():
+    try:
+        found = file.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        found = False
+    if not found:
         raise InvalidInput(f"there is no key file {str(file)!r}; make one with: privamp sample --new-key {file}")
     try:
         mode = file.stat().st_mode
@@ -49,6 +53,12 @@ def read_key_file(path: str | os.PathLike[str]) -> Key:
         digits = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeError):
         raise InvalidInput(f"the key file {str(file)!r} cannot be read; check its permissions and content") from None
+    return key_from_digits(digits, f"the key file {str(file)!r}")
+
+
+def key_from_digits(digits: str, where: str) -> Key:
+    """The key that hexadecimal digits spell; the sentence names the place, never the digits."""
+    digits = digits.strip()
     if len(digits) != _HEX or set(digits) - set("0123456789abcdefABCDEF"):
-        raise InvalidInput(f"the key file {str(file)!r} must hold {_HEX} hexadecimal digits and nothing else")
+        raise InvalidInput(f"{where} must hold {_HEX} hexadecimal digits and nothing else")
     return Key.from_bytes(bytes.fromhex(digits))

@@ -1,0 +1,124 @@
+"""Where keys are kept: a file, the environment, the system's keyring, or whatever a subclass of KeyProvider asks.
+
+A provider knows a place, not a secret: it can be shown and passed around. Its `key_id` is the key's fingerprint, which
+names the key without giving it away; a budget's log holds it, so that one can tell which samples a key drew before it
+is replaced. A key management service is one more subclass with a `key` method.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from ..chance.keys import Key
+from ..errors import InvalidInput
+from .key_files import key_from_digits, make_key_file, read_key_file
+
+_SERVICE = "privamp"
+
+
+class KeyProvider(ABC):
+    """A place that holds a key."""
+
+    @abstractmethod
+    def key(self) -> Key:
+        """The key, read anew; a sentence when there is none, or when others could know it."""
+
+    @property
+    def key_id(self) -> str:
+        """The key's fingerprint in hexadecimal digits: no secret."""
+        return self.key().fingerprint.hex()
+
+
+@dataclass(frozen=True, slots=True)
+class FileKey(KeyProvider):
+    """A key file that only its owner may read."""
+
+    path: str
+
+    def key(self) -> Key:
+        """The key in the file."""
+        return read_key_file(self.path)
+
+    def make(self) -> Key:
+        """A fresh key in a new file."""
+        return make_key_file(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentKey(KeyProvider):
+    """64 hexadecimal digits in an environment variable, as container platforms hand over secrets."""
+
+    variable: str
+
+    def key(self) -> Key:
+        """The key in the variable."""
+        digits = os.environ.get(self.variable)
+        if digits is None:
+            raise InvalidInput(f"the environment has no variable {self.variable!r}; set it, or name another key")
+        return key_from_digits(digits, f"the variable {self.variable!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyringKey(KeyProvider):
+    """An entry of the system's keyring (macOS Keychain, Windows Credential Locker, Secret Service, KWallet).
+
+    Needs the `keyring` library: pip install 'privamp[keyring]'.
+    """
+
+    name: str
+    service: str = _SERVICE
+
+    def key(self) -> Key:
+        """The key under this name."""
+        digits = self._asked("get_password", self.service, self.name)
+        if digits is None:
+            raise InvalidInput(f"the keyring has no key {self.name!r} of {self.service!r}; make one, or name another")
+        return key_from_digits(digits, f"the keyring's entry {self.name!r}")
+
+    def make(self) -> Key:
+        """A fresh key under a new name; an old one is never replaced."""
+        if self._asked("get_password", self.service, self.name) is not None:
+            raise InvalidInput(f"the keyring has a key {self.name!r} already; it is not overwritten, take another name")
+        key = Key.generate()
+        self._asked("set_password", self.service, self.name, key.secret_bytes().hex())
+        if self._asked("get_password", self.service, self.name) != key.secret_bytes().hex():
+            raise InvalidInput("the keyring did not keep the key; choose another backend of the keyring library")
+        return key
+
+    @staticmethod
+    def _asked(what: str, *arguments: str) -> Any:
+        try:
+            import keyring
+            from keyring.errors import KeyringError
+        except ImportError:
+            raise InvalidInput(
+                "keys in the system's keyring need the keyring library; install it with: pip install 'privamp[keyring]'"
+            ) from None
+        try:
+            return getattr(keyring, what)(*arguments)
+        except KeyringError as error:
+            kind = type(error).__name__
+            raise InvalidInput(f"the system's keyring cannot be used ({kind}); unlock it, or use a key file") from None
+
+
+def provider(place: str | os.PathLike[str]) -> KeyProvider:
+    """The provider that a text names: `env:NAME`, `keyring:NAME`, `keyring:SERVICE/NAME`, `file:PATH`, or a path.
+
+    >>> provider("env:STUDY_KEY")
+    EnvironmentKey(variable='STUDY_KEY')
+    >>> provider("keyring:wave 1")
+    KeyringKey(name='wave 1', service='privamp')
+    """
+    text = os.fspath(place)
+    kind, colon, rest = text.partition(":")
+    if not colon or kind not in ("env", "keyring", "file"):
+        return FileKey(text)
+    if not rest:
+        raise InvalidInput(f"{text!r} names no key; write {kind}:NAME")
+    if kind == "env":
+        return EnvironmentKey(rest)
+    if kind == "file":
+        return FileKey(rest)
+    service, slash, name = rest.partition("/")
+    return KeyringKey(name, service) if slash and service and name else KeyringKey(rest)
