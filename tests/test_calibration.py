@@ -3,6 +3,7 @@ import math
 import pytest
 
 from privamp import (
+    ExactLaplace,
     Gaussian,
     Infeasible,
     InvalidInput,
@@ -84,3 +85,12 @@ def test_bad_targets_are_refused(arguments):
 def test_exactly_one_unknown():
     with pytest.raises(InvalidInput, match="exactly one unknown"):
         calibrate(Laplace(1.0), Poisson(0.1), epsilon=1.0)
+
+
+def test_a_mechanism_that_refuses_the_smallest_noise_is_calibrated():
+    noise = calibrate(lambda scale: ExactLaplace(scale), Poisson(0.1), epsilon=0.5)
+    assert 0.5 * (1 - 1e-6) < amplify(noise, Poisson(0.1)).epsilon() <= 0.5
+
+
+def test_a_rate_that_always_passes_is_returned_whole():
+    assert calibrate(PureDP(0.5), Poisson, epsilon=1.0) == Poisson(1.0)

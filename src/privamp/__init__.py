@@ -13,6 +13,7 @@ _HOME = {
     "Change": "core.mechanism",
     "Design": "core.design",
     "Theorem": "core.theorem",
+    "Claim": "core.claim",
     "Guarantee": "core.guarantee",
     "Sample": "core.sample",
     "Key": "chance.keys",

@@ -17,6 +17,7 @@ from .accounting.joint import Joint as Joint
 from .amplification import amplify as amplify
 from .calibration import calibrate as calibrate
 from .chance.keys import Key as Key
+from .core.claim import Claim as Claim
 from .core.design import Design as Design
 from .core.guarantee import Guarantee as Guarantee
 from .core.influence import Influence as Influence

@@ -10,6 +10,7 @@ import numpy as np
 from .accounting.allocation import allocation
 from .accounting.composition import Composition, compose
 from .accounting.joint import Joint
+from .core.claim import Claim
 from .core.curves import group
 from .core.design import Design
 from .core.guarantee import NOT_PRIVATE, Guarantee, Lower, Part
@@ -56,7 +57,7 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
         upper = upper.symmetrised()  # the two data sets have no order, and may change places from round to round
     attack = design.attack(mechanism, neighbors)
     lower = attack.rounded_down() if attack else None
-    parts = (Part(upper, lower),)
+    parts = (Part(upper, lower, claim=Claim(mechanism, design, neighbors)),)
     assumed = OWN_IDS if neighbors.records > 1 else ()
     everybody = Guarantee(
         neighbors=neighbors,
@@ -86,7 +87,7 @@ def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors)
     blocks = schedule.blocks()
     whole = compose([compose(_of_block(mechanism, block, neighbors), times) for block, times in blocks])
     if not schedule.is_tight:  # what breaks a block need not break the schedule
-        whole = replace(whole, lower=None, parts=tuple(replace(part, lower=None) for part in whole.parts))
+        whole = replace(whole, lower=None, parts=tuple(replace(part, lower=None, claim=None) for part in whole.parts))
     return replace(whole, assumes=tuple(dict.fromkeys((*whole.assumes, *schedule.assumes))))
 
 
@@ -94,6 +95,14 @@ def _of_block(mechanism: Mechanism, block: Design | OneOf, neighbors: Neighbors)
     if isinstance(block, OneOf):
         return allocation(mechanism, block, neighbors)
     return amplify(mechanism, block, neighbors)
+
+
+def evaluated(claims: tuple[Claim, ...]) -> Guarantee:
+    """The guarantee that these claims make together."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegradingDesign)  # said when the claim was made
+        each = [compose(_of_block(c.mechanism, c.design, c.neighbors), c.times) for c in claims]
+        return compose(each) if len(each) > 1 else each[0]
 
 
 def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[tuple[str, Profile]]:

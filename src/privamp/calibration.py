@@ -109,7 +109,7 @@ def _solve(excess: Callable[[float], float], within: tuple[float, float], steps:
         precision = 1e-10 if steps == 1 else 1e-7
         at_high = excess(high)
         if at_high <= 0:
-            at_low = excess(low)
+            at_low = _excess_or_never(excess, low)
             if at_low <= 0:
                 return low if at_low > at_high else high
             return least_passing(excess, *_narrowed(excess, low, high), relative=precision)
@@ -120,6 +120,14 @@ def _solve(excess: Callable[[float], float], within: tuple[float, float], steps:
             f"no value from {low:g} to {high:g} reaches the wanted guarantee; allow a larger epsilon or delta, "
             "fewer steps, or widen `within`"
         ) from None
+
+
+def _excess_or_never(excess: Callable[[float], float], value: float) -> float:
+    """An end of the range that the mechanism or the design refuses does not pass."""
+    try:
+        return excess(value)
+    except InvalidInput:
+        return math.inf
 
 
 def _whole(excess: Callable[[float], float], low: int, high: int) -> int:

@@ -3,7 +3,8 @@ import math
 
 import pytest
 
-KEYS = {"schema", "design", "mechanism", "mechanism_neighbors", "neighbors", "steps", "because", "assumes"}
+ASKED = {"schema", "design", "mechanism", "mechanism_neighbors", "neighbors", "steps"}
+KEYS = ASKED | {"because", "assumes", "certificate"}
 WOR = ["amplify", "--design", "wor:size=400,population=1000", "--mechanism"]
 
 

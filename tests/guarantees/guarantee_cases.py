@@ -1,7 +1,7 @@
 """Five hundred guarantees, one per design, mechanism and relation: what the library says today, to the last digit.
 
-`python tests/guarantees/guarantee_cases.py` writes the table `saved.csv` anew. Do that only for an intended change, and list it
-under "Guarantees changed" in CHANGELOG.md.
+`python tests/guarantees/guarantee_cases.py` writes the table `saved.csv` anew. Do that only for an intended change,
+and list it under "Guarantees changed" in CHANGELOG.md.
 """
 
 import csv

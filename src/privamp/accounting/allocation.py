@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from ..core.claim import Claim
 from ..core.curves import group
 from ..core.guarantee import Guarantee, Lower, Part
 from ..core.mechanism import Mechanism
@@ -37,7 +38,7 @@ def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors) -> Guar
     attack = mechanism.mixture(Neighbors.ADD_REMOVE, Multiplicity.certain())
     upper = group(_lazily(one, block.rounds, upper=True), neighbors.records).rounded_up()
     lower = _lazily(attack.rounded_down(), block.rounds, upper=False).rounded_down() if attack else None
-    parts = (Part(upper, lower),)
+    parts = (Part(upper, lower, claim=Claim(mechanism, block, neighbors)),)
     reason = ALLOCATION if neighbors.records == 1 else f"{ALLOCATION}, then group privacy"
     return Guarantee(
         neighbors=neighbors,

@@ -6,6 +6,7 @@ fresh draws: they are a `Joint`, composed inside the sample and amplified once.
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +50,7 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
                 f"all guarantees must share one relation, got {first.neighbors} and {other.neighbors}; "
                 "ask amplify for the same neighbors"
             )
-    parts = _merged([Part(p.upper, p.lower, p.steps * steps) for g in several for p in g.parts])
+    parts = _merged([replace(p, steps=p.steps * steps) for g in several for p in g.parts])
     if len(parts) == 1 and parts[0].steps == 1:
         return first
     composition = Composition(parts, interval)
@@ -82,12 +83,12 @@ def _check_fresh(several: Sequence[Guarantee], steps: int) -> None:
 
 
 def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Equal profiles are counted together."""
-    counts: dict[tuple[int, int], Part] = {}
+    """Equal claims, and equal profiles, are counted together."""
+    counts: dict[Any, Part] = {}
     for part in parts:
-        key = (id(part.upper), id(part.lower))
+        key = part.claim if part.claim is not None else (id(part.upper), id(part.lower))
         seen = counts.get(key)
-        counts[key] = Part(part.upper, part.lower, part.steps + (seen.steps if seen else 0))
+        counts[key] = replace(seen, steps=seen.steps + part.steps) if seen else part
     return tuple(counts.values())
 
 

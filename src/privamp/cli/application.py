@@ -23,6 +23,7 @@ from . import (
     survey_estimate,
     survey_plan,
     train,
+    verify,
     weights,
 )
 from .errors import OneSentenceGroup
@@ -67,6 +68,7 @@ app.command(cls=ExampleCommand, epilog=kmeans.EXAMPLES)(kmeans.kmeans)
 app.command(cls=ExampleCommand, epilog=train.EXAMPLES)(train.train)
 app.add_typer(budgets, name="budget")
 app.add_typer(audits, name="audit")
+app.command(cls=ExampleCommand, epilog=verify.EXAMPLES)(verify.verify)
 app.command(cls=ExampleCommand, epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 

@@ -1,18 +1,21 @@
 """What may be said about a release: two-sided numbers, their relation, their reasons, their assumptions."""
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import NoTheorem
+from ..errors import InvalidInput, NoTheorem
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray, as_floats
 from ..numerics.printing import shown_up
+from .claim import Claim
 from .neighbors import Neighbors
 from .profile import Profile
 
@@ -43,9 +46,10 @@ class Part:
     upper: Profile
     lower: Profile | None
     steps: int = 1
+    claim: Claim | None = None  # one draw of it, as data
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Guarantee:
     """An upper bound that holds, a lower bound where an attack is known, and why.
 
@@ -72,6 +76,50 @@ class Guarantee:
     def steps(self) -> int:
         """How many fresh draws are covered."""
         return sum(part.steps for part in self.parts)
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the guarantee is made of; empty where a part of it is not data."""
+        known = [(part.claim, part.steps) for part in self.parts if part.claim is not None]
+        return tuple(replace(claim, times=steps) for claim, steps in known) if len(known) == len(self.parts) else ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Guarantee) or not self.claims:
+            return self is other
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity) if self.claims else id(self)
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        return frozenset(self.claims), self.assumes, self.draws
+
+    def __reduce__(self) -> Any:
+        if not self.claims:
+            raise InvalidInput("this guarantee keeps no claims, so it cannot be copied or pickled; keep its to_json()")
+        return _recomputed, (self.claims, self.assumes, self.draws)
+
+    def __deepcopy__(self, memo: Any) -> "Guarantee":
+        return self  # frozen, and made of public facts
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | str) -> "Guarantee":
+        """The guarantee of a certificate, recomputed from its claims; raises where a stated number disagrees.
+
+        >>> from privamp import Gaussian, Poisson, amplify
+        >>> one = amplify(Gaussian(1.0), Poisson(0.01))
+        >>> Guarantee.from_json(one.to_json(epsilon=1.0)) == one
+        True
+        """
+        certificates = import_module(".certificate", __package__)
+        content = _parsed(data)
+        inside = certificates.read_certificate(content)
+        again = _recomputed(certificates.claims_of(content), tuple(inside.get("assumes", ())))
+        wrong = certificates.disagreements(content, again)
+        if wrong:
+            raise InvalidInput(f"the certificate does not hold: {wrong[0]}")
+        return again
 
     @property
     def is_private(self) -> bool:
@@ -138,10 +186,30 @@ class Guarantee:
         if epsilon is None and delta is None:
             answer |= {"delta_upper": 0.0, "epsilon_upper": _finite(self.epsilon())}
             answer["epsilon_lower"] = _finite(self.lower.epsilon()) if self.lower else None
+        numbers = {name: value for name, value in answer.items() if name.startswith(("epsilon", "delta"))}
         answer |= {"because": list(self.because), "assumes": list(self.assumes), "private": self.is_private}
         if self.degrades:
             answer["degrades"] = True
+        answer["certificate"] = import_module(".certificate", __package__).certificate(self, numbers)
         return answer
+
+
+def _recomputed(
+    claims: tuple[Claim, ...], assumes: tuple[str, ...], draws: frozenset[bytes] = frozenset()
+) -> Guarantee:
+    """Evaluated by the rooms to the right: a certificate and a pickle hold claims, not numbers."""
+    evaluated: Guarantee = import_module("..amplification", __package__).evaluated(claims)
+    return replace(evaluated, assumes=tuple(dict.fromkeys((*evaluated.assumes, *assumes))), draws=draws)
+
+
+def _parsed(data: Mapping[str, Any] | str) -> Mapping[str, Any]:
+    try:
+        content = json.loads(data) if isinstance(data, str) else data
+    except ValueError:
+        raise InvalidInput("a certificate is JSON, and this text is not") from None
+    if not isinstance(content, Mapping):
+        raise InvalidInput("a certificate is a JSON object, and this is none")
+    return content
 
 
 def _finite(value: FloatArray | float) -> float | None:

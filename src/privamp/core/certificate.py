@@ -1,0 +1,113 @@
+"""A certificate: a guarantee as JSON that somebody else can recompute, and the check that does it.
+
+It holds the claims (mechanism, design, relation, times), every number that was asked for, the theorems and the
+assumptions, the version of privamp that made it, and a digest of all that. The digest catches a changed character; the
+recomputation catches a changed number, design or theorem whose digest was made anew. Neither proves who wrote it.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from ..errors import InvalidInput
+from .claim import Claim
+from .guarantee import Guarantee
+
+FORMAT = 1
+_AGREE = 1e-9  # processors and libraries differ in last digits, which root finding may enlarge
+_ASKED = (("epsilon", "delta"), ("delta", "epsilon"))  # given, answered
+
+
+def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate of a guarantee with these answers; without claims where a part of it cannot be written down."""
+    try:
+        claims: list[Any] | None = [claim.to_json() for claim in guarantee.claims] or None
+    except InvalidInput:
+        claims = None
+    content = {
+        "format": FORMAT,
+        "privamp": import_module(__name__.partition(".")[0]).__version__,
+        "claims": claims,
+        "numbers": dict(numbers),
+        "because": list(guarantee.because),
+        "assumes": list(guarantee.assumes),
+    }
+    return content | {"digest": _digest(content)}
+
+
+def read_certificate(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The certificate inside an answer of privamp, or the answer itself; unknown formats are refused."""
+    inside = data.get("certificate", data)
+    if not isinstance(inside, Mapping) or "format" not in inside or "claims" not in inside:
+        raise InvalidInput("this is no certificate: it has no format and no claims; make one with Guarantee.to_json()")
+    if inside["format"] != FORMAT:
+        raise InvalidInput(
+            f"this certificate has format {inside['format']!r}, and this privamp reads format {FORMAT}; "
+            f"use privamp {inside.get('privamp', 'of its time')}"
+        )
+    if inside["claims"] is None:
+        raise InvalidInput(
+            "this certificate cannot be recomputed: a part of its guarantee is a function, or was added up from parts "
+            "that keep no claims"
+        )
+    return inside
+
+
+def claims_of(data: Mapping[str, Any]) -> tuple[Claim, ...]:
+    """The claims of a certificate."""
+    try:
+        return tuple(Claim.from_json(claim) for claim in read_certificate(data)["claims"])
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidInput("the claims of this certificate are damaged: a part of them is missing") from None
+
+
+def disagreements(data: Mapping[str, Any], again: Guarantee) -> list[str]:
+    """One sentence for everything in the certificate that its recomputation does not confirm."""
+    inside = read_certificate(data)
+    content = {name: part for name, part in inside.items() if name != "digest"}
+    found = [] if _digest(content) == inside.get("digest") else ["the digest does not fit the content: it was changed"]
+    found += list(_numbers(inside.get("numbers", {}), again))
+    if data is not inside:
+        found += list(_numbers(data, again))
+    unknown = [cite for cite in again.because if cite not in inside.get("because", ())]
+    found += [f"the certificate does not name the theorem that gives its numbers: {cite}" for cite in unknown]
+    missing = [what for what in again.assumes if what not in inside.get("assumes", ())]
+    return found + [f"the certificate does not name an assumption: {what}" for what in missing]
+
+
+def _numbers(stated: Mapping[str, Any], again: Guarantee) -> Iterator[str]:
+    """Uppers must not be below, lowers not above what is computed now."""
+    for given, answer in _ASKED:
+        if f"{answer}_upper" not in stated:
+            continue
+        at = stated.get(given) if answer == "delta" else stated.get("delta", 0.0)
+        if answer == "delta" and at is None:
+            continue
+        upper, lower = _answers(again, answer, float(at or 0.0))
+        yield from _compared(f"{answer} at {given} {at:g}" if at else answer, stated.get(f"{answer}_upper"), upper)
+        if stated.get(f"{answer}_lower") is not None:
+            what = f"lower end of {answer} at {given} {at:g}" if at else f"lower end of {answer}"
+            yield from _compared(what, stated[f"{answer}_lower"], lower)
+
+
+def _answers(again: Guarantee, answer: str, at: float) -> tuple[float, float | None]:
+    lower = again.lower
+    if answer == "delta":
+        return float(again.delta(at)), float(lower.delta(at)) if lower else None
+    return again.epsilon(at), lower.epsilon(at) if lower else None
+
+
+def _compared(what: str, stated: Any, now: float | None) -> Iterator[str]:
+    claimed = math.inf if stated is None else stated
+    if not isinstance(claimed, (int, float)):
+        yield f"{what} is no number"
+    elif now is None or not math.isclose(float(claimed), now, rel_tol=_AGREE):
+        yield f"{what} is stated as {claimed!r}, and recomputed as {now!r}"
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
