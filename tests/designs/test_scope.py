@@ -153,10 +153,10 @@ def test_a_limit_within_strata_certifies_only_designs_that_keep_them_apart(limit
 
 def test_ledgers_and_calibration():
     sample = WithoutReplacement(2, 4).draw(4)
-    sample.release(Laplace(1.0, neighbors=STRATUM), [0.0, 1.0, 1.0, 0.0])
+    sample.release(Laplace(1.0, neighbors=STRATUM), lambda drawn: 0.0)
     with pytest.raises(NoTheorem):
         sample.guarantee(RO)
-    sample.release(Laplace(1.0, neighbors=RO), [0.0, 1.0, 1.0, 0.0])
+    sample.release(Laplace(1.0, neighbors=RO), lambda drawn: 0.0)
     with pytest.raises(NoTheorem):
         sample.guarantee(RO)
     planned = WithoutReplacement(2, 4).draw(4).declare([Laplace(1.0, neighbors=STRATUM), Laplace(1.0, neighbors=RO)])
