@@ -342,7 +342,7 @@ TAKES_NO_RECORDS = {
     ("amplify",), ("compare",), ("calibrate",), ("weights",), ("reproduce",), ("demo",), ("budget", "create"),
     ("budget", "show"), ("budget", "log"), ("budget", "cancel"), ("budget", "head"), ("budget", "verify"),
     ("budget", "backup"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
-    ("audit", "mistakes"),
+    ("audit", "mistakes"), ("audit", "records"), ("verify",),
 }  # fmt: skip
 POPULATION = ("--population", "people.csv")
 RECORDS = {
