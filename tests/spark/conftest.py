@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,13 @@ def records() -> Records:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def event_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Spark writes its event log."""
+    return tmp_path_factory.mktemp("event-logs")
+
+
+@pytest.fixture(scope="session")
+def spark(event_logs: Path) -> Iterator[Any]:
     java = shutil.which("java") or os.environ.get("JAVA_HOME")
     missing = [name for name, found in (("PySpark", find_spec("pyspark")), ("Java", java)) if not found]
     if missing:
@@ -66,12 +73,29 @@ def spark() -> Iterator[Any]:
     from privamp.spark import session
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    _opened_up(event_logs)
     running = session("local[2]")
     running.sparkContext.setLogLevel("OFF")
     for name, value in (("shuffle.partitions", 2), ("execution.arrow.maxRecordsPerBatch", 500)):
         running.conf.set(f"spark.sql.{name}", value)
     yield running
     running.stop()
+
+
+def _opened_up(event_logs: Path) -> None:
+    """A session as an operator has it, with its pages and its event log: tests read what they say."""
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "true", "spark.ui.port": "0", "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "1g",
+        "spark.eventLog.enabled": "true", "spark.eventLog.dir": event_logs.as_uri(),
+        "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
+    }  # fmt: skip
+    builder = SparkSession.builder.appName("privamp").master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    builder.getOrCreate()
 
 
 @pytest.fixture(scope="session")

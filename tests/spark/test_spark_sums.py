@@ -20,7 +20,7 @@ from privamp import (
     privacy_constrained,
 )
 from privamp.core import sample as ledgers
-from privamp.engines.spark_totals import units_of, whole_totals
+from privamp.engines.spark_totals import units_of
 from privamp.spark import draw, estimate_strata, fit, release
 from privamp.testing import seeded_key
 
@@ -31,8 +31,7 @@ DESIGN = ImportanceSampling(RULE)
 
 
 def before_noise(sample: Any) -> list[int]:
-    needs = ("a", "b", "privamp_weight", "privamp_count")
-    return whole_totals(sample.reveal_secret(), needs, units_of(NOISE, ("a", "b")), 2).tolist()
+    return sample.secret_total(("a", "b"), units_of(NOISE, ("a", "b"), 2), (2,)).tolist()
 
 
 def test_the_whole_number_before_noise_is_the_same_on_any_partitions(table: Any, records: Any) -> None:

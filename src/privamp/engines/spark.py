@@ -9,10 +9,9 @@ The subkey of the draw travels inside the pickled function, as data does: not in
 read the cluster's memory, its traffic or its spill files can read it, and the records as well.
 """
 
-import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,28 +21,23 @@ from ..designs.clustered import Clustered
 from ..designs.fixed_size import FixedSize
 from ..designs.stratified import Stratified
 from ..errors import InvalidInput
-from .columns import is_text
-from .kernel import COUNT, WEIGHT, Chosen, Kernel, Reads, weighted
-from .spark_session import check_pyspark, sentences
+from .kernel import Kernel, Reads
+from .spark_draw import Draw, View
+from .spark_messages import Batches, column, merged, new_secret, padded, received, sent, unpadded
+from .spark_pin import MISSING, SIZE, Pin, joined
+from .spark_plan import check_repeatable
+from .spark_reading import check_types, contribution
+from .spark_session import answer, arrow_schema, check_pyspark
 from .spark_session import session as session
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 DRIVER_RECORDS = 20_000_000  # about half a gigabyte of keyed numbers
 _SMALL = 1000  # records of a bottom-k up to which the driver merges the parts of all partitions itself
 _AT_ONCE = 10_000_000  # records of parts that the driver takes together, some 240 MB
 _WIDTH = 32  # parts that one task merges
 _ROWS = 1 << 17  # that contribute together
-_PARTS = "task int, part binary"
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What a streaming design looks at, if it is made from the table's columns: `make(batch)` has it, and the id."""
-
-    uses: tuple[str, ...]  # the table's columns that it is made from
-    make: Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def sample(
@@ -67,7 +61,10 @@ def sample(
     `trust_ids=True` only where the ids are a primary key. Key, label and round are the sample, as in `Design.draw`.
     """
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=reads, clip=clip)
-    return drawn_rows(df, kernel, trust_ids=trust_ids, driver_records=driver_records)
+    draw = drawn(df, kernel, trust_ids=trust_ids, driver_records=driver_records, pin=False)
+    if draw.chosen is not None:
+        draw.check_table()
+    return draw.rows()
 
 
 def kernel_for(
@@ -88,137 +85,91 @@ def kernel_for(
         raise InvalidInput("Spark keeps rows in no order, so id= must name a column with an id of its own in every row")
     kernel = Kernel.of(design, key or Key.generate(), id=id, label=label, round=round, reads=reads, clip=clip)
     seen = kernel if view is None else replace(kernel, reads=tuple((name, (name,)) for name in view.uses))
-    seen.schema(arrow_schema(df))
-    _check_repeatable(df.select(*map(column, seen.uses)))
+    schema = arrow_schema(df)
+    seen.schema(schema)
+    if view is None:
+        check_types(kernel, schema)
+    check_repeatable(df.select(*map(column, seen.uses)))
     return kernel
 
 
-def drawn_rows(
+def drawn(
     df: "DataFrame",
     kernel: Kernel,
     view: View | None = None,
     *,
     trust_ids: bool = False,
     driver_records: int = DRIVER_RECORDS,
-) -> "DataFrame":
-    """The rows that the kernel draws."""
+    pin: bool = True,
+) -> Draw:
+    """The draw of the kernel, with the digest of its table; without it where a design of one pass is read once."""
     if not trust_ids:
         check_unique(df, str(kernel.id))
     if kernel.streams:
-        return _streamed(df, kernel, view)
+        draw = Draw(df, kernel, view)
+        return draw.pinned() if pin else draw
     if _carries_everyone(kernel.design):
         _check_room(df, kernel.design, driver_records)
-    chosen = _decide(df, kernel)
-    if is_text(arrow_schema(df).field(str(kernel.id)).type):  # named by 64 bits between the passes
-        with sentences():
-            chosen.check(_filtered(df.select(column(str(kernel.id))), kernel, chosen).count())
-    return _filtered(df, kernel, chosen)
+    return _decided(df, kernel)
 
 
 def check_unique(df: "DataFrame", id: str) -> None:
-    """Every record needs an id of its own: repeated and missing ones are counted, never shown."""
+    """Every record needs an id of its own. How many have none is not said."""
     from pyspark.sql import functions
 
     times, own = functions.col("times"), functions.col("id")
     each = df.groupBy(column(id).alias("id")).agg(functions.count(functions.lit(1)).alias("times"))
-    row = each.agg(
-        functions.sum(functions.when(own.isNull(), times)).alias("missing"),
-        functions.sum(functions.when(own.isNotNull(), times - 1)).alias("repeated"),
-    ).first()
-    missing, repeated = (int(row[name] or 0) for name in ("missing", "repeated"))
-    if missing:
-        raise InvalidInput(f"the id column {id!r} has {missing} missing ids; every record needs an id of its own")
-    if repeated:
+    both = each.agg(
+        functions.max(own.isNull()).alias("missing"), functions.max(own.isNotNull() & (times > 1)).alias("repeated")
+    )
+    row = answer(both.first)
+    if row["missing"]:
+        raise InvalidInput(MISSING.format(id))
+    if row["repeated"]:
         raise InvalidInput(
-            f"ids must be unique, but {repeated} in column {id!r} repeat; records that share an id share a coin, so "
-            "give every record its own id or treat a person's records as a cluster"
+            f"ids must be unique, but some in column {id!r} repeat; records that share an id share a coin, so give "
+            "every record its own id or treat a person's records as a cluster"
         )
 
 
-def column(name: str) -> "Column":
-    """A column by its exact name, dots and all."""
-    from pyspark.sql import functions
+def _decided(df: "DataFrame", kernel: Kernel) -> Draw:
+    """First pass of two: parts from the workers, merged, finished on the driver; the digest comes with them."""
+    nobody = pa.RecordBatch.from_pylist([], schema=arrow_schema(df.select(*map(column, kernel.uses))))
+    secret, key = kernel.secret_bytes(), new_secret()
+    make = Draw(df, kernel).keeper()
 
-    return functions.col("`" + name.replace("`", "``") + "`")
+    def contribute(batches: Batches) -> list[bytes]:
+        own, keeper = Kernel.from_secret_bytes(secret), make()
+        usable = (keeper.seen(batch) for batch in batches)
+        parts = (contribution(own, batch) for batch in _larger(usable))
+        whole = own.folded([contribution(own, nobody), *parts])
+        return [keeper.tally() + padded(whole)]
 
-
-def arrow_schema(df: "DataFrame") -> pa.Schema:
-    """The table's columns as the workers see them."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(df.schema)
-
-
-def _streamed(df: "DataFrame", kernel: Kernel, view: View | None) -> "DataFrame":
-    """One lazy pass: every batch decides alone."""
-    secret = kernel.secret_bytes()
-
-    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def merge(several: list[bytes]) -> bytes:
         own = Kernel.from_secret_bytes(secret)
-        for batch in batches:
-            drawn = own.verdict(batch if view is None else view.make(batch))
-            yield weighted(batch.take(pa.array(drawn.positions)), drawn.weights, drawn.counts)
+        whole = own.folded(unpadded(message[SIZE:]) for message in several)
+        return joined(message[:SIZE] for message in several) + padded(whole)
 
-    return df.mapInArrow(keep, _with_weights(df))
-
-
-def _filtered(df: "DataFrame", kernel: Kernel, chosen: Chosen) -> "DataFrame":
-    """Second pass: the rows that were chosen."""
-    secret = kernel.secret_bytes()
-
-    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = Kernel.from_secret_bytes(secret)
-        return (own.chosen(batch, chosen) for batch in batches)
-
-    return df.mapInArrow(keep, _with_weights(df))
+    found = _few(sent(df, kernel.uses, contribute, key), kernel, merge, key)
+    parts = [unpadded(message[SIZE:]) for message in found] or [contribution(kernel, nobody)]
+    chosen = kernel.finish(kernel.folded(parts))
+    return Draw(df, kernel, None, chosen, Pin(message[:SIZE] for message in found))
 
 
-def _with_weights(df: "DataFrame") -> Any:
-    from pyspark.sql import types
-
-    extra = [types.StructField(WEIGHT, types.DoubleType()), types.StructField(COUNT, types.LongType())]
-    return types.StructType([*df.schema.fields, *extra])
-
-
-def _decide(df: "DataFrame", kernel: Kernel) -> Chosen:
-    """First pass: parts from the workers, merged, finished on the driver."""
-    needed = df.select(*map(column, kernel.uses))
-    parts = needed.mapInArrow(_contribution(kernel), _PARTS)
-    with sentences():
-        found = [pickle.loads(row.part) for row in _few(parts, kernel)]
-    return kernel.finish(kernel.folded(found or [kernel.partial(_nobody(needed))]))
-
-
-def _few(parts: "DataFrame", kernel: Kernel) -> list[Any]:
-    """The parts as rows on the driver; where they are many and large, the workers merge them in a tree before."""
+def _few(parts: "DataFrame", kernel: Kernel, merge: Callable[[list[bytes]], bytes], secret: bytes) -> list[bytes]:
+    """The messages on the driver; where they are many and large, the workers merge them in a tree before."""
     records = _bottom_k(kernel.design)
     if records is None or records <= _SMALL:
-        return list(parts.collect())
+        return received(parts, secret)
     held = parts = parts.persist()
     try:
-        tasks = held.count()
+        tasks = answer(held.count)
         while tasks > 1 and tasks * records > _AT_ONCE:
             tasks = -(-tasks // _WIDTH)
-            parts = _merged(parts, kernel, tasks)
-        return list(parts.collect())
+            parts = merged(parts, merge, tasks, secret)
+        return received(parts, secret)
     finally:
         held.unpersist()
-
-
-def _contribution(kernel: Kernel) -> Any:
-    secret = kernel.secret_bytes()
-
-    def contribute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        own, context = Kernel.from_secret_bytes(secret), TaskContext.get()
-        parts = (own.partial(batch) for batch in _larger(batches))
-        first = next(parts, None)
-        if first is not None:
-            whole = own.folded(part for group in ([first], parts) for part in group)
-            yield _row(context.partitionId() if context else 0, whole)
-
-    return contribute
 
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -236,30 +187,6 @@ def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """One batch, or none if there are no rows."""
     together: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
     return together
-
-
-def _merged(parts: "DataFrame", kernel: Kernel, groups: int) -> "DataFrame":
-    """The parts, merged to at most so many."""
-    from pyspark.sql import functions
-
-    secret = kernel.secret_bytes()
-
-    def merge(table: pa.Table) -> pa.Table:
-        own = Kernel.from_secret_bytes(secret)
-        whole = own.folded(pickle.loads(part.as_py()) for part in table["part"])
-        return pa.Table.from_batches([_row(table["task"][0].as_py() % groups, whole)])
-
-    return parts.groupBy(functions.expr(f"task % {groups}")).applyInArrow(merge, _PARTS)
-
-
-def _row(task: int, part: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array([task], pa.int32()), pa.array([pickle.dumps(part)], pa.binary())], names=["task", "part"]
-    )
-
-
-def _nobody(df: "DataFrame") -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=arrow_schema(df))
 
 
 def _bottom_k(design: Design) -> int | None:
@@ -280,19 +207,9 @@ def _carries_everyone(design: Design) -> bool:
 
 
 def _check_room(df: "DataFrame", design: Design, most: int) -> None:
-    if df.limit(most + 1).count() > most:
+    if answer(df.limit(most + 1).count) > most:
         raise InvalidInput(
             f"{type(design).__name__} decides from numbers of all records together, some 24 bytes each on the driver, "
             f"and there are more than the {most} that driver_records allows; raise it, or take Poisson, PoissonPPS, "
             "ImportanceSampling, WithoutReplacement, WithReplacement, MultiStage or ClusterSampling, which do not"
-        )
-
-
-def _check_repeatable(seen: "DataFrame") -> None:
-    """Ids that are made anew at every evaluation would draw a new sample each time."""
-    plan = getattr(seen, "_jdf", None)  # Spark Connect does not show its plans
-    if plan is not None and not plan.queryExecution().optimizedPlan().deterministic():
-        raise InvalidInput(
-            "the columns that decide come from rand(), uuid(), monotonically_increasing_id() or the like, so every "
-            "evaluation would be another sample; write the table out first, then sample what was written"
         )

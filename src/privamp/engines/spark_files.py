@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from ..chance.keys import Key
 from ..core.design import Design
 from ..errors import InvalidInput
-from .kernel import Reads
+from .kernel import COUNT, WEIGHT, Reads
 from .secret_files import check_output, described, private_writer
-from .spark import column, drawn_rows, kernel_for
+from .spark import drawn, kernel_for
 from .spark_sample import SparkSample
-from .spark_session import sentences, session
+from .spark_session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,16 +62,13 @@ def write(
     check_output(out, overwrite)
     df = read(session(spark), source)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=reads, clip=clip)
-    rows = drawn_rows(df, kernel, trust_ids=trust_ids)
-    if columns is not None:
-        missing = [name for name in columns if name not in df.columns]
-        if missing:
-            raise InvalidInput(f"the data has no column {missing[0]!r}; it has {', '.join(map(repr, df.columns[:12]))}")
-        rows = rows.select(*map(column, [*columns, *rows.columns[-2:]]))
-    with sentences():
-        table = rows.orderBy(column(str(id))).toArrow() if str(id) in rows.columns else rows.toArrow()
+    wanted = df.columns if columns is None else list(columns)
+    if missing := [name for name in wanted if name not in df.columns]:
+        raise InvalidInput(f"the data has no column {missing[0]!r}; it has {', '.join(map(repr, df.columns[:12]))}")
+    draw = drawn(df, kernel, trust_ids=trust_ids, pin=False)
+    table = draw.to_arrow(list(dict.fromkeys([*wanted, str(id)]))).sort_by(str(id)).select([*wanted, WEIGHT, COUNT])
     facts = kernel.facts(key, label, round, spec)
     with private_writer(out, described(table.schema, facts), overwrite=overwrite) as write_batch:
         for batch in table.to_batches():
             write_batch(batch)
-    return SparkSample(kernel, rows)
+    return SparkSample(draw)

@@ -1,18 +1,26 @@
 """A sample on a Spark cluster with its ledger: what was drawn stays there, sums come back with noise."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..chance.keys import Key
+from ..chance.stream import Stream
 from ..core.design import Design
+from ..core.guarantee import Guarantee
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
 from ..core.sample import Bounded
+from ..designs.importance import ImportanceSampling
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, in_grid_units
-from .kernel import COUNT, WEIGHT, Kernel, Reads
-from .spark import DRIVER_RECORDS, drawn_rows, kernel_for
-from .spark_totals import Exact, by_group, dimension_of, units_of, whole_totals
+from .kernel import Reads, parts_of
+from .spark import DRIVER_RECORDS, drawn, kernel_for
+from .spark_draw import Draw
+from .spark_pin import CLUSTER, SAME_TABLE
+from .spark_totals import Ball, Exact, Units, Whole, by_group, check_groups, dimension_of, units_of, whole_totals
 from .stored_sample import StoredSample
 
 if TYPE_CHECKING:
@@ -20,12 +28,44 @@ if TYPE_CHECKING:
 
 
 class SparkSample(StoredSample):
-    """Rows drawn on a cluster: `release`, `run` and `reveal_secret` speak of a DataFrame."""
+    """Rows drawn on a cluster: `release`, `run` and `reveal_secret` speak of a DataFrame.
 
-    __slots__ = ()
+    Sums and counts draw and add up in one job, from which only sealed totals come out. A DataFrame that you evaluate
+    yourself shows how many rows it has on Spark's pages and in its event log.
+    """
 
-    def __init__(self, kernel: Kernel, rows: "DataFrame") -> None:
-        super().__init__(kernel, lambda: rows)
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: Draw) -> None:
+        super().__init__(draw.kernel, draw.rows)
+        self._draw = draw
+
+    def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
+        """Everything asked of this sample, composed inside it, then amplified once."""
+        found = super().guarantee(neighbors)
+        return replace(found, assumes=tuple(dict.fromkeys((*found.assumes, SAME_TABLE, CLUSTER))))
+
+    def release(self, mechanism: Mechanism, statistic: Callable[[Any], Any]) -> Any:  # type: ignore[override]
+        """Register the mechanism, compute `statistic` of the secret DataFrame, add noise. The function is trusted code.
+
+        The table is compared with that of the draw before; what your function evaluates afterwards is not.
+        """
+        self._draw.check_table()
+        return super().release(mechanism, statistic)
+
+    def run(self, mechanism: Mechanism, procedure: Callable[[Any, Stream], Any]) -> Any:
+        """Register `mechanism`, then run your own procedure on the DataFrame, which must be as private as it says."""
+        self._draw.check_table()
+        return super().run(mechanism, procedure)
+
+    def release_total(self, mechanism: Mechanism, columns: Sequence[str], units: Units, shape: Sequence[int]) -> Any:
+        """The noisy sum of whole-number rows of the sample: `units(batch)` makes them from `columns`."""
+        total = in_grid_units(self.secret_total(columns, units, shape))
+        return super().release(mechanism, Bounded(lambda rows: total))
+
+    def secret_total(self, columns: Sequence[str], units: Units, shape: Sequence[int]) -> Whole:
+        """That sum without noise. The table was compared with that of the draw."""
+        return whole_totals(self._draw, columns, units, int(np.prod(shape))).reshape(tuple(shape))
 
     def release_sum(
         self,
@@ -38,8 +78,9 @@ class SparkSample(StoredSample):
     ) -> Any:
         """The noisy sum of the columns over the sample, weights included, in whole numbers on the mechanism's grid.
 
-        Rows are clipped to the mechanism's sensitivity. With `by`, one row of sums per group of the public list
-        `groups`: a record is in one group, so all of them cost what one sum costs. An array column needs `dimension`.
+        Rows are clipped to the mechanism's sensitivity; what is missing or NaN counts as 0, a list of another length
+        than `dimension` as zeros. With `by`, one row of sums per group of the public list `groups`: a record is in one
+        group, so all of them cost what one sum costs. An array column needs `dimension`.
         """
         values = (columns,) if isinstance(columns, str) else tuple(columns)
         answer = np.asarray(self._released(mechanism, values, by, groups, dimension))
@@ -58,19 +99,22 @@ class SparkSample(StoredSample):
                 "would add up differently in every order"
             )
         self._kernel.check_sum(values, noise.sensitivity, noise.p)
-        width = dimension_of(self._rows(), values, d)
-        units, shape = units_of(noise, values), [width]
+        width = dimension_of(self._draw.df, values, d)
+        units, shape = units_of(noise, values, width, self._ball), [width]
         if by is not None:
             names = _public(groups)
-            dimension_of(self._rows(), (by,), 1)
+            check_groups(self._draw.df, by)
             units, shape = by_group(units, by, names), [len(names), width]
         elif groups is not None:
             raise InvalidInput("groups= goes with by=, the column that holds them")
-        needs = tuple(dict.fromkeys((*values, *((by,) if by else ()), WEIGHT, COUNT)))
-        cells = int(np.prod(shape))
-        return self.release(
-            noise, Bounded(lambda rows: in_grid_units(whole_totals(rows, needs, units, cells).reshape(shape)))
-        )
+        return self.release_total(noise, (*values, *((by,) if by else ())), units, shape)
+
+    @property
+    def _ball(self) -> Ball | None:
+        """What the weights of an importance sample were made for: the smallest ball of its rules."""
+        rules = [part.rule for part in parts_of(self.design) if isinstance(part, ImportanceSampling)]
+        balls = [(float(rule.radius), rule.p) for rule in rules if rule.radius is not None]
+        return (min(r for r, _ in balls), min(p for _, p in balls)) if balls else None  # a p-norm falls as p grows
 
 
 def draw(
@@ -86,9 +130,13 @@ def draw(
     trust_ids: bool = False,
     driver_records: int = DRIVER_RECORDS,
 ) -> SparkSample:
-    """The sample of `privamp.spark.sample` with its ledger: releases are noted, composed and amplified once."""
+    """The sample of `privamp.spark.sample` with its ledger: releases are noted, composed and amplified once.
+
+    A keyed digest of all ids is taken here and compared at every release: a table that is another one by then is
+    refused.
+    """
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=reads, clip=clip)
-    return SparkSample(kernel, drawn_rows(df, kernel, trust_ids=trust_ids, driver_records=driver_records))
+    return SparkSample(drawn(df, kernel, trust_ids=trust_ids, driver_records=driver_records))
 
 
 def _public(groups: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -1,22 +1,25 @@
 """A Spark session: embedded on this machine, a cluster's, or behind Spark Connect; and what to install if it fails."""
 
+import logging
 import os
 import re
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
+
+import pyarrow as pa
 
 from ..errors import InvalidInput
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+T = TypeVar("T")
 EMBEDDED = "local[*]"
 _CONNECT_PORT = 15002
 _MASTER = re.compile(r"local(\[[\d*]+(,\s*\d+)?\])?|spark://.+|k8s://.+|yarn")
@@ -83,24 +86,45 @@ def _connected(url: str) -> "SparkSession":
     return SparkSession.builder.remote(url).getOrCreate()
 
 
-@contextmanager
-def sentences() -> Iterator[None]:
-    """What went wrong on a worker in one sentence of our own, without the stacks of two languages around it."""
+def arrow_schema(df: "DataFrame") -> pa.Schema:
+    """The table's columns as the workers see them; types that cannot be sent to them are null."""
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    def kind(field: Any) -> pa.DataType:
+        try:
+            return to_arrow_type(field.dataType, timezone="UTC")
+        except Exception:  # PySpark has several for this
+            return pa.null()
+
+    return pa.schema([pa.field(field.name, kind(field), field.nullable) for field in df.schema.fields])
+
+
+def answer(job: Callable[[], T]) -> T:
+    """What a Spark job gives. Where it fails, one sentence of our own: Spark's message may show a record's value."""
+    talks = logging.getLogger("SQLQueryContextLogger")  # PySpark writes the message there before it raises
+    was, talks.disabled = talks.disabled, True
     try:
-        yield
+        return job()
     except Exception as error:
-        found = _sentence(str(error)) if type(error).__module__.startswith("pyspark.") else None
-        if found is None:
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j", "grpc"):
             raise
-        raise InvalidInput(found) from None
+        said = _sentence(error)
+    finally:
+        talks.disabled = was
+    raise InvalidInput(said)  # outside of the handler, so that it does not carry Spark's error along
 
 
-def _sentence(stack: str) -> str | None:
-    if said := _SENTENCE.search(stack):
-        return said[1]
+def _sentence(error: Exception) -> str:
+    stack = str(error)
+    if ours := _SENTENCE.search(stack):
+        return ours[1]
     if lacks := _LACKS.search(stack):
         return (
             f"the workers' Python has no module {lacks[1]!r}; install privamp on every machine of the cluster, or name "
             "the Python that has it by PYSPARK_PYTHON"
         )
-    return None
+    condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
+    return (
+        f"Spark could not evaluate the table ({condition}); its message is left out, for it may show a record's value: "
+        "it is in Spark's own log"
+    )

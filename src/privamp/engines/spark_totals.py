@@ -1,10 +1,10 @@
-"""Whole-number totals of a Spark table: rows are clipped and rounded toward zero where they lie, whole numbers add up.
+"""Whole-number totals of a draw: rows are clipped and rounded toward zero where they lie, whole numbers add up.
 
-The sum is exact, so it does not depend on partitions, order or retries. The workers add modulo 2^64, Spark adds their
-sums as decimals: its own 64-bit sum stops with an error when it runs over, and that would depend on the data.
+The sum is exact, so it does not depend on partitions, order or retries. Workers and driver add modulo 2^64: an overflow
+costs the answer, never the privacy, and it raises nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,49 +15,56 @@ from ..core.influence import clipped
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, toward_zero
 from ..numerics.log_domain import FloatArray
-from .columns import array_of
+from ..validation import whole
+from .columns import is_text
 from .kernel import COUNT, WEIGHT
-from .spark import arrow_schema, column
-from .spark_session import sentences
+from .spark_draw import Draw
+from .spark_messages import Batches, column, messages
+from .spark_numbers import is_list, is_number, numbers
+from .spark_pin import SIZE
+from .spark_plan import check_values
+from .spark_session import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Whole = NDArray[np.int64]
 Exact = ExactLaplace | ExactGaussian
+Ball = tuple[float, float]  # radius, p
 Units = Callable[[pa.RecordBatch], Whole]  # one row of whole numbers per record
 
 
-def whole_totals(rows: "DataFrame", columns: Sequence[str], units: Units, width: int) -> Whole:
-    """The sum over all rows of `units` of their `columns`, shape (width,), modulo 2^64."""
-    from pyspark.sql import functions
+def whole_totals(draw: Draw, columns: Sequence[str], units: Units, width: int) -> Whole:
+    """The sum over the drawn rows of `units` of their `columns`, shape (width,), modulo 2^64: draw and sum in one job.
 
-    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        total = np.zeros(width, dtype=np.int64)
+    Every partition sends one message of constant length, whatever it kept.
+    """
+    make, wanted = draw.keeper(), [*dict.fromkeys(columns), WEIGHT, COUNT]
+
+    def add(batches: Batches) -> list[bytes]:
+        keeper, total = make(), np.zeros(width, dtype=np.int64)
         for batch in batches:
-            total += np.sum(units(batch), axis=0, dtype=np.int64).reshape(width)
-        cells = np.flatnonzero(total)
-        yield pa.RecordBatch.from_arrays([pa.array(cells, pa.int64()), pa.array(total[cells])], names=["cell", "total"])
+            kept = keeper.kept(batch).select(wanted)
+            total += np.sum(units(kept), axis=0, dtype=np.int64).reshape(width)
+        return [keeper.tally() + total.astype("<i8").tobytes()]
 
-    parts = rows.select(*map(column, columns)).mapInArrow(add, "cell long, total long")
-    with sentences():
-        found = (
-            parts.groupBy("cell")
-            .agg(functions.sum(functions.col("total").cast("decimal(20,0)")).alias("total"))
-            .collect()
-        )
-    totals = np.zeros(width, dtype=np.uint64)
-    for row in found:
-        totals[row.cell] = int(row.total) % 2**64
-    return totals.view(np.int64)
+    if columns:
+        check_values(draw.df.select(*map(column, columns)))
+    found = messages(draw.df, (*draw.uses, *columns), add)
+    draw.check([message[:SIZE] for message in found])
+    parts = [np.frombuffer(message[SIZE:], dtype="<i8") for message in found]
+    return np.asarray(np.sum([np.zeros(width, dtype=np.int64), *parts], axis=0, dtype=np.int64))
 
 
-def units_of(noise: Exact, values: Sequence[str]) -> Units:
-    """The records' rows (ones where no column is named), clipped, weighted and rounded for this noise."""
+def units_of(noise: Exact, values: Sequence[str], width: int, inside: Ball | None = None) -> Units:
+    """The records' rows (ones where no column is named), clipped, weighted and rounded for this noise.
+
+    `inside` is the ball of an importance rule: no row may be longer than what its weight was made for.
+    """
 
     def units(batch: pa.RecordBatch) -> Whole:
-        x = numbers(batch, values) if values else np.ones((batch.num_rows, 1))
-        return rounded(noise, x, batch)
+        x = numbers(batch, values, width) if values else np.ones((batch.num_rows, 1))
+        return rounded(noise, x if inside is None else clipped(x, *inside), batch)
 
     return units
 
@@ -65,20 +72,8 @@ def units_of(noise: Exact, values: Sequence[str]) -> Units:
 def rounded(noise: Exact, x: FloatArray, batch: pa.RecordBatch) -> Whole:
     """Rows of reals as whole rows on the noise's grid, with the weights and counts of the batch."""
     weights, counts = batch.column(WEIGHT).to_numpy(), batch.column(COUNT).to_numpy()
-    whole = toward_zero(clipped(x, noise.sensitivity, noise.p), noise.grid, weights)
-    return np.asarray(whole * counts[:, None])
-
-
-def numbers(batch: pa.RecordBatch, values: Sequence[str]) -> FloatArray:
-    """Finite numbers, one row per record."""
-    x = array_of(batch, tuple(values), "+".join(values))
-    if x.dtype.kind not in "iuf":
-        raise InvalidInput(f"the columns {', '.join(map(repr, values))} must hold numbers")
-    x = x.astype(np.float64)
-    wrong = int(np.count_nonzero(~np.isfinite(x).reshape(len(x), -1).all(axis=1)))
-    if wrong:
-        raise InvalidInput(f"{wrong} records here hold nan or infinity; drop or fill them first, by a public rule")
-    return x[:, None] if x.ndim == 1 else x
+    units = toward_zero(clipped(x, noise.sensitivity, noise.p), noise.grid, weights)
+    return np.asarray(units * counts[:, None])
 
 
 def by_group(units: Units, by: str, groups: Sequence[Any]) -> Units:
@@ -97,12 +92,27 @@ def by_group(units: Units, by: str, groups: Sequence[Any]) -> Units:
 
 def dimension_of(df: "DataFrame", values: Sequence[str], dimension: int | None) -> int:
     """How many numbers a record holds: one per column, or those of one array column, which must be said."""
-    schema = arrow_schema(df)
-    for name in values:
-        if name not in schema.names:
-            raise InvalidInput(f"the data has no column {name!r}; it has {', '.join(map(repr, schema.names[:12]))}")
-    if len(values) == 1 and pa.types.is_list(schema.field(values[0]).type):
+    kinds = [_kind(df, name) for name in values]
+    if len(kinds) == 1 and is_list(kinds[0]) and is_number(kinds[0].value_type):
         if dimension is None:
             raise InvalidInput(f"column {values[0]!r} holds arrays; say how long they are by dimension=…")
+        whole(1, dimension=dimension)
         return dimension
+    for name, kind in zip(values, kinds, strict=True):
+        if not is_number(kind):
+            raise InvalidInput(f"the column {name!r} must hold numbers, got {kind} instead; cast it first")
     return len(values) or 1
+
+
+def check_groups(df: "DataFrame", by: str) -> None:
+    """A column of groups holds whole numbers, text or truth values: a public fact."""
+    kind = _kind(df, by)
+    if not (pa.types.is_integer(kind) or is_text(kind) or pa.types.is_boolean(kind)):
+        raise InvalidInput(f"the column {by!r} of groups must hold whole numbers or text, got {kind} instead")
+
+
+def _kind(df: "DataFrame", name: str) -> pa.DataType:
+    schema = arrow_schema(df)
+    if name not in schema.names:
+        raise InvalidInput(f"the data has no column {name!r}; it has {', '.join(map(repr, schema.names[:12]))}")
+    return schema.field(name).type

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...chance.keys import Key
-from ...core.sample import Bounded, Purse
+from ...core.sample import Purse
 from ...designs.importance import ImportanceSampling
 from ...designs.simple_random import WithoutReplacement
-from ...engines.kernel import COUNT, WEIGHT
-from ...engines.spark import View, drawn_rows, kernel_for
+from ...engines.kernel import WEIGHT
+from ...engines.spark import drawn, kernel_for
+from ...engines.spark_draw import View
+from ...engines.spark_numbers import numbers
 from ...engines.spark_sample import SparkSample
-from ...engines.spark_totals import Whole, dimension_of, numbers, rounded, whole_totals
+from ...engines.spark_totals import Whole, dimension_of, rounded
 from ...errors import InvalidInput
-from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace, in_grid_units
+from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ..sums.estimates import Estimated
 from ..sums.private_mean import PrivateMean
 from ..sums.private_sum import PrivateSum
@@ -54,13 +56,10 @@ def release(
     privacy = task.certify(sample, budget)
 
     def units(batch: pa.RecordBatch) -> Whole:
-        rows = task.rows_of(numbers(batch, values), batch.column(WEIGHT).to_numpy())
+        rows = task.rows_of(numbers(batch, values, task.dimension), batch.column(WEIGHT).to_numpy())
         return rounded(noise, rows, batch)
 
-    needs = (*values, WEIGHT, COUNT)
-    noisy = sample.release(
-        task.plan.mechanism, Bounded(lambda rows: in_grid_units(whole_totals(rows, needs, units, task.width)))
-    )
+    noisy = sample.release_total(task.plan.mechanism, values, units, (task.width,))
     return asked.answer(task, privacy, task.taken_apart(noisy), isinstance(columns, str) and dimension is None)
 
 
@@ -71,10 +70,11 @@ def _drawn(
     reads = {design.column: _CLIPPED} if isinstance(design, ImportanceSampling) else None
     if reads:
         view = View(values, lambda batch: _clipped(task, batch, values, id))
-    if isinstance(design, WithoutReplacement) and df.count() != design.population:
-        raise InvalidInput("the records must be as many as the design's population, which they are not")
     kernel = kernel_for(df, design, id=id, key=key, label=task.asked.label, reads=reads, view=view)
-    sample = SparkSample(kernel, drawn_rows(df, kernel, view, trust_ids=trust_ids))
+    draw = drawn(df, kernel, view, trust_ids=trust_ids, pin=False)
+    if isinstance(design, WithoutReplacement) and draw.pin is not None and draw.pin.secret_rows != design.population:
+        raise InvalidInput("the records must be as many as the design's population, which they are not")
+    sample = SparkSample(draw)
     if sample.ledger.entries or sample.ledger.plan is not None:
         raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
     return sample
@@ -82,6 +82,6 @@ def _drawn(
 
 def _clipped(task: Task, batch: pa.RecordBatch, values: tuple[str, ...], id: str) -> pa.RecordBatch:
     """The records as the rule sees them: clipped, as in memory."""
-    x = task.clip(numbers(batch, values))
+    x = task.clip(numbers(batch, values, task.dimension))
     rows = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), x.shape[1])
     return pa.RecordBatch.from_arrays([batch.column(id), rows], names=[id, _CLIPPED])

@@ -1,0 +1,178 @@
+"""A draw from a Spark table: who is kept is decided again in every job, row by row, and nothing kept leaves it.
+
+`Draw` is what the driver holds: the table, the kernel, for fixed-size designs the list of drawn tickets, and the digest
+of the table. `Keeper` is the same on a worker.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..chance.keys import Key
+from .kernel import COUNT, WEIGHT, Chosen, Kernel, weighted
+from .spark_messages import Batches, column, guarded, messages, padded, unpadded
+from .spark_pin import SIZE, Pin, Tally, tallies
+from .spark_reading import readable, usable
+from .spark_session import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PAGE = 1 << 26  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a streaming design looks at, if it is made from the table's columns: `make(batch)` has it, and the id."""
+
+    uses: tuple[str, ...]  # the table's columns that it is made from
+    make: Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+class Keeper:
+    """On a worker: keeps the drawn rows of every batch, and tallies all of them."""
+
+    def __init__(self, kernel: Kernel, view: View | None, chosen: Chosen | None, tally: Tally) -> None:
+        self._kernel, self._view, self._chosen, self._tally = kernel, view, chosen, tally
+
+    def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The drawn rows with their weights and counts."""
+        self._tally.add(batch)
+        rows = self._drawn(usable(batch, self._kernel))
+        self._tally.keep(rows.num_rows)
+        return rows
+
+    def seen(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that take part in the draw, tallied."""
+        self._tally.add(batch)
+        return usable(batch, self._kernel)
+
+    def tally(self) -> bytes:
+        """What was noticed so far."""
+        return self._tally.to_bytes()
+
+    def _drawn(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._chosen is not None:
+            return self._kernel.chosen(batch, self._chosen)
+        kernel, seen = readable(self._kernel, batch) if self._view is None else (self._kernel, self._view.make(batch))
+        drawn = kernel.verdict(seen)
+        return weighted(batch.take(pa.array(drawn.positions)), drawn.weights, drawn.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """On the driver: all that makes the sample."""
+
+    df: "DataFrame" = field(repr=False)
+    kernel: Kernel
+    view: View | None = field(default=None, repr=False)
+    chosen: Chosen | None = field(default=None, repr=False)
+    pin: Pin | None = field(default=None, repr=False)  # None: the table is read once
+    pin_key: Key | None = field(default=None, repr=False)  # None: the draw's own
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The table's columns that decide, the id first."""
+        return deciding(self.kernel, self.view)
+
+    def keeper(self) -> Callable[[], Keeper]:
+        """Makes a keeper on a worker; to be sent there."""
+        secret, view, chosen = self.kernel.secret_bytes(), self.view, self.chosen
+        tally = tallies(self.pin_key or self.kernel.subkey.subkey("pin"), self.uses)
+        return lambda: Keeper(Kernel.from_secret_bytes(secret), view, chosen, tally())
+
+    def check(self, tallies: Sequence[bytes]) -> None:
+        """The table must be that of the draw, and every drawn ticket must have found its row."""
+        later = Pin(tallies)
+        if self.pin is not None:
+            self.pin.check(later)
+        if self.chosen is not None:
+            self.chosen.check(later.secret_kept)
+
+    def check_table(self) -> None:
+        """The same in a job of its own."""
+        make = self.keeper()
+
+        def work(batches: Batches) -> list[bytes]:
+            keeper = make()
+            for batch in batches:
+                keeper.kept(batch)
+            return [keeper.tally()]
+
+        self.check(messages(self.df, self.uses, work))
+
+    def pinned(self) -> "Draw":
+        """The draw with the digest of its table."""
+        make = self.keeper()
+
+        def work(batches: Batches) -> list[bytes]:
+            keeper = make()
+            for batch in batches:
+                keeper.seen(batch)
+            return [keeper.tally()]
+
+        return replace(self, pin=Pin(messages(self.df, self.uses, work)))
+
+    def rows(self) -> "DataFrame":
+        """The drawn rows as a table of their own, lazy. Spark shows how many rows leave it."""
+        make = self.keeper()
+
+        def keep(batches: Batches) -> Batches:
+            def work(every: Batches) -> Batches:
+                keeper = make()
+                return (keeper.kept(batch) for batch in every)
+
+            return guarded(work, batches)
+
+        return self.df.mapInArrow(keep, with_weights(self.df))
+
+    def to_arrow(self, columns: Sequence[str]) -> pa.Table:
+        """These columns of the drawn rows, on the driver; Spark sees messages of a few rounded lengths."""
+        make, wanted = self.keeper(), [*dict.fromkeys(columns), WEIGHT, COUNT]
+
+        def work(batches: Batches) -> list[bytes]:
+            keeper = make()
+            kept = [keeper.kept(batch).select(wanted) for batch in batches]
+            return _pages(keeper.tally(), pa.Table.from_batches(kept) if kept else None)
+
+        found = messages(self.df, (*self.uses, *columns), work)
+        self.check([message[:SIZE] for message in found])
+        needed = self.df.select(*map(column, dict.fromkeys(columns)))
+        return _table(found, Kernel.extended(arrow_schema(needed)))
+
+
+def deciding(kernel: Kernel, view: View | None) -> tuple[str, ...]:
+    """The table's columns that decide, the id first."""
+    return kernel.uses if view is None else tuple(dict.fromkeys((str(kernel.id), *view.uses)))
+
+
+def _pages(tally: bytes, rows: pa.Table | None) -> list[bytes]:
+    """Kept rows in messages of at most some 64 MB; the first has the tally, the others an empty one."""
+    if rows is None:
+        return [tally + padded(None)]
+    step = max(1, int(_PAGE * rows.num_rows // max(rows.nbytes, 1)))
+    parts = [rows.slice(at, step) for at in range(0, max(rows.num_rows, 1), step)]
+    return [(tally if k == 0 else bytes(SIZE)) + padded(_ipc(part)) for k, part in enumerate(parts)]
+
+
+def _ipc(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def _table(found: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    pages = [page for page in (unpadded(message[SIZE:]) for message in found) if page is not None]
+    tables = [pa.ipc.open_stream(page).read_all() for page in pages]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def with_weights(df: "DataFrame") -> Any:
+    """The columns of the table, then weight and count."""
+    from pyspark.sql import types
+
+    extra = [types.StructField(WEIGHT, types.DoubleType()), types.StructField(COUNT, types.LongType())]
+    return types.StructType([*df.schema.fields, *extra])

@@ -1,0 +1,145 @@
+"""What a design looks at, read from a Spark table so that every record has an answer.
+
+A row's values never stop a job. Records whose stratum or cluster is missing, or that the design does not name, are
+never drawn. Probabilities, odds and sizes are cut to the design's public range, and what is missing counts as 0 before
+that. An importance rule that decides by the norm gets the norm, at most its radius. Each depends on the row alone.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from ..core.design import Design
+from ..designs.clustered import Clustered
+from ..designs.conditional_poisson import ConditionalPoisson
+from ..designs.importance import ImportanceSampling
+from ..designs.poisson_pps import PoissonPPS
+from ..designs.proportional_pps import ProportionalPPS
+from ..designs.stratified import Stratified
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
+from .columns import is_text
+from .kernel import Kernel, parts_of
+from .spark_numbers import doubles, is_list, is_number, lengths_of
+
+Places = Sequence[str]
+Reader = Callable[[pa.RecordBatch, Places], FloatArray]
+Mask = NDArray[np.bool_]
+
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def check_types(kernel: Kernel, schema: pa.Schema) -> None:
+    """Column types are public: labels are whole numbers or text, all else that is looked at holds numbers."""
+    labels = {"stratum", "cluster"} if not isinstance(kernel.design, ImportanceSampling) else set()
+    for name, places in kernel.reads:
+        for kind in (schema.field(place).type for place in places):
+            if name in labels and not (pa.types.is_integer(kind) or is_text(kind)):
+                raise InvalidInput(f"the column {places[0]!r} must hold whole numbers or text, got {kind} instead")
+            if name not in labels and not (is_number(kind) or (is_list(kind) and is_number(kind.value_type))):
+                raise InvalidInput(f"the columns {', '.join(map(repr, places))} must hold numbers, got {kind} instead")
+
+
+def usable(batch: pa.RecordBatch, kernel: Kernel) -> pa.RecordBatch:
+    """The rows that can be drawn at all."""
+    keep: Mask | None = None
+    if isinstance(kernel.design, Stratified):
+        keep = _among(batch.column(dict(kernel.reads)["stratum"][0]), kernel.design.names)
+    for part, mine in _parts(kernel, batch):
+        if isinstance(part, Clustered):
+            known = _in_clusters(batch.column(dict(kernel.reads)["cluster"][0]), part)
+            keep = (known | ~mine) if keep is None else keep & (known | ~mine)
+    return batch if keep is None or keep.all() else batch.filter(pa.array(keep))
+
+
+def readable(kernel: Kernel, batch: pa.RecordBatch) -> tuple[Kernel, pa.RecordBatch]:
+    """The columns that decide with a number for every record, and the kernel that reads them."""
+    columns: dict[str, pa.Array] = {str(kernel.id): batch.column(str(kernel.id))}
+    reads: list[tuple[str, tuple[str, ...]]] = []
+    for name, places in kernel.reads:
+        made = _made(kernel, batch, name, places)
+        if made is None:
+            columns |= {place: batch.column(place) for place in places}
+            reads.append((name, places))
+        else:
+            columns["privamp_" + name] = pa.array(made)
+            reads.append((name, ("privamp_" + name,)))
+    seen = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return replace(kernel, reads=tuple(reads), clip=False), seen
+
+
+def contribution(kernel: Kernel, batch: pa.RecordBatch) -> Any:
+    """What a batch of usable rows adds to a draw of two passes."""
+    own, seen = readable(kernel, batch)
+    return own.partial(seen)
+
+
+def _made(kernel: Kernel, batch: pa.RecordBatch, name: str, places: Places) -> FloatArray | None:
+    """A column of the design in numbers, or None where it is read as it stands."""
+    if not any(_reader(part, name) for part in parts_of(kernel.design)):
+        return None
+    made = np.zeros(batch.num_rows)
+    for part, mine in _parts(kernel, batch):
+        if reader := _reader(part, name):
+            made[mine] = reader(batch if mine.all() else batch.filter(pa.array(mine)), places)
+    return made
+
+
+def _parts(kernel: Kernel, batch: pa.RecordBatch) -> Iterator[tuple[Design, Mask]]:
+    """The designs of the strata with their rows, where they look at more than the stratum."""
+    design = kernel.design
+    if not isinstance(design, Stratified):
+        yield design, np.ones(batch.num_rows, dtype=np.bool_)
+        return
+    if len(kernel.reads) > 1:
+        column = batch.column(dict(kernel.reads)["stratum"][0])
+        for name, part in design.strata:
+            yield part, _among(column, (name,))
+
+
+def _reader(part: Design, name: str) -> Reader | None:
+    """How a design's column is read, where its values have a public range."""
+    if isinstance(part, ImportanceSampling) and name == part.column:
+        return _norms_for(part)
+    if isinstance(part, PoissonPPS):
+        if name == "probability" and part.per_size is None:
+            return _cut(part.low, part.high)
+        return _cut(0.0, _LARGEST) if name == "size" and part.per_size is not None else None
+    if isinstance(part, ConditionalPoisson) and name == "odds":
+        return _cut(part.low, part.high)
+    if isinstance(part, ProportionalPPS) and name == "size":
+        return _cut(part.low, part.high)
+    return None
+
+
+def _norms_for(part: ImportanceSampling) -> Reader | None:
+    rule = part.rule
+    if rule.influence is None:  # it looks at more than the norm, and says itself what it takes
+        return None
+    radius = _LARGEST if rule.radius is None else float(rule.radius)
+    return lambda batch, places: np.minimum(lengths_of(batch, places, rule.p), radius)
+
+
+def _cut(low: float, high: float) -> Reader:
+    return lambda batch, places: np.clip(doubles(batch.column(places[0])), low, high)
+
+
+def _in_clusters(column: pa.Array, design: Clustered) -> Mask:
+    labels = design.labels
+    if labels is None and pa.types.is_integer(column.type):
+        inside = compute.and_(compute.greater_equal(column, 0), compute.less(column, design.clusters))
+        return np.asarray(inside.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return _among(column, () if labels is None else labels, as_text=True)
+
+
+def _among(column: pa.Array, names: Sequence[Any], *, as_text: bool = False) -> Mask:
+    """Which values of a column of labels are among these names; a missing one is not."""
+    coded, known = compute.dictionary_encode(column), frozenset(names)
+    found = coded.dictionary.to_pylist()
+    is_known = np.array([(str(label) if as_text else label) in known for label in found] + [False], dtype=np.bool_)
+    return np.asarray(is_known[coded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)])

@@ -1,0 +1,96 @@
+"""What Spark shows of a release, on its pages and in its event log: rows of the table, never rows of the sample."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from privamp import ExactLaplace, Poisson, PrivateKMeans, Proportional, Stratified, WithReplacement
+from privamp.spark import draw, fit, sample
+from privamp.testing import seeded_key
+
+N = 2000
+PUBLIC = {0, 1, 2, N}  # messages, pieces of the cached table, rows of the table
+
+
+@pytest.fixture
+def shown(spark: Any, event_logs: Path) -> Callable[[], set[int]]:
+    """The row counts that Spark has shown since the test began, by its REST interface and in its event log."""
+
+    def everything() -> tuple[list[Any], list[str]]:
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        url = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}"
+        with urlopen(f"{url}/sql?details=true&planDescription=false&length=100000") as answer:
+            queries = json.loads(answer.read())
+        (log,) = (path for path in event_logs.iterdir() if not path.name.startswith("."))
+        return queries, log.read_text().splitlines()
+
+    queries_before, lines_before = map(len, everything())
+
+    def since() -> set[int]:
+        queries, lines = everything()
+        counts = {
+            int(metric["value"].replace(",", ""))
+            for query in queries[queries_before:] for node in query["nodes"] for metric in node["metrics"]
+            if "rows" in metric["name"]
+        }  # fmt: skip
+        for line in lines[lines_before:]:
+            for found in json.loads(line).get("Task Info", {}).get("Accumulables", []):
+                if "rows" in str(found.get("Name")) or "records" in str(found.get("Name")):
+                    counts |= {int(found["Update"]), int(found["Value"])}
+        return counts
+
+    return since
+
+
+def test_rows_of_a_sample_are_seen_where_they_are_handed_out(table: Any, shown: Callable[[], set[int]]) -> None:
+    kept = sample(table.coalesce(1), Poisson(0.2), id="uid", key=seeded_key(841), trust_ids=True).count()
+    assert kept in shown()  # the twin of the tests below: this is what they would see
+
+
+@pytest.mark.parametrize("design", [Poisson(0.2), Proportional(0.2), WithReplacement(500, N)])
+def test_sums_and_counts_show_no_row_of_the_sample(table: Any, shown: Callable[[], set[int]], design: Any) -> None:
+    rows, noise = table.coalesce(1), ExactLaplace(scale=20.0, sensitivity=3.0)
+    drawn = draw(rows, design, id="uid", key=seeded_key(842), trust_ids=True)
+    drawn.release_sum(noise, ["a", "b"])
+    drawn.release_count(noise, by="stratum", groups=["east", "north", "south", "west"])
+    counts = shown()
+    kept = drawn.reveal_secret().count()
+    assert counts <= PUBLIC
+    assert kept not in counts
+
+
+def test_text_ids_and_strata(table: Any, shown: Callable[[], set[int]]) -> None:
+    design = Stratified({"east": Poisson(0.1), "north": Proportional(0.2), "west": Poisson(0.3)})
+    drawn = draw(table.coalesce(1), design, id="name", key=seeded_key(843), trust_ids=True)
+    drawn.release_count(ExactLaplace(scale=20.0))
+    assert shown() <= PUBLIC
+
+
+def test_k_means(table: Any, shown: Callable[[], set[int]]) -> None:
+    model = PrivateKMeans(n_clusters=2, epsilon=5.0, radius=3.0, n_iter=2, sample_size=400)
+    fit(model, table.coalesce(1), ["a", "b"], id="uid", key=seeded_key(844), trust_ids=True)
+    assert shown() <= PUBLIC
+
+
+def test_messages_have_the_same_length_whatever_was_kept(table: Any, spark: Any, event_logs: Path) -> None:
+    """Bytes that come from Python, and results after compression, at rates of 0, a half and 1."""
+    noise, sizes = ExactLaplace(scale=20.0, sensitivity=3.0), []
+    (log,) = (path for path in event_logs.iterdir() if not path.name.startswith("."))
+    for rate in (0.001, 0.5, 1.0):
+        drawn = draw(table.coalesce(1), Poisson(rate), id="uid", key=seeded_key(845), trust_ids=True)
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        before = len(log.read_text().splitlines())
+        drawn.release_sum(noise, ["a", "b"])
+        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        ends = [json.loads(line) for line in log.read_text().splitlines()[before:] if "SparkListenerTaskEnd" in line]
+        bytes_of = [
+            {a["Name"]: a["Update"] for a in end["Task Info"]["Accumulables"] if "data returned" in str(a.get("Name"))}
+            for end in ends
+        ]
+        sizes.append((len(ends), bytes_of))
+    assert bytes_of[0]
+    assert sizes[0] == sizes[1] == sizes[2]
