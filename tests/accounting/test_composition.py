@@ -247,3 +247,11 @@ def test_readings_of_one_sample_are_not_fresh_draws():
     with pytest.raises(InvalidInput, match="same sample"):
         compose([both, other])
     assert compose(other.fresh(), 10).epsilon() == pytest.approx(10 * other.epsilon(), rel=1e-6)
+
+
+def test_epsilons_beyond_all_whole_numbers_of_the_grid():
+    """They were cast to the smallest integer, with a warning, and read off at the near end of the table."""
+    found = compose(amplify(Gaussian(1.0), Poisson(0.1)), 3)
+    for epsilon in (1e17, 1e25, 1e300):
+        assert found.lower.delta(epsilon) == 0.0
+        assert found.delta(epsilon) <= found.delta(100.0)

@@ -39,7 +39,8 @@ class Table:
 
     def log_delta(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
         """log of the computed delta, and of a bound on its error (convolution, summation, underflow)."""
-        i = np.clip(np.floor(epsilon / self.interval).astype(np.int64) + 1 - self.first, 0, self.above.size - 1)
+        at = np.floor(epsilon / self.interval) + (1.0 - self.first)
+        i = np.clip(at, 0.0, self.above.size - 1.0).astype(np.int64)  # cut first: it may be beyond all whole numbers
         above = self.above[i]
         gap = np.minimum(epsilon - (self.first + i) * self.interval, 0.0)  # epsilon is below entry i
         value = above - np.exp(gap) * self.discounted[i]
