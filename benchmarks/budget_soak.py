@@ -29,7 +29,7 @@ from privamp import Budget, BudgetExceeded, PrivampError, PureDP
 from privamp.accounting import budget_rows, budget_store
 
 PIECE = PureDP(0.001)
-PIECES = 4_000  # of a limit
+PIECES = 200  # of a limit: small, so that many stores come to their end
 NUMBER = struct.Struct("<q")
 ROUND = 200  # kills before the whole chain is looked at
 

@@ -177,7 +177,7 @@ def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, 
     """
     whole = _inside(ledger)
     guarantee = amplify(whole, design, neighbors)
-    extra = [a for m in ledger.entries for a in m.assumes]
+    extra = [*ledger.past_assumes, *(a for m in ledger.entries for a in m.assumes)]
     if ledger.has_claims:
         extra.append(CLAIMED)
     if ledger.has_functions:

@@ -370,9 +370,15 @@ def test_one_draw_cannot_be_charged_in_two_pieces(budget):
     design.draw(40, key).declare([PureDP(0.5)]).charge(budget)
     from privamp.core import sample
 
-    sample._LEDGERS.clear()  # as if in another process, which does not know this draw
+    for other in ([PureDP(0.25)], [PureDP(0.5)] * 2, []):
+        sample._LEDGERS.clear()  # as if in another process, which does not know this draw
+        with pytest.raises(InvalidInput, match="charged before"):
+            design.draw(40, key).declare(other).charge(budget)
+    sample._LEDGERS.clear()
     with pytest.raises(InvalidInput, match="charged before"):
-        design.draw(40, key).declare([PureDP(0.5)]).charge(budget)
+        design.draw(40, key).limit(PureFilter(0.5)).charge(budget)
+    with pytest.raises(InvalidInput, match="charged before"):
+        budget.reserve(PureDP(0.1), draw=design.draw(40, key)._key.fingerprint)
     design.draw(40, key, round=1).declare([PureDP(0.5)]).charge(budget)
     assert spent(budget) == pytest.approx(2 * one, rel=1e-9)
 

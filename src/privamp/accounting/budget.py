@@ -30,6 +30,7 @@ from .budget_log import Entry, entries_of
 from .budget_origin import plain
 from .budget_store import Checked, Head, Store
 from .filters import Filter, Release, filter_within
+from .sample_ledger import Past, SamplePayment, check_terms, past_of
 
 DISJOINT = "no record of this population was also counted, or released, under another label or outside the budget"
 
@@ -197,6 +198,33 @@ class Budget:
         """
         facts = _purchase(note, key, job, columns, certificate)
         return Reservation(self, self._add(release, facts, delta, draw, RESERVED))
+
+    def pay_for_sample(
+        self,
+        release: Release,
+        *,
+        draw: bytes,
+        terms: Mapping[str, Any],
+        note: str = "",
+        delta: float | None = None,
+        key: bytes | None = None,
+    ) -> SamplePayment:
+        """Charge a sample for all that its terms (a plan or a limit, in words) allow, or continue it under the same.
+
+        `Sample.charge` calls this. The first program pays; later ones that draw the same sample get its past.
+        """
+        before = self._store.sample(self._number, draw)
+        if before is None:
+            facts = _purchase(note, key) | plain({"terms": dict(terms)})
+            try:
+                return SamplePayment(self, self._add(release, facts, delta, draw, RESERVED), Past())
+            except InvalidInput:  # another program may have charged it just now
+                before = self._store.sample(self._number, draw)
+                if before is None:
+                    raise
+        paid, releases = before
+        check_terms(paid, plain(dict(terms)))
+        return SamplePayment(self, paid.number, past_of(releases))
 
     def spend(self, release: Release, *, note: str = "", delta: float | None = None, job: str = "") -> None:
         """Reserve and count as answered in one step, for noise that is drawn right afterwards."""

@@ -8,6 +8,8 @@ An entry is opened by an event without `entry` and ends by events that name it:
 
     reserved -> spent -> answered or failed        noise may have been drawn from `spent` on
     reserved -> cancelled                          the only way that gives a cost back
+
+An entry that pays for a sample (it has a `draw`) is followed by one event `released` for each release from the sample.
 """
 
 import json
@@ -17,6 +19,7 @@ from typing import Any, NamedTuple
 
 STORE, BUDGET = "store", "budget"
 RESERVED, SPENT, ANSWERED, FAILED, CANCELLED = "reserved", "spent", "answered", "failed", "cancelled"
+RELEASED = "released"
 
 BEGINNING = bytes(32)
 OPENING = (RESERVED, SPENT, ANSWERED)
@@ -127,6 +130,7 @@ class Replay:
         self._unsettled: dict[int, Event] = {}  # entry -> the event that gave its state
         self._costs: dict[int, Event] = {}  # entry -> the event that opened it
         self._draws: set[tuple[int, bytes]] = set()
+        self._samples: dict[int, int] = {}  # entry of a sample that drew noise -> its budget
         self._time = ""
 
     def feed(self, event: Event) -> None:
@@ -143,6 +147,8 @@ class Replay:
             raise Broken(f"entry {event.number} belongs to no budget")
         elif event.entry is None:
             self._open(event)
+        elif event.kind == RELEASED:
+            self._release(event)
         else:
             self._change(event)
         if event.budget:
@@ -178,6 +184,11 @@ class Replay:
             self._unsettled[event.number] = self._costs[event.number] = event
         self._expect(event, after(self.totals[event.budget], event.kind, None, event.main, event.delta))
 
+    def _release(self, event: Event) -> None:
+        if self._samples.get(event.entry or 0) != event.budget or event.draw is not None or event.main or event.delta:
+            raise Broken(f"entry {event.number} releases from a sample that was not paid for")
+        self._expect(event, self.totals[event.budget])
+
     def _change(self, event: Event) -> None:
         entry = event.entry or 0
         state = self._unsettled.pop(entry, None)
@@ -192,6 +203,8 @@ class Replay:
             del self._costs[entry]
         if event.kind == CANCELLED and opened.draw is not None:
             self._draws.discard((event.budget, opened.draw))
+        if event.kind == SPENT and opened.draw is not None:
+            self._samples[entry] = event.budget
         self._expect(event, after(self.totals[event.budget], event.kind, state.kind, event.main, event.delta))
 
     def _expect(self, event: Event, totals: Totals) -> None:

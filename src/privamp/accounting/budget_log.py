@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .amounts import number_of
-from .budget_chain import BUDGET, STORE, Event
+from .budget_chain import BUDGET, RELEASED, STORE, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Entry:
     job: str = ""
     columns: tuple[str, ...] = ()
     certificate: dict[str, Any] | None = field(default=None, repr=False)
+    releases: int = 0  # made from the sample that it pays for
     draw: str | None = None  # the identity of the sample, in hexadecimal digits
     key: str | None = None  # the identity of the key that it was drawn with
     user: str = ""
@@ -39,6 +40,8 @@ def entries_of(events: Iterable[Event], budget: int, names: tuple[str, ...]) -> 
             continue
         if event.entry is None:
             found[event.number] = _opened(event, names)
+        elif event.entry in found and event.kind == RELEASED:
+            found[event.entry] = replace(found[event.entry], releases=event.told["release"])
         elif event.entry in found:
             found[event.entry] = replace(
                 found[event.entry], state=event.kind, ended=event.time, reason=event.told.get("reason", "")

@@ -16,6 +16,7 @@ from .budget_chain import (
     BUDGET,
     CANCELLED,
     COLUMNS,
+    RELEASED,
     Broken,
     Event,
     Totals,
@@ -123,10 +124,14 @@ def newest(connection: sqlite3.Connection, budget: int) -> Event:
     return event
 
 
-def is_charged(connection: sqlite3.Connection, budget: int, draw: bytes) -> bool:
-    """Whether a sample was paid for by this budget, and not cancelled."""
+def charged(connection: sqlite3.Connection, budget: int, draw: bytes) -> Event | None:
+    """The entry of this budget that pays for a sample and was not cancelled."""
     rows = connection.execute("SELECT number FROM events WHERE draw = ? AND budget = ?", (draw, budget)).fetchall()
-    return any(entry_state(connection, budget, number)[1] != CANCELLED for (number,) in rows)
+    for (number,) in rows:
+        opened, state = entry_state(connection, budget, number)
+        if state != CANCELLED:
+            return opened
+    return None
 
 
 def entry_state(connection: sqlite3.Connection, budget: int, entry: int) -> tuple[Event, str]:
@@ -137,8 +142,26 @@ def entry_state(connection: sqlite3.Connection, budget: int, entry: int) -> tupl
     opened = event_at(connection, entry)
     if opened.entry is not None:
         raise InvalidInput(f"entry {entry} is not a reservation but says how entry {opened.entry} went on; name that")
-    last = connection.execute("SELECT max(number) FROM events WHERE entry = ?", (entry,)).fetchone()[0]
+    last = connection.execute(
+        "SELECT max(number) FROM events WHERE entry = ? AND kind <> ?", (entry, RELEASED)
+    ).fetchone()[0]
     return opened, opened.kind if last is None else event_at(connection, last).kind
+
+
+def releases_of(connection: sqlite3.Connection, entry: int) -> list[Event]:
+    """The releases from a sample that `entry` pays for, oldest first."""
+    rows = connection.execute(
+        "SELECT number FROM events WHERE entry = ? AND kind = ? ORDER BY number", (entry, RELEASED)
+    ).fetchall()
+    return [event_at(connection, number) for (number,) in rows]
+
+
+def last_release(connection: sqlite3.Connection, entry: int) -> Event | None:
+    """The newest of them."""
+    last = connection.execute(
+        "SELECT max(number) FROM events WHERE entry = ? AND kind = ?", (entry, RELEASED)
+    ).fetchone()[0]
+    return None if last is None else event_at(connection, last)
 
 
 def limit_of(event: Event) -> Filter:

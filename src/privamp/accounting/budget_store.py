@@ -6,10 +6,11 @@ entry a process goes through the whole chain once; after that, through what othe
 newest event it saw: a store that has forgotten it is an older copy, and is refused.
 """
 
+import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from .budget_chain import (
     COLUMNS,
     FAILED,
     NEXT,
+    RELEASED,
     RESERVED,
     SPENT,
     STORE,
@@ -42,16 +44,18 @@ from .budget_rows import (
     SCHEMA,
     VERSION,
     append,
+    charged,
     entry_state,
     event_at,
     expected_structure,
     found,
     founding,
     hash_before,
-    is_charged,
+    last_release,
     limit_of,
     newest,
     pair,
+    releases_of,
     structure,
     write_new,
 )
@@ -177,7 +181,7 @@ class Store:
         self._ready_to_write()
         with self._file.writing() as connection:
             self._catch_up(connection)
-            if draw is not None and is_charged(connection, budget, draw):
+            if draw is not None and charged(connection, budget, draw) is not None:
                 raise InvalidInput(
                     "this very sample was charged before, here or in another run, and what is asked of one draw "
                     "does not simply add up; draw with a fresh key or a fresh round"
@@ -201,6 +205,42 @@ class Store:
             totals = after(newest(connection, budget).totals, state, before, *cost)
             event = append(connection, state, budget, facts, entry=entry, cost=cost, totals=totals)
         self._remember(event)
+
+    # -- samples ------------------------------------------------------------------------------------------------
+
+    def sample(self, budget: int, draw: bytes) -> tuple[Event, list[Event]] | None:
+        """The entry that pays for a sample, and what was released from it; None when it was not charged yet."""
+        with self._file.reading() as connection:
+            self._catch_up(connection)
+            paid = charged(connection, budget, draw)
+            return None if paid is None else (paid, releases_of(connection, paid.number))
+
+    def release(self, budget: int, entry: int, facts: Callable[[int, Amounts], dict[str, Any]]) -> None:
+        """One release more from a sample; `facts` gets how many there were and what they used, and may refuse."""
+        self._ready_to_write()
+        with self._file.writing() as connection:
+            self._catch_up(connection)
+            opened, state = entry_state(connection, budget, entry)
+            if state == CANCELLED:
+                raise InvalidInput("the payment of this sample was cancelled and pays for nothing; draw a fresh sample")
+            before = last_release(connection, entry)
+            told = facts(*((0, {}) if before is None else (before.told["release"], before.told["used"])))
+            totals = newest(connection, budget).totals
+            if state == RESERVED:
+                cost = (opened.main, opened.delta)
+                totals = after(totals, SPENT, RESERVED, *cost)
+                append(connection, SPENT, budget, {}, entry=entry, cost=cost, totals=totals)
+            event = append(connection, RELEASED, budget, told, entry=entry, totals=totals)
+        self._remember(event)
+
+    def answered(self, budget: int, entry: int) -> None:
+        """The first answer from a sample was given out; later ones change nothing."""
+        with self._file.reading() as connection:
+            self._catch_up(connection)
+            state = entry_state(connection, budget, entry)[1]
+        if state == SPENT:
+            with contextlib.suppress(InvalidInput):  # another program was first
+                self.change(budget, entry, ANSWERED, {})
 
     # -- looking ------------------------------------------------------------------------------------------------
 

@@ -89,9 +89,10 @@ class Design(ABC):
         """
         whole(0, round=round)
         population = Population.of(population)
-        subkey = (key or Key.generate()).subkey(repr(self), population.label, round)
+        key = key or Key.generate()
+        subkey = key.subkey(repr(self), population.label, round)
         part = self.merge(over(lambda batch: self.partial(batch, subkey), population.batches()))
-        return Sample(self, population.ids, self.finish(part, subkey), subkey)
+        return Sample(self, population.ids, self.finish(part, subkey), subkey, key.fingerprint)
 
     def neighboring(
         self, population: int | Population, neighbors: Neighbors

@@ -3,7 +3,7 @@
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -100,11 +100,35 @@ class Limit(Protocol):
         """One mechanism that stands for all that may be released."""
 
 
-class Payment(Protocol):
-    """A reservation in a budget (accounting/budget.py)."""
+class Past(Protocol):
+    """What programs before this one released from the same sample (accounting/sample_ledger.py)."""
 
-    def spend(self) -> None:
-        """Noise is about to be drawn: from here on nothing is given back."""
+    @property
+    def releases(self) -> int:
+        """How many."""
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether the privacy of one of them is the caller's word."""
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether the sensitivity of one of them is the caller's word."""
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What their mechanisms assume."""
+
+
+class Payment(Protocol):
+    """What a budget gives for a sample: a place where every release is written down."""
+
+    @property
+    def past(self) -> Past:
+        """What was released before, by other programs."""
+
+    def record(self, mechanism: Mechanism, number: int, limit: "Limit | None", *, claimed: bool, trusted: bool) -> None:
+        """Write release `number` (from 0) down durably, before its noise is drawn, or refuse it."""
 
     def commit(self) -> None:
         """The answer was given out."""
@@ -117,10 +141,17 @@ class Purse(Protocol):
     def neighbors(self) -> Neighbors:
         """Whom it protects."""
 
-    def reserve(
-        self, release: Guarantee, *, note: str = "", delta: float | None = None, draw: bytes | None = None
+    def pay_for_sample(
+        self,
+        release: Guarantee,
+        *,
+        draw: bytes,
+        terms: Mapping[str, Any],
+        note: str = "",
+        delta: float | None = None,
+        key: bytes | None = None,
     ) -> Payment:
-        """Set the cost aside durably, or raise BudgetExceeded."""
+        """Set the cost aside durably, or continue a sample that was paid for under the same terms."""
 
 
 @dataclass(slots=True)
@@ -133,6 +164,7 @@ class Ledger:
     has_claims: bool = False  # something was run whose privacy is the caller's word
     has_functions: bool = False  # a function was released whose sensitivity is the caller's word
     is_closed: bool = False  # a budget refused to pay: nothing more is released
+    past_assumes: tuple[str, ...] = ()  # of releases by earlier programs, where a limit was continued
     _entries: list[Mechanism] = field(default_factory=list)
     _process: int = field(default_factory=os.getpid, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -170,7 +202,22 @@ class Ledger:
                 raise InvalidInput("a sample must be charged once and before its first release")
             self.is_closed = True  # until it is paid for
             self.payment = reserve()
+            self._continue(self.payment.past)
             self.is_closed = False
+
+    def _continue(self, past: Past) -> None:
+        """Take up what earlier programs released from the same sample."""
+        self.has_claims |= past.has_claims
+        self.has_functions |= past.has_functions
+        self.past_assumes = past.assumes
+        if self.plan is not None:
+            self._entries.extend(self.plan[: past.releases])
+
+    def terms(self) -> dict[str, Any]:
+        """The plan or the limit in words, the same in every program that states it."""
+        if self.plan is not None:
+            return {"plan": [repr(mechanism) for mechanism in self.plan]}
+        return {"limit": repr(self.filter)}
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
         """Write the mechanism down, before its noise is drawn; returns how many there are now."""
@@ -185,7 +232,7 @@ class Ledger:
             if self.filter is not None:
                 self.filter.admit(self._entries, mechanism)
             if self.payment is not None:
-                self.payment.spend()
+                self.payment.record(mechanism, number, self.filter, claimed=claimed, trusted=trusted)
             self.has_claims |= claimed
             self.has_functions |= trusted
             self._entries.append(mechanism)
@@ -216,13 +263,16 @@ _LEDGERS: dict[bytes, Ledger] = {}
 class Sample:
     """Records drawn by a design. Indices, counts, weights and the realised size are secret."""
 
-    __slots__ = ("_drawn", "_ids", "_key", "_unused", "design")
+    __slots__ = ("_drawn", "_ids", "_key", "_key_id", "_unused", "design")
 
-    def __init__(self, design: "Design", ids: NDArray[Any], drawn: Drawn, key: Key) -> None:
+    def __init__(
+        self, design: "Design", ids: NDArray[Any], drawn: Drawn, key: Key, key_id: bytes | None = None
+    ) -> None:
         self.design = design
         self._ids = ids
         self._drawn = drawn
         self._key = key
+        self._key_id = key_id  # the fingerprint of the key that this draw's own key comes from
         self._unused = Ledger()
 
     @property
@@ -250,14 +300,18 @@ class Sample:
     def charge(self, budget: Purse, *, note: str = "", delta: float | None = None) -> "Sample":
         """Charge a `Budget` for all that the plan or the limit allows, amplified once; returns the sample.
 
-        When the budget refuses, nothing is released from this sample any more.
+        When the budget refuses, nothing is released from this sample any more. A sample that an earlier program charged
+        to the same budget is not charged again: stated with the same plan or limit, it goes on where it was left.
         """
+        ledger = self._opened_ledger()
 
         def reserve() -> Payment:
-            whole = self.guarantee(budget.neighbors)
-            return budget.reserve(whole, note=note, delta=delta, draw=self._key.fingerprint)
+            whole, draw = self.guarantee(budget.neighbors), self._key.fingerprint
+            return budget.pay_for_sample(
+                whole, draw=draw, terms=ledger.terms(), note=note, delta=delta, key=self._key_id
+            )
 
-        self._opened_ledger().pay(reserve)
+        ledger.pay(reserve)
         return self
 
     def release(

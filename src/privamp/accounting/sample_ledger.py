@@ -1,0 +1,108 @@
+"""The ledger of a sample, kept in the budget's store under the identity of its draw.
+
+A sample is charged once, for a plan or a limit, and may then be used by many programs: the same key, label and round
+draw the same people. Every release is one more event of the chain, written before its noise is drawn. A program that
+draws the sample again and states the same plan, or the same limit, continues where the last one stopped; whatever was
+asked before counts, also by a program that crashed. Other terms are refused, because one charge was certified for them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..core.mechanism import Mechanism
+from ..core.sample import Limit
+from ..errors import InvalidInput
+from .amounts import Amounts, cost_amounts
+from .budget_chain import CANCELLED, Event
+from .filters import Filter, added
+
+if TYPE_CHECKING:
+    from .budget import Budget
+
+_OTHER_TERMS = (
+    "this very sample was charged before, here or in another run, for {terms}, and what is asked of one draw does not "
+    "simply add up; state the same to continue it, or draw with a fresh key or a fresh round"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What programs before this one released from a sample."""
+
+    releases: int = 0
+    used: tuple[tuple[str, int], ...] = ()  # of a limit, in units of amounts.py
+    has_claims: bool = False
+    has_functions: bool = False
+    assumes: tuple[str, ...] = ()
+
+
+def past_of(releases: list[Event]) -> Past:
+    """The sum of a sample's release events, oldest first."""
+    told = [event.told for event in releases]
+    if not told:
+        return Past()
+    return Past(
+        releases=len(told),
+        used=tuple(told[-1]["used"].items()),
+        has_claims=any(fact["claimed"] for fact in told),
+        has_functions=any(fact["trusted"] for fact in told),
+        assumes=tuple(dict.fromkeys(sentence for fact in told for sentence in fact["assumes"])),
+    )
+
+
+def check_terms(charged: Event, terms: Mapping[str, Any]) -> None:
+    """Refuse to continue a sample under other terms than it was charged for."""
+    before = charged.told.get("terms")
+    if before != dict(terms):
+        words = {"plan": "another plan", "limit": "another limit"}
+        raise InvalidInput(_OTHER_TERMS.format(terms=words.get(next(iter(before or {}), ""), "other uses")))
+
+
+class SamplePayment:
+    """The payment of a sample: every release is written down under it, in this program and in later ones."""
+
+    __slots__ = ("_budget", "number", "past")
+
+    def __init__(self, budget: "Budget", number: int, past: Past) -> None:
+        self._budget = budget
+        self.number = number
+        self.past = past
+
+    def record(
+        self, mechanism: Mechanism, number: int, limit: Limit | None, *, claimed: bool = False, trusted: bool = False
+    ) -> None:
+        """Write release `number` (from 0) down, before its noise is drawn; refuses what another program used up."""
+
+        def facts(releases: int, used: Amounts) -> dict[str, Any]:
+            if limit is None and releases != number:
+                raise InvalidInput(
+                    f"another program made release {releases} of this sample's plan meanwhile; "
+                    "draw the sample again to continue after it"
+                )
+            if isinstance(limit, Filter):
+                cost = cost_amounts(limit.cost(mechanism))
+                before = {name: used.get(name, 0) for name in cost}
+                limit.check(before, cost, "draw a fresh sample, or add more noise")
+                used = added(before, cost)
+            return {
+                "release": releases + 1,
+                "mechanism": str(mechanism),
+                "used": used,
+                "claimed": claimed,
+                "trusted": trusted,
+                "assumes": list(mechanism.assumes),
+            }
+
+        self._budget._store.release(self._budget._number, self.number, facts)
+
+    def commit(self) -> None:
+        """The answer was given out."""
+        self._budget._store.answered(self._budget._number, self.number)
+
+    def cancel(self, reason: str = "") -> None:
+        """Give the cost back: possible only while nothing was released."""
+        self._budget._store.change(self._budget._number, self.number, CANCELLED, {"reason": reason})
+
+    def __repr__(self) -> str:
+        return f"SamplePayment({self._budget.population!r}, entry={self.number})"
