@@ -95,7 +95,7 @@ def test_a_second_name_is_refused_and_a_leftover_draft_removed(budget, path):
     with pytest.raises(InvalidInput, match="second name"):
         budget.spend(PIECE)
     path.with_name("second.db").unlink()
-    draft = path.with_name(".study.db.0123abcd.draft")  # what a kill leaves behind while a store is made
+    draft = path.with_name(".privamp.0123abcd.draft")  # what a kill leaves behind while a store is made
     os.link(path, draft)
     budget.spend(PIECE)
     assert not draft.exists()

@@ -26,6 +26,7 @@ from ..core.neighbors import Neighbors
 from ..errors import InvalidInput
 from .amounts import cost_amounts, limit_amounts, number_of
 from .budget_chain import ANSWERED, CANCELLED, FAILED, RESERVED, SPENT, canonical
+from .budget_file import exists
 from .budget_log import Entry, entries_of
 from .budget_origin import plain
 from .budget_store import Checked, Head, Store
@@ -145,7 +146,7 @@ class Budget:
             raise InvalidInput(f"a budget protects records anywhere, got a limit {limit.neighbors.scope} instead")
         if min(limit_amounts(limit.limits).values()) == 0 and limit.rule != "basic":
             raise InvalidInput("the limit is below the smallest amount the store counts (1e-15); take a larger one")
-        if not Path(path).exists():
+        if not exists(path):
             return cls(Store.make(path, population, limit, shared=shared), population)
         store = Store(path)
         if shared and not store.shared:

@@ -21,6 +21,7 @@ from .budget_gate import GATE
 from .budget_lock import FileLock
 
 PATIENCE = 60.0  # seconds to wait for other processes
+_LONGEST = 255 - len("-journal")  # bytes of a name
 _OTHERS = stat.S_IRWXO
 _GROUP = stat.S_IRWXG
 _DAMAGED = "{name} is not a privamp budget store, or it is damaged{where}; name another file, or restore a copy"
@@ -32,6 +33,17 @@ _KEPT, _LOST = "nothing was spent", "the cost may be counted in the file that is
 _LEAKED: list[sqlite3.Connection] = []  # connections of a parent process: SQLite forbids even closing them
 
 Identity = tuple[int, int]  # device and inode
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether there is anything under a name; a sentence for names that no store can have."""
+    name = os.path.basename(os.fspath(path))
+    if "\0" in os.fspath(path) or len(os.fsencode(name)) > _LONGEST:
+        raise InvalidInput(
+            f"a budget store needs a name of at most {_LONGEST} bytes without NUL, with room for its journal's; "
+            "take a shorter one"
+        )
+    return os.path.lexists(path)
 
 
 class StoreFile:
@@ -164,7 +176,7 @@ class StoreFile:
 
     def _drop_draft(self, identity: Identity) -> bool:
         """Remove the other name that a kill leaves behind while a store is made."""
-        for other in self.path.parent.glob(f".{glob_escape(self.name)}.*.draft"):
+        for other in self.path.parent.glob(".privamp.*.draft"):
             found = _stat_or_none(other)
             if found is not None and (found.st_dev, found.st_ino) == identity:
                 with contextlib.suppress(OSError):
@@ -206,11 +218,6 @@ class StoreFile:
 
     def _unusable(self, why: str) -> str:
         return f"{self.name} could not be read or written ({why}), so nothing was spent; check the disk and the rights"
-
-
-def glob_escape(name: str) -> str:
-    """A name as a pattern that matches only itself."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def _stop_in_a_fork(process: int) -> None:

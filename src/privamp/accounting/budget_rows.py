@@ -24,7 +24,7 @@ from .budget_chain import (
     link,
     read_event,
 )
-from .budget_file import sync_folder
+from .budget_file import exists, sync_folder
 from .budget_origin import now, origin, plain
 from .filters import Filter, stored_filter
 
@@ -228,7 +228,9 @@ def write_new(path: Path, fill: Callable[[sqlite3.Connection], None], *, mode: i
     """A new file made by `fill`; complete or not there at all, and never over another file."""
     if not path.parent.is_dir():
         raise InvalidInput(f"there is no folder for {path.name}; make the folder first")
-    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.draft")
+    if exists(path):
+        raise InvalidInput(f"{path.name} exists already and is not overwritten; take another name")
+    draft = path.with_name(f".privamp.{os.urandom(8).hex()}.draft")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode))
         os.chmod(draft, mode)

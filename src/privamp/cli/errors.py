@@ -1,9 +1,10 @@
 """Failing well: one sentence, an exit code, never a traceback.
 
 0 done; 1 failed (a violation was found, the numerics gave up, something unexpected); 2 the question was wrong
-(usage, invalid input, nothing proved, not reachable); 130 interrupted.
+(usage, invalid input, nothing proved, not reachable); 130 interrupted, 143 terminated.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -15,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Infeasible, InvalidInput, NoTheorem, PrivampError
+from .surroundings import discard_output, interrupted, is_output_error
 from .visible import visible
 
 SCHEMA = 1
@@ -33,11 +35,13 @@ class OneSentenceGroup(TyperGroup):
         extra["standalone_mode"] = False
         try:
             code = super().main(args=arguments, prog_name=prog_name, **extra)
+            sys.stdout.flush()  # what cannot be written is told now, not by the interpreter at its end
         except (KeyboardInterrupt, typer.Abort):
             code = _INTERRUPTED
         except Exception as error:
             code = _explain(error, arguments)
         if code == _INTERRUPTED:
+            code = interrupted()
             _say("interrupted, nothing half-written was left behind", "Interrupted", code, arguments)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -53,6 +57,12 @@ def _explain(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nobody to tell
         return 1
+    if is_output_error(error):
+        discard_output()
+        return _tell(f"the answer could not be written ({error.strerror}); send it elsewhere", 1)  # type: ignore[attr-defined]
+    if isinstance(error, OSError) and error.filename is not None:
+        name = os.fsdecode(error.filename)
+        return _say(f"{name!r} cannot be used ({error.strerror}); check the name and the rights", kind, 2, arguments)
     sentence = f"privamp stopped on something it did not expect ({kind}); please report this command"
     return _say(sentence, kind, 1, arguments)
 
@@ -70,8 +80,18 @@ def _usage(error: Any, arguments: list[str]) -> int:
 
 def _say(sentence: str, kind: str, code: int, arguments: list[str]) -> int:
     sentence = " ".join(sentence.split())
-    if "--json" in arguments:
+    if "--json" not in arguments:
+        return _tell(sentence, code)
+    try:
         typer.echo(json.dumps({"schema": SCHEMA, "error": sentence, "kind": kind}, ensure_ascii=False))
-    else:
+    except OSError:  # a full disk, a closed stdout
+        discard_output()
+        _tell(sentence, code)
+    return code
+
+
+def _tell(sentence: str, code: int) -> int:
+    """One line on stderr, if there is one."""
+    with contextlib.suppress(OSError, ValueError):
         typer.echo(f"Error: {visible(sentence)}", err=True)
     return code
