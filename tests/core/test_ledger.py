@@ -204,3 +204,16 @@ def test_a_fork_cannot_release_behind_its_parents_back(used_before):
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     sample.release(Laplace(2.0), ONES)
+
+
+def test_the_last_release_under_a_limit_costs_as_much_work_as_the_first(monkeypatch):
+    """Counted in evaluations of a cost, not in seconds."""
+    asked = []
+    original = PureFilter.cost
+    monkeypatch.setattr(PureFilter, "cost", lambda self, *rest: asked.append(1) or original(self, *rest))
+    sample = drawn(0.1).limit(PureFilter(1.0))
+    for n in range(1, 1601):
+        sample.release(Laplace(1600.0), ONES)
+        assert len(asked) == n
+    with pytest.raises(BudgetExceeded):
+        sample.release(Laplace(1600.0), ONES)

@@ -13,7 +13,7 @@ Proofs, and why a Gaussian limit keeps the sharper theorems of samples: docs/led
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -64,7 +64,17 @@ class Filter(ABC):
         spent: Amounts = dict.fromkeys(self.limits, 0)
         for mechanism in made:
             spent = added(spent, cost_amounts(self.cost(mechanism)))
-        self.check(spent, cost_amounts(self.cost(release)), "draw a fresh sample, or add more noise")
+        self.admit_after(spent, release)
+
+    def admit_after(self, used: Mapping[str, int], release: Mechanism) -> Amounts:
+        """What is used once `release` is made too; BudgetExceeded when that would pass the limit.
+
+        `used` is empty before the first release. The work does not grow with the number of releases.
+        """
+        cost = cost_amounts(self.cost(release))
+        before = {name: used.get(name, 0) for name in cost}
+        self.check(before, cost, "draw a fresh sample, or add more noise")
+        return added(before, cost)
 
     def check(self, spent: Amounts, cost: Amounts, way_out: str) -> None:
         """Raise BudgetExceeded when the sum of both is above a limit."""

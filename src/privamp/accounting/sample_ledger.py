@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.mechanism import Mechanism
 from ..core.sample import Limit
 from ..errors import InvalidInput
-from .amounts import Amounts, cost_amounts
+from .amounts import Amounts
 from .budget_chain import CANCELLED, Event
-from .filters import Filter, added
 
 if TYPE_CHECKING:
     from .budget import Budget
@@ -80,11 +79,8 @@ class SamplePayment:
                     f"another program made release {releases} of this sample's plan meanwhile; "
                     "draw the sample again to continue after it"
                 )
-            if isinstance(limit, Filter):
-                cost = cost_amounts(limit.cost(mechanism))
-                before = {name: used.get(name, 0) for name in cost}
-                limit.check(before, cost, "draw a fresh sample, or add more noise")
-                used = added(before, cost)
+            if limit is not None:
+                used = limit.admit_after(used, mechanism)
             return {
                 "release": releases + 1,
                 "mechanism": str(mechanism),

@@ -93,8 +93,8 @@ class Limit(Protocol):
     def theorem(self) -> str:
         """Why the limit holds."""
 
-    def admit(self, made: Iterable[Mechanism], release: Mechanism) -> None:
-        """Raise BudgetExceeded when `release` would pass the limit."""
+    def admit_after(self, used: Mapping[str, int], release: Mechanism) -> dict[str, int]:
+        """What is used of the limit once `release` is made too; BudgetExceeded when that would pass it."""
 
     def whole(self) -> Mechanism:
         """One mechanism that stands for all that may be released."""
@@ -166,6 +166,7 @@ class Ledger:
     is_closed: bool = False  # a budget refused to pay: nothing more is released
     past_assumes: tuple[str, ...] = ()  # of releases by earlier programs, where a limit was continued
     _entries: list[Mechanism] = field(default_factory=list)
+    _used: dict[str, int] = field(default_factory=dict, repr=False)  # of the filter's limit
     _process: int = field(default_factory=os.getpid, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -229,13 +230,13 @@ class Ledger:
                     f"release {number + 1} is {mechanism}, which the declared plan does not have there; "
                     "follow the plan or draw a fresh sample"
                 )
-            if self.filter is not None:
-                self.filter.admit(self._entries, mechanism)
+            used = self._used if self.filter is None else self.filter.admit_after(self._used, mechanism)
             if self.payment is not None:
                 self.payment.record(mechanism, number, self.filter, claimed=claimed, trusted=trusted)
             self.has_claims |= claimed
             self.has_functions |= trusted
             self._entries.append(mechanism)
+            self._used = used
             return number + 1
 
     def _check_unused(self, what: str) -> None:
