@@ -21,7 +21,7 @@ class _Closed(io.TextIOBase):
 
 def before_imports() -> None:
     """Ctrl-C during the first second ends the process as the system does, without a traceback."""
-    if os.name == "posix":
+    if os.name == "posix" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not one that is ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -29,8 +29,9 @@ def prepare() -> None:
     """Streams that exist and signals that clean up; called once, when the command is about to begin."""
     if os.name == "posix":
         _occupy_closed_handles()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, _terminate)
+        for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _terminate)):
+            if signal.getsignal(number) == signal.SIG_DFL:  # who started us may want it ignored, as nohup does
+                signal.signal(number, handler)
     if sys.stdout is None:
         sys.stdout = _Closed()
     if sys.stderr is None:

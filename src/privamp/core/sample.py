@@ -20,6 +20,7 @@ from .log import logger
 from .mechanism import Mechanism
 from .neighbors import Neighbors
 from .row_sums import RowBound, checked_center, checked_rows
+from .terms import in_words
 
 if TYPE_CHECKING:
     from .design import Design
@@ -217,8 +218,8 @@ class Ledger:
     def terms(self) -> dict[str, Any]:
         """The plan or the limit in words, the same in every program that states it."""
         if self.plan is not None:
-            return {"plan": [repr(mechanism) for mechanism in self.plan]}
-        return {"limit": repr(self.filter)}
+            return {"plan": [in_words(mechanism) for mechanism in self.plan]}
+        return {"limit": in_words(self.filter)}
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
         """Write the mechanism down, before its noise is drawn; returns how many there are now."""
