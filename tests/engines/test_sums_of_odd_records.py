@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, feather, parquet
 
 from privamp import ExactGaussian, ExactLaplace, InvalidInput, Poisson
 from privamp.core.tape import Tape, taping
@@ -71,3 +71,23 @@ def test_one_batch_and_many_give_the_same_total_bit_for_bit(noise, tmp_path):
 
 def test_no_records():
     assert before_noise(pa.table({"u": pa.array([], pa.float64())}), NOISES[0], "u", 12) == 0
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "rows.feather"])
+def test_a_file_without_rows_is_no_error(name, tmp_path):
+    """The id column of such a CSV file has no type; one record gives it one."""
+    empty = pa.table({"id": pa.array([], pa.int64()), "u": pa.array([], pa.float64())})
+    write = {"csv": csv.write_csv, "parquet": parquet.write_table, "feather": feather.write_feather}
+    write[name.split(".")[1]](empty, tmp_path / name)
+    assert before_noise(tmp_path / name, NOISES[0], "u", 13, id="id") == 0
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_a_stored_sample_of_nobody_opens_like_any_other(suffix, tmp_path):
+    """It once was 'not written as a sample by privamp': so the sample was empty."""
+    design, key, out = Poisson(0.5), seeded_key(14), tmp_path / f"out.{suffix}"
+    local.write(pa.table({"u": pa.array([], pa.float64())}), design, out, key=key)
+    sample = local.open_sample(out, design, key=key)
+    with taping(Tape(seeded_stream(4))) as tape:
+        sample.release_sum(NOISES[0], "u")
+    assert tape.taken[0].value == 0

@@ -21,8 +21,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def check_id_type(field: pa.Field) -> None:
-    """Ids are whole numbers or text."""
-    if not (pa.types.is_integer(field.type) or is_text(field.type)):
+    """Ids are whole numbers or text; a column of a CSV file without rows has the type null."""
+    if not (pa.types.is_integer(field.type) or is_text(field.type) or pa.types.is_null(field.type)):
         raise InvalidInput(
             f"the id column {field.name!r} must hold whole numbers or text, got {field.type} instead; cast it first"
         )
@@ -34,6 +34,8 @@ def ids_of(column: pa.Array, name: str) -> NDArray[Any]:
         raise InvalidInput(
             f"the id column {name!r} has {column.null_count} missing ids here; every record needs an id of its own"
         )
+    if pa.types.is_null(column.type):
+        return np.empty(0, dtype=np.uint64)
     if pa.types.is_integer(column.type):
         ids = column.to_numpy(zero_copy_only=False)
         if ids.dtype.kind == "i" and ids.size and int(ids.min()) < 0:

@@ -155,6 +155,8 @@ def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
         return
     with readable(name):
         counts = [group.num_rows for group in fragment.row_groups]
+        if not counts:  # a table without rows, which has a schema all the same
+            yield Piece(name, 0, fragment, schema)
         first = 0
         while first < len(counts):
             last, rows = first + 1, counts[first]
