@@ -100,12 +100,12 @@ def pairs_of(
         for place in every:
             with_it = _inserted(rows, place, row)
             if "added" in changes:
-                yield Pair(f"{what} added at {place} of {len(rows)}", rows, with_it, AR)
+                yield Pair(f"{what} added at {place} of {len(rows)}", rows, with_it, AR, what)
             if "removed" in changes:
-                yield Pair(f"{what} removed at {place} of {len(rows)}", with_it, rows, AR)
+                yield Pair(f"{what} removed at {place} of {len(rows)}", with_it, rows, AR, what)
             if "replaced" in changes and len(rows):
                 at = min(place, len(rows) - 1)
-                yield Pair(f"{what} replaces record {at} of {len(rows)}", rows, _replaced(rows, at, row), RO)
+                yield Pair(f"{what} replaces record {at} of {len(rows)}", rows, _replaced(rows, at, row), RO, what)
 
 
 def _inserted(rows: Any, place: int, row: Any) -> Any:

@@ -33,12 +33,13 @@ Progress = Callable[[int], None]  # pairs done
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two data sets that differ by one record, and a phrase that says how."""
+    """Two data sets that differ by one record, and a phrase that says how; `record` names the record itself."""
 
     what: str
     one: Any = field(repr=False)
     other: Any = field(repr=False)
     neighbors: Neighbors = Neighbors.ADD_REMOVE
+    record: str = ""
 
 
 Most = Callable[[Mechanism, Pair], float]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from itertools import count, islice
+from itertools import count, islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ class RecordAudit:
     """A job, run by `run(data)`, and where its pairs come from.
 
     `pairs(random)` yields one round of pairs: the same hard records every time, in data drawn from `random`, so that a
-    longer audit takes more rounds. Modules named in `needs` must be installed.
+    longer audit takes more rounds. Within a round, hard records take turns: each comes up once before any comes up
+    again. Modules named in `needs` must be installed. `quick` is the number of pairs of a short check.
     """
 
     name: str
@@ -29,6 +30,7 @@ class RecordAudit:
     most: Most = field(default=declared, repr=False)
     rounding: float = 0.0
     needs: tuple[str, ...] = ()
+    quick: int = 60  # fewer where a run takes long
 
     @property
     def missing(self) -> str | None:
@@ -45,6 +47,13 @@ class RecordAudit:
     def _rounds(self, seed: int) -> Iterator[Pair]:
         for number in count():
             random = np.random.default_rng([seed, number])
-            one_round = list(self.pairs(random))
-            order = random.permutation(len(one_round))  # a short audit sees some of everything
-            yield from (one_round[place] for place in order)
+            yield from _in_turn(list(self.pairs(random)), random)
+
+
+def _in_turn(pairs: list[Pair], random: np.random.Generator) -> Iterator[Pair]:
+    """One pair of every hard record, then a second one of each, and so on; in no other order."""
+    turns: dict[str, list[Pair]] = {}
+    for place in random.permutation(len(pairs)):
+        turns.setdefault(pairs[place].record, []).append(pairs[place])
+    for turn in zip_longest(*turns.values()):
+        yield from (pair for pair in turn if pair is not None)

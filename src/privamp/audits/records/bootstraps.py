@@ -49,9 +49,11 @@ def _pairs(random: np.random.Generator) -> Iterator[Pair]:
 
 
 def _audit(name: str, method: str) -> RecordAudit:
-    most = declared if method == "subsampling" else _most
+    most, quick = (declared, 60) if method == "subsampling" else (_most, 20)
     what = f"a bootstrap of a {name}" if " " not in name else f"a bootstrap of {name}"
-    return RecordAudit(f"bootstrap, {method}, {name}", what, partial(_run, name, method), _pairs, most=most)
+    return RecordAudit(
+        f"bootstrap, {method}, {name}", what, partial(_run, name, method), _pairs, most=most, quick=quick
+    )
 
 
 JOBS = (

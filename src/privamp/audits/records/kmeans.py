@@ -123,7 +123,8 @@ METHODS: dict[str, dict[str, Any]] = {
 
 def _fit(name: str, what: str, pairs: Any, fit: Fit) -> RecordAudit:
     needs = ("numba",) if fit.is_compiled else ()
-    return RecordAudit(f"k-means, {name}", what, fit.run, pairs, most=fit.most, needs=needs)
+    quick = 40 if fit.options.get("noise") == "gaussian" or fit.options.get("sampler") == "coreset" else 60
+    return RecordAudit(f"k-means, {name}", what, fit.run, pairs, most=fit.most, needs=needs, quick=quick)
 
 
 def _method(name: str) -> RecordAudit:
