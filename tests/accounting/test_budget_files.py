@@ -200,6 +200,43 @@ def test_an_auditor_reads_where_nothing_can_be_written(budget, path, tmp_path):
     assert run.stdout == "{'epsilon': 0.001} seen 3\n", run.stderr
 
 
+# -- disks and clocks -------------------------------------------------------------------------------------------
+
+
+@posix
+def test_a_process_at_its_quota_is_refused_with_a_sentence_and_loses_nothing(budget, path):
+    code = (
+        "import os, resource, signal, sys\n"
+        "from privamp import Budget, PrivampError, PureDP\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "size = os.path.getsize(sys.argv[1]) + 12_000\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))\n"
+        "budget, made = Budget.open(sys.argv[1]), 0\n"
+        "try:\n"
+        "    while True:\n"
+        "        budget.spend(PureDP(0.001), note='x' * 900)\n"
+        "        made += 1\n"
+        "except PrivampError as error:\n"
+        "    print(made, error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=120)
+    made, _, sentence = run.stdout.partition(" ")
+    assert "nothing was spent" in sentence, run.stderr
+    assert len(budget.log()) == int(made) > 0
+    budget.spend(PIECE)
+    assert budget.verify().totals["patients"].main_spent == (int(made) + 1) * 10**12
+
+
+def test_a_clock_that_goes_back_changes_no_order(budget, monkeypatch):
+    from privamp.accounting import budget_rows
+
+    for hour in ("12", "11", "13", "09"):
+        monkeypatch.setattr(budget_rows, "now", lambda hour=hour: f"2020-01-01T{hour}:00:00.000+00:00")
+        budget.spend(PIECE, note=hour)
+    assert [entry.note for entry in budget.log()] == ["12", "11", "13", "09"]
+    assert budget.verify().clock_went_back == 3  # before the store was made, and twice after
+
+
 # -- bits -------------------------------------------------------------------------------------------------------
 
 
