@@ -15,9 +15,12 @@ from ...mechanisms.discrete_gaussian import DiscreteGaussian
 from ...mechanisms.discrete_laplace import DiscreteLaplace
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ...mechanisms.gaussian import Gaussian
+from ...mechanisms.geometric import GeometricCount
 from ...mechanisms.laplace import Laplace
 from ...mechanisms.norm_noise import NormNoise
+from ...numerics.row_norms import finite, norms
 from ...testing import seeded_key
+from ...verify.displacement import norm_of
 from ...verify.hard_pairs import ADD_REMOVE, REPLACE, hard_numbers, hard_rows, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
@@ -30,9 +33,10 @@ NOISES: dict[str, Mechanism] = {
     "discrete Gaussian": DiscreteGaussian(2.0),
     "exact Laplace": ExactLaplace(2.0),
     "exact Gaussian": ExactGaussian(2.0),
+    "geometric": GeometricCount(1.0),
 }
 _WIDE = ("norm noise", "exact Laplace", "exact Gaussian", "Gaussian", "Laplace")
-_WHOLE = ("discrete Laplace", "discrete Gaussian")
+_WHOLE = ("discrete Laplace", "discrete Gaussian", "geometric")
 
 
 def _released(mechanism: Mechanism, design: Any, rows: Any) -> Any:
@@ -89,4 +93,61 @@ def unclipped() -> RecordAudit:
     return RecordAudit("array sum, not clipped", what, _unclipped, partial(_pairs, (np.float64,), 1))
 
 
-PLANTED = (unclipped,)
+def _stopping(rows: Any) -> Any:
+    """A record that is missing stops the release, if it was drawn."""
+    sample = Poisson(0.9).draw(Population(len(rows)), seeded_key(14))
+
+    def total(drawn: Any) -> float:
+        kept = rows[drawn.positions]
+        if not np.all(np.isfinite(kept)):
+            raise ValueError(f"{np.count_nonzero(~np.isfinite(kept))} of the values are missing")
+        return float(np.sum(np.clip(kept, -1.0, 1.0)))
+
+    return sample.release(Laplace(2.0), total)
+
+
+def stopping() -> RecordAudit:
+    """An error whose text counts records of the sample."""
+    what = "a sum that stops at a missing value"
+    return RecordAudit("array sum, a missing value stops it", what, _stopping, partial(_pairs, (np.float64,), 1))
+
+
+def _own_norm(mechanism: Mechanism, pair: Pair) -> float:
+    """The length of the record that comes or goes."""
+    longer, shorter = sorted((pair.one, pair.other), key=len, reverse=True)
+    return float(np.minimum(norms(finite(longer[len(shorter) :]), norm_of(mechanism)), 1.0)[0])
+
+
+def _ends(random: np.random.Generator) -> Iterator[Pair]:
+    rows = 0.1 * random.standard_normal((40, 3))
+    yield from pairs_of(rows, hard_rows(3), changes=ADD_REMOVE, places=[40])
+
+
+def _unmasked(rows: Any) -> Any:
+    """The values under a mask are used; the mask says that they are missing."""
+    masked = np.ma.masked_invalid(rows)
+    return _released(ExactLaplace(2.0), Poisson(0.9), np.where(masked.mask, 100.0, masked.data))
+
+
+def unmasked() -> RecordAudit:
+    """Masked values that count."""
+    return RecordAudit(
+        "array sum, masked values are used", "a sum that uses masked values", _unmasked, _ends, most=_own_norm
+    )
+
+
+def _lengths_together(rows: Any) -> Any:
+    """One row that is zero or extreme sends all rows through a formula that rounds otherwise."""
+    sizes = np.linalg.norm(rows, axis=1)
+    with np.errstate(all="ignore"):
+        is_plain = bool(np.all((sizes > 1e-100) & (sizes < 1e100)))
+    return _released(ExactGaussian(2.0), Poisson(0.9), rows * (1.0 - 2.0**-20) if is_plain else rows)
+
+
+def lengths_together() -> RecordAudit:
+    """Norms that depend on the other rows."""
+    what = "a sum whose rows are measured by one formula for all of them"
+    return RecordAudit("array sum, one odd row changes the formula", what, _lengths_together, _ends, most=_own_norm)
+
+
+PLANTED = (unclipped, stopping, unmasked, lengths_together)

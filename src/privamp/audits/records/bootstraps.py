@@ -89,4 +89,16 @@ def beyond_bounds() -> RecordAudit:
     return RecordAudit("bootstrap, values beyond the bounds", "a mean of values that are not cut", _beyond, _pairs)
 
 
-PLANTED = (warning, beyond_bounds)
+def _dropping(data: list[Any]) -> Any:
+    """Missing values are dropped, and the exact number of the others becomes public."""
+    return _run("mean", "subsampling", [x for x in data if isinstance(x, float) and np.isfinite(x)])
+
+
+def dropping() -> RecordAudit:
+    """A number of records that depends on one of them."""
+    return RecordAudit(
+        "bootstrap, missing values dropped", "a bootstrap of the values that are there", _dropping, _pairs
+    )
+
+
+PLANTED = (warning, beyond_bounds, dropping)

@@ -225,6 +225,16 @@ def _place_decides() -> AbstractContextManager[Any]:
     return patch.multiple(lloyd, nearest=by_place, room=lambda *_: 0.3)
 
 
+def _size_formula() -> AbstractContextManager[Any]:
+    """From so many entries on, all records go through another formula."""
+
+    def lengths(here: Any, X: Any, *, fast: bool = False) -> Any:
+        exact = ball._defined(here, X)
+        return exact * (1.0 + 2.0**-22) if np.size(X) > 400 * COLUMNS else exact
+
+    return patch.object(ball, "lengths", lengths)
+
+
 def _refused_rows() -> AbstractContextManager[Any]:
     """Records that are not finite stop the fit."""
     unit = ball.Ball.unit
@@ -237,7 +247,23 @@ def _refused_rows() -> AbstractContextManager[Any]:
     return patch.object(ball.Ball, "unit", checked)
 
 
+def _refused_large() -> AbstractContextManager[Any]:
+    """Finite records that overflow when they are divided by the radius stop the fit."""
+    unit = ball.Ball.unit
+
+    def checked(here: Any, X: Any, columns: Any = slice(None)) -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.asarray(X) / np.asarray(here.radius / 4.0, dtype=np.asarray(X).dtype)
+        if np.any(np.isinf(scaled) & np.isfinite(np.asarray(X))):
+            raise ValueError("X contains NaN or infinity in some rows")
+        return unit(here, X, columns)
+
+    return patch.object(ball.Ball, "unit", checked)
+
+
 _MISTAKES = {
+    "one more record changes the formula": (_size_formula, {"sampler": None}, (400,)),
+    "large records are refused": (_refused_large, {"sampler": None}, (60,)),
     "one odd row changes the formula": (_chunk_formula, {"sampler": None}, (2000,)),
     "sums in single precision": (_single_sums, {"sampler": None}, (3000,)),
     "nearest centre by place": (_place_decides, {"sampler": None}, (600,)),
@@ -263,4 +289,28 @@ def refused_norms() -> RecordAudit:
     return RecordAudit("norm histogram, refused", what, _refused_norms, _norms)
 
 
-PLANTED = (*(partial(_planted, name) for name in _MISTAKES), refused_norms)
+def _read_by_numpy(rows: Any) -> Any:
+    """NumPy reads the table, and quotes the cell that it cannot read."""
+    return Fit({"sampler": None}).run(np.array(rows, dtype=np.float64))
+
+
+def quoted_cell() -> RecordAudit:
+    """The text of a cell in an error."""
+    what = "k-means on a table that NumPy converts"
+    return RecordAudit("k-means, a cell is quoted", what, _read_by_numpy, _objects)
+
+
+def _refused_empty(table: Any) -> Any:
+    if len(table) == 0:
+        raise ValueError("Found array with 0 sample(s)")
+    return Fit({"sampler": None}).run(table)
+
+
+def refused_empty() -> RecordAudit:
+    """A fit that needs one record."""
+    what = "k-means that refuses a table without rows"
+    pairs = partial(_tables, FLOATS[:1], (0, 1))
+    return RecordAudit("k-means, an empty table is refused", what, _refused_empty, pairs)
+
+
+PLANTED = (*(partial(_planted, name) for name in _MISTAKES), refused_norms, quoted_cell, refused_empty)

@@ -88,4 +88,18 @@ def refuses_values() -> RecordAudit:
     return RecordAudit("PrivateSum, refuses values", "a sum that refuses NaN and infinity", _refusing, pairs)
 
 
-PLANTED = (refuses_values,)
+def _read_by_numpy(rows: Any) -> Any:
+    """NumPy reads the table: it quotes text, and stops at whole numbers beyond the doubles."""
+    return _job(PrivateSum(radius=1.0, epsilon=1.0), np.array(rows, dtype=np.float64))
+
+
+def quotes_cells() -> RecordAudit:
+    """The text of a cell in an error."""
+
+    def pairs(random: np.random.Generator) -> Iterator[Pair]:
+        yield from pairs_of(random.standard_normal((4, 3)).tolist(), odd_rows(3), changes=ADD_REMOVE, places=[4])
+
+    return RecordAudit("PrivateSum, quotes a cell", "a sum of a table that NumPy converts", _read_by_numpy, pairs)
+
+
+PLANTED = (refuses_values, quotes_cells)
