@@ -1,6 +1,7 @@
 """Every job that ships moves no more than it declares, and every planted mistake is found."""
 
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +30,11 @@ def test_one_record_moves_no_more_than_declared(audit):
 @pytest.mark.parametrize("audit", named(records.planted()))
 def test_every_planted_mistake_is_found(audit):
     assert not runnable(audit).perform(FOUND).ok
+
+
+def test_every_planted_mistake_is_listed():
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert not [audit.name for audit in records.planted() if f"`{audit.name}`" not in page]
 
 
 def test_names_are_different():

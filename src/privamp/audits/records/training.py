@@ -9,7 +9,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ...testing import seeded_key
+from ...mechanisms.gaussian import Gaussian
+from ...numerics.row_norms import clipped
+from ...testing import seeded_key, seeded_stream
 from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_rows, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
@@ -60,6 +62,16 @@ def _module(setting: Setting) -> Any:
         def forward(self, x: Any) -> Any:
             return self.two(torch.tanh(self.one(x.unsqueeze(2))).transpose(0, 1)).mean(dim=0)
 
+    class Rescaled(nn.Module):  # type: ignore[misc]
+        """Large inputs and small derivatives, whose product is a plain gradient."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = nn.Linear(SIDE, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.one(x * 2.0**80) * 2.0**-80
+
     torch.manual_seed(14)
     made: dict[str, Callable[[], Any]] = {
         "mlp": lambda: nn.Sequential(nn.Linear(SIDE, 7), nn.Tanh(), nn.LayerNorm(7), nn.Linear(7, CLASSES)),
@@ -70,6 +82,7 @@ def _module(setting: Setting) -> Any:
         ),
         "lstm": Reader,
         "time first": TimeFirst,
+        "rescaled": Rescaled,
     }  # fmt: skip
     return made[setting.model]().to(getattr(torch, setting.dtype))
 
@@ -145,6 +158,7 @@ SETTINGS = (
     *(Setting(sampler=sampler, physical=4) for sampler in ("importance", "importance-reject", "dpis")),
     *(Setting(model, physical=size) for model in ("cnn", "lstm") for size in (None, 4)),
     Setting("cnn", sampler="importance", autocast=True),
+    Setting("rescaled"),
 )
 JOBS = tuple(partial(_audit, setting) for setting in SETTINGS)
 
@@ -171,6 +185,48 @@ def _stopping() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _vanishing() -> Iterator[None]:
+    """Squares of small derivatives vanish in single precision, and so does the norm; nothing checks the gradients."""
+
+    def norms(values: Any) -> Any:
+        flat = values.reshape(values.shape[0], -1) if values.shape[0] else values.reshape(0, 1)
+        wide, single = flat.double().norm(dim=1), flat.float().square().sum(dim=1).double().sqrt()
+        return wide.where(single > 2.0**64, single + 2.0**-100)
+
+    with _unchecked(), patch("privamp.workloads.torch.layers.norms_of", norms):
+        yield
+
+
+@contextlib.contextmanager
+def _in_halves() -> Iterator[None]:
+    """Gradients are added up in the precision of the model."""
+    with patch("privamp.workloads.torch.ghost.widened", lambda values: values):
+        yield
+
+
+def _many(setting: Setting, random: np.random.Generator) -> Iterator[Pair]:
+    """So many like records that one of them is less than the last digit of a half-precision sum."""
+    plain = [(np.ones(SIDE) + 0.01 * random.standard_normal(SIDE), 0) for _ in range(3000)]
+    yield from pairs_of(plain, _hard(setting), changes=ADD_REMOVE, places=[3000])
+
+
+def _noise_again(rows: list[Any]) -> Any:
+    """A step is made again after a crash, on records that are read otherwise, with the noise it had before."""
+    noise, width = Gaussian(1.0, 0.5), SIDE
+    x = np.array([row for row, _ in rows], dtype=np.float64).reshape(-1, width)
+    one, other = (clipped(part, 0.5, 2.0).sum(axis=0) for part in (x, x[:, ::-1] - 1.0))
+    answer = noise.release(one, seeded_stream(14))
+    return answer, answer - one + other
+
+
+def noise_again() -> RecordAudit:
+    """Two sums with one noise: their difference has none."""
+    pairs = partial(_pairs, Setting(dtype="float64"))
+    what = "a training step with a mistake: its noise is used for another sum"
+    return RecordAudit("training, noise used again", what, _noise_again, pairs, rounding=1e-9)
+
+
 def _planted(name: str, mistake: Any, setting: Setting, pairs: Any = _pairs) -> RecordAudit:
     def run(rows: list[Any]) -> Any:
         with mistake():
@@ -187,4 +243,7 @@ PLANTED = (
     partial(_planted, "time first", _unchecked, Setting("time first")),
     partial(_planted, "labels that stop", _stopping, Setting()),
     partial(_planted, "words that stop", _stopping, Setting("lstm")),
+    partial(_planted, "squares that vanish", _vanishing, Setting("rescaled")),
+    partial(_planted, "sums in half precision", _in_halves, Setting(dtype="bfloat16", steps=1), _many),
+    noise_again,
 )
