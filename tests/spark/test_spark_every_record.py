@@ -101,7 +101,12 @@ def test_labels_that_the_design_does_not_name(spark: Any, design: Any, column: s
 
 def test_probabilities_outside_their_range(spark: Any) -> None:
     values = pa.array([0.5, None, float("nan"), float("inf"), -1.0, 7.0], pa.float64())
-    for design, name in ((PoissonPPS(high=0.6, low=0.1), "probability"), (ConditionalPoisson(2, 6, 1.0, 3.0), "odds")):
+    for design, name in (
+        (PoissonPPS(high=0.6, low=0.1), "probability"),
+        (PoissonPPS(high=0.6, low=0.1, per_size=2.0), "size"),
+        (PoissonPPS.proportional(2.0, 1.0, 3.0, 3), "size"),
+        (ConditionalPoisson(2, 6, 1.0, 3.0), "odds"),
+    ):
         rows = rows_of(spark, **{"a": [1.0] * 6, name: values})
         draw(rows, design, id="uid", trust_ids=True).release_sum(NOISE, "a")
 

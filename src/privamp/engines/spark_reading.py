@@ -31,6 +31,7 @@ Places = Sequence[str]
 Reader = Callable[[pa.RecordBatch, Places], FloatArray]
 Mask = NDArray[np.bool_]
 
+_SMALLEST = float(np.finfo(np.float64).tiny)
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -109,7 +110,9 @@ def _reader(part: Design, name: str) -> Reader | None:
     if isinstance(part, PoissonPPS):
         if name == "probability" and part.per_size is None:
             return _cut(part.low, part.high)
-        return _cut(0.0, _LARGEST) if name == "size" and part.per_size is not None else None
+        if name == "size" and part.per_size is not None:  # what matters is cut to the range of probabilities
+            return _cut(_SMALLEST, _LARGEST / max(part.per_size, 1.0))
+        return None
     if isinstance(part, ConditionalPoisson) and name == "odds":
         return _cut(part.low, part.high)
     if isinstance(part, ProportionalPPS) and name == "size":
