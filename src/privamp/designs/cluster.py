@@ -179,10 +179,9 @@ class ClusterSampling(Clustered):
         """Clusters must keep to the declared sizes, from above unless they are trimmed."""
         if not self.trim:
             Clustered.check_sizes(self, sizes)
-        too_small = int(np.count_nonzero(sizes < self.min_size))
-        if too_small:
+        if np.any(sizes < self.min_size):
             raise InvalidInput(
-                f"{too_small} of the {self.clusters} clusters have fewer records than the declared min_size; "
+                f"some of the {self.clusters} clusters have fewer records than the declared min_size; "
                 "declare a public smallest size that holds"
             )
 

@@ -119,10 +119,9 @@ class ClusterBySize(Clustered):
     def check_sizes(self, sizes: Ints) -> None:
         """Clusters must keep to the declared range."""
         Clustered.check_sizes(self, sizes)
-        too_small = int(np.count_nonzero(sizes < self.min_size))
-        if too_small:
+        if np.any(sizes < self.min_size):
             raise InvalidInput(
-                f"{too_small} of the {self.clusters} clusters have fewer records than the declared min_size; "
+                f"some of the {self.clusters} clusters have fewer records than the declared min_size; "
                 "declare a public smallest size that holds"
             )
 

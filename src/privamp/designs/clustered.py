@@ -93,16 +93,16 @@ class Clustered(Design):
             order = np.argsort(np.asarray(self.labels))
             names, wanted = np.asarray(self.labels)[order], np.asarray(column).astype(str)
             at = np.minimum(np.searchsorted(names, wanted), self.clusters - 1)
-            unknown = int(np.count_nonzero(names[at] != wanted))
+            unknown = bool(np.any(names[at] != wanted))
             numbers = order[at].astype(np.int64)
         else:
             if column.size and column.dtype.kind not in "iu":
                 raise InvalidInput("column 'cluster' must hold whole numbers; declare labels=… for names")
             numbers = column.astype(np.int64)
-            unknown = int(np.count_nonzero((numbers < 0) | (numbers >= self.clusters)))
+            unknown = bool(np.any((numbers < 0) | (numbers >= self.clusters)))
         if unknown:
             rule = "one of the declared labels" if self.labels else f"from 0 to {self.clusters - 1}"
-            raise InvalidInput(f"column 'cluster' must be {rule} for every record, but {unknown} are not")
+            raise InvalidInput(f"column 'cluster' must be {rule} for every record, but some are not")
         return numbers
 
     def partial(self, batch: Batch, subkey: Key) -> Members:
@@ -138,10 +138,9 @@ class Clustered(Design):
 
     def check_sizes(self, sizes: Ints) -> None:
         """Clusters must not be larger than declared."""
-        too_large = int(np.count_nonzero(sizes > np.asarray(self.caps)))
-        if too_large:
+        if np.any(sizes > np.asarray(self.caps)):
             raise InvalidInput(
-                f"{too_large} of the {self.clusters} clusters have more records than the declared max_size; "
+                f"some of the {self.clusters} clusters have more records than the declared max_size; "
                 "declare a public cap that holds"
             )
 

@@ -110,10 +110,9 @@ class ConditionalPoisson(Design):
     def partial(self, batch: Batch, subkey: Key) -> Weighted:
         """Everything needed once all odds are known."""
         odds = size_measures(batch, "odds")
-        outside = int(np.count_nonzero((odds < self.low) | (odds > self.high)))
-        if outside:
+        if np.any((odds < self.low) | (odds > self.high)):
             raise InvalidInput(
-                f"column 'odds' must be from {self.low} to {self.high} for every record, but {outside} are not; "
+                f"column 'odds' must be from {self.low} to {self.high} for every record, but some are not; "
                 "declare a public range that holds"
             )
         return Weighted(batch.positions, batch.ids, np.log(odds))

@@ -91,10 +91,9 @@ class PoissonPPS(Design):
         if self.per_size is not None:
             return np.clip(self.per_size * size_measures(batch), self.low, self.high)
         q = numbers(batch, "probability")
-        outside = int(np.count_nonzero(~((q >= self.low) & (q <= self.high))))
-        if outside:
+        if not np.all((q >= self.low) & (q <= self.high)):
             raise InvalidInput(
-                f"column 'probability' must be from {self.low} to {self.high} for every record, but {outside} are "
+                f"column 'probability' must be from {self.low} to {self.high} for every record, but some are "
                 "not; declare a public range that holds"
             )
         return q
@@ -153,9 +152,8 @@ def numbers(batch: Batch, name: str) -> FloatArray:
 def size_measures(batch: Batch, name: str = "size") -> FloatArray:
     """A column of finite numbers above zero."""
     values = numbers(batch, name)
-    wrong = int(np.count_nonzero(~((values > 0) & np.isfinite(values))))
-    if wrong:
-        raise InvalidInput(f"column {name!r} must be a finite number above 0 for every record, but {wrong} are not")
+    if not np.all((values > 0) & np.isfinite(values)):
+        raise InvalidInput(f"column {name!r} must be a finite number above 0 for every record, but some are not")
     return values
 
 

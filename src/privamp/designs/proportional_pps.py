@@ -121,10 +121,9 @@ class ProportionalPPS(Design):
     def partial(self, batch: Batch, subkey: Key) -> Sized:
         """Everything needed once the sum of all sizes is known."""
         sizes = size_measures(batch)
-        outside = int(np.count_nonzero((sizes < self.low) | (sizes > self.high)))
-        if outside:
+        if np.any((sizes < self.low) | (sizes > self.high)):
             raise InvalidInput(
-                f"column 'size' must be from {self.low} to {self.high} for every record, but {outside} are not; "
+                f"column 'size' must be from {self.low} to {self.high} for every record, but some are not; "
                 "declare a public range that holds"
             )
         return Sized(batch.positions, keyed_numbers(subkey, batch.ids), sizes)
