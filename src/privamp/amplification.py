@@ -178,9 +178,10 @@ def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, 
     whole = _inside(ledger)
     guarantee = amplify(whole, design, neighbors)
     extra = [*ledger.past_assumes, *(a for m in ledger.entries for a in m.assumes)]
-    if ledger.has_claims:
+    may_come = ledger.is_open and ledger.functions  # a plan is certified whole, whatever will be released by it
+    if ledger.has_claims or may_come:
         extra.append(CLAIMED)
-    if ledger.has_functions:
+    if ledger.has_functions or may_come:
         extra.append(DECLARED)
     if ledger.plan is None and ledger.filter is None and len(ledger.entries) > 1:
         extra.append(ADAPTIVE)

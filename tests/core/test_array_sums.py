@@ -13,14 +13,16 @@ from privamp import (
     GeometricCount,
     InvalidInput,
     Joint,
+    Key,
     Laplace,
     Neighbors,
     NormNoise,
     Poisson,
+    PureFilter,
     WithoutReplacement,
     WithReplacement,
 )
-from privamp.amplification import DECLARED
+from privamp.amplification import CLAIMED, DECLARED
 from privamp.core.sample import Drawn
 from privamp.core.tape import Tape, taping
 from privamp.testing import seeded_key, seeded_stream
@@ -163,3 +165,56 @@ def test_what_is_public_is_refused_before_anything_is_written_down():
         with pytest.raises(InvalidInput, match=words):
             sample.release(mechanism, rows)
     assert sample.ledger.entries == ()
+
+
+@pytest.mark.parametrize("odd", [None, 7.0, "x", {}])
+def test_one_entry_among_rows_does_not_turn_a_list_into_a_column(odd):
+    rows = [[1.0, 0.0], [0.5, 0.5]]
+    with pytest.raises(InvalidInput, match="same number of entries"):
+        before_noise(Laplace(1.0), [*rows, odd])  # it was a column of zeros, without the other records
+
+
+def test_an_array_of_objects_keeps_its_shape_whatever_is_in_it():
+    lists = np.empty(1, dtype=object)
+    lists[0] = [1.0, 2.0]
+    assert before_noise(Laplace(1.0), lists)[0] == 0.0  # it was refused when all entries were lists
+
+
+@pytest.mark.parametrize("odd", [True, 2.5, None])
+def test_a_list_has_no_middle_of_its_own(odd):
+    with pytest.raises(InvalidInput, match="center"):
+        before_noise(Laplace(1.0, neighbors=RO), [True, False, odd], WithoutReplacement(3, 3))
+    assert before_noise(Laplace(1.0, neighbors=RO), np.array([True, False, True]), WithoutReplacement(3, 3))[0] == 2.0
+
+
+@pytest.mark.filterwarnings("ignore:overflow")  # of the noisy number
+@pytest.mark.parametrize("mechanism", [Laplace(1e308, 1e308), Gaussian(1e308, 1e308)])
+def test_a_total_beyond_the_doubles_is_cut_and_no_error(mechanism):
+    largest = np.finfo(np.float64).max
+    assert before_noise(mechanism, np.full(3, 1e308))[0] == largest
+    assert before_noise(mechanism, np.full(3, -1e308))[0] == -largest
+
+
+@pytest.mark.parametrize(
+    "bound", [lambda s, **o: s.declare([Laplace(2.0)], **o), lambda s, **o: s.limit(PureFilter(1.0), **o)]
+)
+def test_what_is_certified_before_a_function_is_released_says_so(bound):
+    def sample():
+        return Poisson(0.5).draw(10, Key.generate())
+
+    early = bound(sample()).guarantee()
+    assert {DECLARED, CLAIMED} <= set(early.assumes)  # functions may come: both were missing
+    strict = bound(sample(), functions=False)
+    assert not {DECLARED, CLAIMED} & set(strict.guarantee().assumes)
+    with pytest.raises(InvalidInput, match="functions=False"):
+        strict.release(Laplace(2.0), lambda drawn: 0.0)
+    with pytest.raises(InvalidInput, match="functions=False"):
+        strict.run(Laplace(2.0), lambda drawn, stream: 0.0)
+    strict.release(Laplace(2.0), np.ones(10))
+    assert not {DECLARED, CLAIMED} & set(strict.guarantee().assumes)
+
+
+def test_a_plan_used_up_by_arrays_trusts_nobody():
+    sample = Poisson(0.5).draw(10, Key.generate()).declare([Laplace(2.0)])
+    sample.release(Laplace(2.0), np.ones(10))
+    assert not {DECLARED, CLAIMED} & set(sample.guarantee().assumes)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privamp import InvalidInput
-from privamp.numerics.entries import column_of, table_of
+from privamp.numerics.entries import column_of, is_flat, table_of
 
 
 class Hostile:
@@ -82,3 +82,9 @@ def test_a_table_of_lists_has_rows_of_one_length():
     for bad in ([[1, 2], [3]], [], [1, 2], np.ones(3)):
         with pytest.raises(InvalidInput, match="table with one row per record"):
             table_of(bad)
+
+
+def test_no_single_entry_decides_whether_a_list_is_a_table():
+    rows = [[1.0, 2.0]] * 3
+    assert all(map(is_flat, ([1.0, None, 2.0], [[1.0], 2.0, 3.0], [])))
+    assert not any(map(is_flat, (rows, [None, *rows])))  # the first one did: all others became missing

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .sample import Drawn
 
 _LARGEST = 2**62  # whole totals are cut here, which moves no two of them farther apart
+_TOP = Fraction(np.finfo(np.float64).max)  # and totals of doubles here
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class RowBound:
         return total if shape else total.item()
 
     def _number(self, part: Fraction) -> int | float:
-        return min(max(int(part), -_LARGEST), _LARGEST) if self.is_whole else float(part)
+        if self.is_whole:
+            return min(max(int(part), -_LARGEST), _LARGEST)
+        return float(min(max(part, -_TOP), _TOP))
 
     def _middle(self, center: FloatArray | None) -> FloatArray | None:
         if center is None:

@@ -164,6 +164,7 @@ class Ledger:
     payment: Payment | None = field(default=None, repr=False)
     has_claims: bool = False  # something was run whose privacy is the caller's word
     has_functions: bool = False  # a function was released whose sensitivity is the caller's word
+    functions: bool = True  # whether functions may be released, and procedures run
     is_closed: bool = False  # a budget refused to pay: nothing more is released
     past_assumes: tuple[str, ...] = ()  # of releases by earlier programs, where a limit was continued
     _entries: list[Mechanism] = field(default_factory=list)
@@ -176,14 +177,19 @@ class Ledger:
         """What was run so far."""
         return tuple(self._entries)
 
-    def declare(self, mechanisms: Iterable[Mechanism]) -> None:
+    @property
+    def is_open(self) -> bool:
+        """Whether the plan or the limit, which are certified whole, leave something to release."""
+        return self.filter is not None or (self.plan is not None and len(self._entries) < len(self.plan))
+
+    def declare(self, mechanisms: Iterable[Mechanism], functions: bool = True) -> None:
         """Fix the whole plan before the first release, which allows the tightest composition."""
         plan = tuple(mechanisms)
         with self._lock:
             self._check_unused("a plan must be declared")
-            self.plan = plan
+            self.plan, self.functions = plan, functions
 
-    def limit(self, filter: Limit) -> None:
+    def limit(self, filter: Limit, functions: bool = True) -> None:
         """Fix how far adaptively chosen releases may go."""
         if filter.neighbors.records > 1:
             raise InvalidInput(
@@ -192,7 +198,7 @@ class Ledger:
             )
         with self._lock:
             self._check_unused("a limit must be set")
-            self.filter = filter
+            self.filter, self.functions = filter, functions
 
     def pay(self, reserve: Callable[[], Payment]) -> None:
         """Charge everything this sample may release, once. A charge that is refused closes the sample."""
@@ -225,6 +231,11 @@ class Ledger:
         """Write the mechanism down, before its noise is drawn; returns how many there are now."""
         with self._lock:
             self._check_open()
+            if (claimed or trusted) and not self.functions:
+                raise InvalidInput(
+                    "this sample was declared with functions=False, so only arrays are released; leave that out, and "
+                    "the guarantee lists what you say about functions among its assumptions"
+                )
             number = len(self._entries)
             if self.plan is not None and (number >= len(self.plan) or self.plan[number] != mechanism):
                 raise InvalidInput(
@@ -285,18 +296,22 @@ class Sample:
     def _opened_ledger(self) -> Ledger:
         return _LEDGERS.setdefault(self._key.fingerprint, self._unused)
 
-    def declare(self, mechanisms: Iterable[Mechanism]) -> "Sample":
-        """Declare every mechanism that will be run on this sample; returns the sample."""
-        self._opened_ledger().declare(mechanisms)
+    def declare(self, mechanisms: Iterable[Mechanism], *, functions: bool = True) -> "Sample":
+        """Declare every mechanism that will be run on this sample; returns the sample.
+
+        Until the plan is used up its guarantee assumes what functions and procedures that may still come would need.
+        With `functions=False` they are refused, and nothing is assumed about them.
+        """
+        self._opened_ledger().declare(mechanisms, functions)
         return self
 
-    def limit(self, filter: Limit) -> "Sample":
+    def limit(self, filter: Limit, *, functions: bool = True) -> "Sample":
         """Set how far releases chosen one after the other may go, by a filter; returns the sample.
 
         A release that would pass the limit raises BudgetExceeded before any noise is drawn. The guarantee is that
-        of the limit, whatever was used of it.
+        of the limit, whatever was used of it; `functions` as in `declare`.
         """
-        self._opened_ledger().limit(filter)
+        self._opened_ledger().limit(filter, functions)
         return self
 
     def charge(self, budget: Purse, *, note: str = "", delta: float | None = None) -> "Sample":

@@ -48,9 +48,10 @@ def table_of(values: Any, what: str = "values") -> FloatArray:
 
 
 def is_flat(values: Any) -> bool:
-    """Whether this is one column and no table: a list is what its first row is."""
+    """Whether this is one column and no table: a list is what most of its entries are, never what one of them is."""
     if isinstance(values, (list, tuple)):
-        return not values or not isinstance(values[0], (list, tuple, np.ndarray))
+        rows = sum(isinstance(row, (list, tuple, np.ndarray)) for row in values)
+        return not values or 2 * rows < len(values)
     return np.ndim(values) == 1
 
 

@@ -2,7 +2,9 @@
 
 An array has a number type, which is public. A list, an array of Python objects or a frame of mixed columns has none, so
 every entry is read by itself: a real number as it is, everything else (missing, text, a list) as 0. Masked entries are
-missing. What is not finite stays so here: `row_norms.clipped` counts NaN as 0 and clips infinities.
+missing. A list has the shape that most of its entries have: a row among numbers is no number, and a number among rows
+is refused like a row of another length, because in a column all the rows would be lost. What is not finite stays so
+here: `row_norms.clipped` counts NaN as 0 and clips infinities.
 """
 
 from decimal import Decimal
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from .entries import is_flat
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -29,7 +32,10 @@ def rows_of(values: Any) -> NDArray[Any]:
     except ValueError:  # lists of different lengths
         array = np.empty(0, dtype=object)
     if array.dtype.kind in "biuf" or (hasattr(values, "dtype") and array.dtype != object):
-        return _checked(array)
+        is_typed = (
+            hasattr(values, "dtype") or array.dtype.kind != "b"
+        )  # that all of a list are truths is no public fact
+        return _checked(array if is_typed else array.astype(np.float64))
     return _one_by_one(values)
 
 
@@ -45,7 +51,8 @@ def _one_by_one(values: Any) -> NDArray[Any]:
         entries = np.array(values, dtype=object)
     except ValueError:
         entries = np.empty((), dtype=object)
-    if entries.ndim == 0 or (entries.size and all(isinstance(entry, (list, tuple)) for entry in entries.flat)):
+    is_list = isinstance(values, (list, tuple))  # an array has a shape of its own, whatever is in it
+    if entries.ndim == 0 or (is_list and entries.ndim == 1 and not is_flat(values)):
         raise InvalidInput("rows must have the same number of entries for every record, one row per record")
     return np.array([_number(entry) for entry in entries.flat], dtype=np.float64).reshape(entries.shape)
 

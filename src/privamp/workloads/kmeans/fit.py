@@ -199,7 +199,7 @@ def after_first_look(
     sample, X, lengths = draw(rule)
     if key.is_test:
         sample = Rehearsal.of(sample)
-    sample.declare(joint.mechanisms)
+    sample.declare(joint.mechanisms, functions=False)
     work = _Steps(request, ball, scheme, X, lengths, crew, exact.bits_for(seen.records), _sum_bits(rule, seen))
     scale = scheme.split.scale(level, scheme.steps)
     smoothing = Smoothing(

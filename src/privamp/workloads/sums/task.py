@@ -80,7 +80,7 @@ class Task:
 
     def certify(self, sample: Sample, budget: Purse | None) -> Guarantee:
         """What the release will cost, known and charged before it is made."""
-        privacy = sample.declare([self.plan.mechanism]).guarantee(self.asked.neighbors)
+        privacy = sample.declare([self.plan.mechanism], functions=False).guarantee(self.asked.neighbors)
         if budget is not None:
             sample.charge(budget, note=type(self.asked).__name__, delta=self.asked.delta or None)
         return privacy
