@@ -5,6 +5,7 @@ import pytest
 
 from privamp import (
     Gaussian,
+    Guarantee,
     InvalidInput,
     Joint,
     Laplace,
@@ -234,7 +235,8 @@ def test_readings_of_one_sample_are_not_fresh_draws():
     sample = Poisson(0.1).draw(100, seeded_key(70)).declare([PureDP(0.5)] * 10)
     reading = sample.guarantee()
     assert reading.epsilon() == pytest.approx(2.7563, abs=1e-4)
-    for several in ([reading] * 10, [reading, sample.guarantee()], [compose([reading]), reading]):
+    kept = Guarantee.from_json(reading.to_json())  # on paper it is about the same sample
+    for several in ([reading] * 10, [reading, sample.guarantee()], [compose([reading]), reading], [kept, kept]):
         with pytest.raises(InvalidInput, match="one and the same sample"):
             compose(several)
     with pytest.raises(InvalidInput, match="fresh"):
@@ -255,3 +257,12 @@ def test_epsilons_beyond_all_whole_numbers_of_the_grid():
     for epsilon in (1e17, 1e25, 1e300):
         assert found.lower.delta(epsilon) == 0.0
         assert found.delta(epsilon) <= found.delta(100.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e14, 1e16, 1e300, math.inf])
+def test_beyond_every_grid_nothing_is_left(epsilon):
+    """The place on the grid ran over 64 bits and became the first one: an attack with delta .5412 at epsilon 1e16."""
+    both = compose(amplify(Gaussian(2.0), Poisson(0.1)), 10)
+    assert both.lower.delta(epsilon) == 0.0
+    assert both.delta(epsilon) < 1e-10
+    assert both.delta(-epsilon) == 1.0

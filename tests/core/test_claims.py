@@ -128,6 +128,32 @@ def test_a_changed_certificate_is_caught(what, resign):
         Guarantee.from_json(changed(data, path, value, resign))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("neighbors", "replace-one"),
+        ("steps", 1),
+        ("scope", "within stratum"),
+        ("records_per_person", 5),
+        ("assumes", []),
+        ("because", ["Folklore"]),
+        ("private", False),
+    ],
+)
+def test_the_answer_around_a_certificate_says_the_same(name, value):
+    data = compose(amplify(Gaussian(1.0), Poisson(0.01)), 2).to_json(epsilon=0.5)
+    with pytest.raises(InvalidInput, match=f"does not hold.*{name}"):
+        Guarantee.from_json(data | {name: value})
+
+
+def test_a_certificate_of_a_test_is_not_called_private():
+    sample = Poisson(0.5).draw(10, seeded_key(92031)).declare([Laplace(1.0)])
+    data = sample.guarantee().to_json()
+    assert Guarantee.from_json(data).draws == sample.guarantee().draws
+    with pytest.raises(InvalidInput, match="private is stated as True"):
+        Guarantee.from_json(data | {"private": True})
+
+
 def test_every_changed_character_of_the_content_is_noticed():
     data = amplify(Laplace(1.0), Poisson(0.25)).to_json()
     text = json.dumps(data["certificate"])

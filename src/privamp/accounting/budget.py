@@ -239,8 +239,13 @@ class Budget:
 
     def _add(self, release: Release, facts: dict[str, Any], delta: float | None, draw: bytes | None, state: str) -> int:
         cost = cost_amounts(self.limit.cost(release, delta))
-        if draw is None and isinstance(release, Guarantee) and len(release.draws) == 1:
-            (draw,) = release.draws
+        if draw is None and isinstance(release, Guarantee) and release.draws:
+            draw, *others = release.draws
+            if others:  # an entry names one sample, by which a second charge of it is refused
+                raise InvalidInput(
+                    f"this guarantee is about {1 + len(others)} samples, and each is charged by itself, once; reserve "
+                    "the guarantee of every sample, which costs the same"
+                )
         return self._store.reserve(self._number, self.limit, cost, facts, draw, state)
 
     def status(self) -> Status:

@@ -47,7 +47,7 @@ class Table:
         with np.errstate(divide="ignore"):
             main = np.log(np.maximum(value, 0.0)) + self.log_scale
             rounding = np.log(self.above.size * (8.0 * _UNIT * above + _UNDERFLOW)) + self.log_scale
-        return main, np.logaddexp(rounding, self.log_error - self.tilt * epsilon)
+        return main, np.logaddexp(rounding, self.log_error - (self.tilt * epsilon if self.tilt else 0.0))
 
 
 @dataclass(slots=True)

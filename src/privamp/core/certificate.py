@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from .claim import Claim
-from .guarantee import Guarantee
+from .guarantee import NOT_PRIVATE, Guarantee
 
 FORMAT = 1
 _AGREE = 1e-9  # processors and libraries differ in last digits, which root finding may enlarge
@@ -34,6 +34,7 @@ def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, A
         "numbers": dict(numbers),
         "because": list(guarantee.because),
         "assumes": list(guarantee.assumes),
+        "draws": sorted(draw.hex() for draw in guarantee.draws),
     }
     return content | {"digest": _digest(content)}
 
@@ -64,6 +65,14 @@ def claims_of(data: Mapping[str, Any]) -> tuple[Claim, ...]:
         raise InvalidInput("the claims of this certificate are damaged: a part of them is missing") from None
 
 
+def draws_of(data: Mapping[str, Any]) -> frozenset[bytes]:
+    """Which samples the certificate is about: what is asked of one of them does not add up like fresh draws."""
+    try:
+        return frozenset(bytes.fromhex(draw) for draw in read_certificate(data).get("draws", ()))
+    except (TypeError, ValueError):
+        raise InvalidInput("the draws of this certificate are damaged: they are hexadecimal digits") from None
+
+
 def disagreements(data: Mapping[str, Any], again: Guarantee) -> list[str]:
     """One sentence for everything in the certificate that its recomputation does not confirm."""
     inside = read_certificate(data)
@@ -71,11 +80,32 @@ def disagreements(data: Mapping[str, Any], again: Guarantee) -> list[str]:
     found = [] if _digest(content) == inside.get("digest") else ["the digest does not fit the content: it was changed"]
     found += list(_numbers(inside.get("numbers", {}), again))
     if data is not inside:
-        found += list(_numbers(data, again))
+        found += [*_numbers(data, again), *_around(data, inside, again)]
     unknown = [cite for cite in again.because if cite not in inside.get("because", ())]
     found += [f"the certificate does not name the theorem that gives its numbers: {cite}" for cite in unknown]
     missing = [what for what in again.assumes if what not in inside.get("assumes", ())]
     return found + [f"the certificate does not name an assumption: {what}" for what in missing]
+
+
+def _around(data: Mapping[str, Any], inside: Mapping[str, Any], again: Guarantee) -> Iterator[str]:
+    """What the answer around a certificate says in its own words must be what the claims say."""
+    neighbors = again.neighbors
+    persons = neighbors.records if neighbors.unit == "person" else None
+    true: dict[str, Any] = {
+        "neighbors": neighbors.kind,
+        "steps": again.steps,
+        "records_per_person": persons,
+        "degrades": again.degrades,
+    }
+    true["scope"] = None if neighbors.scope == "anywhere" else neighbors.scope
+    true["private"] = NOT_PRIVATE not in (*inside.get("assumes", ()), *again.assumes)
+    for name, value in true.items():
+        stated = data.get(name, value if name in ("neighbors", "steps", "private") else None) or None
+        if stated != (value or None):
+            yield f"{name} is stated as {stated!r}, and is {value!r}"
+    for name in ("because", "assumes"):
+        if name in data and [what for what in inside.get(name, ()) if what not in data[name]]:
+            yield f"what stands under {name!r} is less than in the certificate"
 
 
 def _numbers(stated: Mapping[str, Any], again: Guarantee) -> Iterator[str]:

@@ -115,7 +115,8 @@ class Guarantee:
         certificates = import_module(".certificate", __package__)
         content = _parsed(data)
         inside = certificates.read_certificate(content)
-        again = _recomputed(certificates.claims_of(content), tuple(inside.get("assumes", ())))
+        assumes = tuple(inside.get("assumes", ()))
+        again = _recomputed(certificates.claims_of(content), assumes, certificates.draws_of(content))
         wrong = certificates.disagreements(content, again)
         if wrong:
             raise InvalidInput(f"the certificate does not hold: {wrong[0]}")
