@@ -43,6 +43,20 @@ def test_a_sound_job_passes():
     assert kinds(lambda x: released(float(np.clip(x, 0, 1).sum()))) == set()
 
 
+def test_runs_that_stop_alike_show_nothing():
+    def job(x):
+        if x.size > 2:
+            raise ValueError("not today")
+        return released(float(np.clip(x, 0, 1).sum()))
+
+    few = [Pair("one of one", np.zeros(1), np.zeros(2)), *ONE_MORE * 2]
+    assert kinds(job, few) == {"plan"}
+    report = check_release(job, few, least_released=0.3)
+    assert (report.ok, report.released, report.cases) == (True, 1, 3)
+    assert "1 of them with a release" in str(report)
+    assert kinds(job, ONE_MORE, least_released=0.0) == {"plan"}  # none at all is never enough
+
+
 def test_a_statistic_that_moves_too_far():
     assert kinds(lambda x: released(float(3 * x.sum()))) == {"statistic"}
 

@@ -108,6 +108,7 @@ def _row(which: tuple[bool, int], reports: "list[Report]") -> dict[str, Any]:
         "job": reports[0].design,
         "planted": is_planted,
         "pairs": sum(report.cases for report in reports),
+        "released": sum(report.released or 0 for report in reports),
         "comparisons": sum(report.comparisons for report in reports),
         "violations": violations,
         "ok": bool(violations) if is_planted else not violations,
@@ -123,7 +124,7 @@ def _show(rows: list[dict[str, Any]], skipped: list[tuple[str, str]], json: bool
     for is_planted, title in ((False, "What one record moves"), (True, "Planted mistakes")):
         part = [row for row in rows if row["planted"] is is_planted]
         if part:
-            heads = ["<job", "pairs", "comparisons", "found", "<verdict"]
+            heads = ["<job", "pairs", "released", "comparisons", "found", "<verdict"]
             grid(title, heads, ([*_cells(row), _verdict(row)] for row in part))
     for row in rows:
         if not row["planted"]:
@@ -137,7 +138,8 @@ def _show(rows: list[dict[str, Any]], skipped: list[tuple[str, str]], json: bool
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    return [row["job"], f"{row['pairs']:,}", f"{row['comparisons']:,}", f"{len(row['violations']):,}"]
+    counts = (row["pairs"], row["released"], row["comparisons"], len(row["violations"]))
+    return [row["job"], *(f"{count:,}" for count in counts)]
 
 
 def _verdict(row: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..errors import InvalidInput, NoTheorem
 from ..testing import seeded_stream
-from ..validation import nonnegative
+from ..validation import in_range, nonnegative
 from .displacement import MARGIN, displacement
 from .observe import Job, Run, observed
 from .report import Report, Tally
@@ -60,6 +60,7 @@ def check_release(
     name: str = "job",
     most: Most = declared,
     rounding: float = 0.0,
+    least_released: float = 0.5,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Report:
@@ -78,6 +79,9 @@ def check_release(
     rounding
         The job's own stated bound on the rounding of its sums, in units of the sensitivity; 0 for sums of whole
         numbers.
+    least_released
+        The share of pairs in which both runs must reach a release. Runs that stop before it with one and the same error
+        look equal and show nothing.
 
     Returns
     -------
@@ -98,6 +102,7 @@ def check_release(
     'nan added at 0 of 4: release 1 moves by inf sensitivities, not 1'
     """
     nonnegative(rounding=rounding)
+    in_range(0, 1, least_released=least_released)
     counts = dict.fromkeys(KINDS, 0)
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     done = released = 0
@@ -106,17 +111,17 @@ def check_release(
             observed(job, pair.one, seeded_stream(seed))  # what is said only once, by imports and caches, is said now
         one = observed(job, pair.one, seeded_stream(seed))
         other = observed(job, pair.other, seeded_stream(seed + 1), [taken.answer for taken in one.taken])
-        released += len(one.taken)
+        released += bool(one.taken and other.taken)
         for kind, problem in _compared(one, other, pair, most, rounding):
             counts[kind] += 1
             if problem:
                 found[kind].append(f"{pair.what}: {problem}")
         if progress:
             progress(done)
-    if not released:
-        found["plan"].append("no run reached a release, so nothing was checked")
+    if not released or released < least_released * done:
+        found["plan"].append(f"only {released} of {done} pairs reached a release, so too little was checked")
     tallies = (Tally(kind, counts[kind], done if kind == KINDS[0] else 0, tuple(found[kind])) for kind in KINDS)
-    return Report(name, tuple(tallies))
+    return Report(name, tuple(tallies), released)
 
 
 def _compared(one: Run, other: Run, pair: Pair, most: Most, rounding: float) -> Iterable[tuple[str, str | None]]:

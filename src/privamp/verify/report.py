@@ -24,6 +24,7 @@ class Report:
 
     design: str
     tallies: tuple[Tally, ...]
+    released: int | None = None  # cases in which both runs of a job reached a release (`check_release`)
 
     @property
     def comparisons(self) -> int:
@@ -50,4 +51,6 @@ class Report:
         more = [f"  … and {len(self.violations) - 20} more"] if len(self.violations) > 20 else []
         verdict = "passed" if self.ok else "FAILED"
         head = f"{self.design}: {verdict}, {self.comparisons} comparisons on {self.cases} different cases"
+        if self.released is not None:
+            head += f", {self.released} of them with a release"
         return "\n".join([head, *(f"  {tally}" for tally in self.tallies), *shown, *more])

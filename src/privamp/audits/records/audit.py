@@ -29,6 +29,7 @@ class RecordAudit:
     pairs: Pairs = field(repr=False)
     most: Most = field(default=declared, repr=False)
     rounding: float = 0.0
+    least_released: float = 0.5  # share of pairs that must reach a release
     needs: tuple[str, ...] = ()
     quick: int = 60  # fewer where a run takes long
 
@@ -41,8 +42,9 @@ class RecordAudit:
         """Ask with this many pairs, a round after the other."""
         some = islice(self._rounds(seed), pairs)
         return check_release(
-            self.run, some, name=self.name, most=self.most, rounding=self.rounding, seed=seed, progress=progress
-        )
+            self.run, some, name=self.name, most=self.most, rounding=self.rounding,
+            least_released=self.least_released, seed=seed, progress=progress,
+        )  # fmt: skip
 
     def _rounds(self, seed: int) -> Iterator[Pair]:
         for number in count():

@@ -11,7 +11,7 @@ from ...designs.poisson import Poisson
 from ...engines import local
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, hard_numbers, hard_rows, odd_rows, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, ODD, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair
 from ...workloads.sums.asked import Asked
 from ...workloads.sums.private_mean import PrivateMean
@@ -102,4 +102,31 @@ def quotes_cells() -> RecordAudit:
     return RecordAudit("PrivateSum, quotes a cell", "a sum of a table that NumPy converts", _read_by_numpy, pairs)
 
 
-PLANTED = (refuses_values, quotes_cells)
+def _rows_lost(rows: Any) -> Any:
+    """As it was: one entry among the rows of a list makes it a column, in which a row is no number."""
+    entries = np.array(rows, dtype=object)
+    return _job(PrivateSum(radius=1.0, epsilon=1.0), np.zeros(len(rows)) if entries.ndim == 1 else rows)
+
+
+def rows_lost() -> RecordAudit:
+    """A record that takes all others out of the sum."""
+
+    def pairs(random: np.random.Generator) -> Iterator[Pair]:
+        yield from pairs_of(random.standard_normal((5, 3)).tolist(), ODD[1:4], changes=ADD_REMOVE, places=[0, 5])
+
+    return RecordAudit("PrivateSum, rows lost", "a list of rows that one entry turns into a column", _rows_lost, pairs)
+
+
+def _stopping(rows: Any) -> Any:
+    """An error that is the same for everybody, and hides that nothing was released."""
+    if len(rows) > 1:
+        raise ValueError("not today")
+    return _job(PrivateSum(radius=1.0, epsilon=1.0), rows)
+
+
+def stops_early() -> RecordAudit:
+    """Nearly all runs stop alike before they release anything, so there is nothing to compare."""
+    return RecordAudit("PrivateSum, stops early", "a job that seldom reaches its release", _stopping, _pairs)
+
+
+PLANTED = (refuses_values, quotes_cells, rows_lost, stops_early)
