@@ -178,7 +178,8 @@ def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, 
     whole = _inside(ledger)
     guarantee = amplify(whole, design, neighbors)
     extra = [*ledger.past_assumes, *(a for m in ledger.entries for a in m.assumes)]
-    may_come = ledger.is_open and ledger.functions  # a plan is certified whole, whatever will be released by it
+    is_open = ledger.filter is not None or len(ledger.entries) < len(ledger.plan or ())
+    may_come = is_open and ledger.functions  # a plan is certified whole, whatever will be released by it
     if ledger.has_claims or may_come:
         extra.append(CLAIMED)
     if ledger.has_functions or may_come:

@@ -177,11 +177,6 @@ class Ledger:
         """What was run so far."""
         return tuple(self._entries)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the plan or the limit, which are certified whole, leave something to release."""
-        return self.filter is not None or (self.plan is not None and len(self._entries) < len(self.plan))
-
     def declare(self, mechanisms: Iterable[Mechanism], functions: bool = True) -> None:
         """Fix the whole plan before the first release, which allows the tightest composition."""
         plan = tuple(mechanisms)
@@ -223,19 +218,16 @@ class Ledger:
 
     def terms(self) -> dict[str, Any]:
         """The plan or the limit in words, the same in every program that states it."""
-        if self.plan is not None:
-            return {"plan": [in_words(mechanism) for mechanism in self.plan]}
-        return {"limit": in_words(self.filter)}
+        plan = None if self.plan is None else [in_words(mechanism) for mechanism in self.plan]
+        known: dict[str, Any] = {"limit": in_words(self.filter)} if plan is None else {"plan": plan}
+        return known if self.functions else known | {"functions": False}
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
         """Write the mechanism down, before its noise is drawn; returns how many there are now."""
         with self._lock:
             self._check_open()
             if (claimed or trusted) and not self.functions:
-                raise InvalidInput(
-                    "this sample was declared with functions=False, so only arrays are released; leave that out, and "
-                    "the guarantee lists what you say about functions among its assumptions"
-                )
+                raise InvalidInput("functions=False was declared for this sample; release arrays, or leave that out")
             number = len(self._entries)
             if self.plan is not None and (number >= len(self.plan) or self.plan[number] != mechanism):
                 raise InvalidInput(
@@ -299,8 +291,7 @@ class Sample:
     def declare(self, mechanisms: Iterable[Mechanism], *, functions: bool = True) -> "Sample":
         """Declare every mechanism that will be run on this sample; returns the sample.
 
-        Until the plan is used up its guarantee assumes what functions and procedures that may still come would need.
-        With `functions=False` they are refused, and nothing is assumed about them.
+        Assumes until it is used up what functions that may still come need; `functions=False` refuses them instead.
         """
         self._opened_ledger().declare(mechanisms, functions)
         return self
