@@ -119,14 +119,19 @@ def rows_lost() -> RecordAudit:
 
 def _stopping(rows: Any) -> Any:
     """An error that is the same for everybody, and hides that nothing was released."""
-    if len(rows) > 1:
+    if len(rows) > 20:
         raise ValueError("not today")
     return _job(PrivateSum(radius=1.0, epsilon=1.0), rows)
 
 
 def stops_early() -> RecordAudit:
     """Nearly all runs stop alike before they release anything, so there is nothing to compare."""
-    return RecordAudit("PrivateSum, stops early", "a job that seldom reaches its release", _stopping, _pairs)
+
+    def pairs(random: np.random.Generator) -> Iterator[Pair]:
+        for size in (5, 30, 30, 30, 30):
+            yield from pairs_of(random.standard_normal((size, 3)), hard_rows(3), changes=ADD_REMOVE, places=[size])
+
+    return RecordAudit("PrivateSum, stops early", "a job that seldom reaches its release", _stopping, pairs)
 
 
 PLANTED = (refuses_values, quotes_cells, rows_lost, stops_early)
