@@ -187,9 +187,9 @@ def test_columns_may_have_other_names():
 @pytest.mark.parametrize(
     ("column", "part"),
     [
-        (pa.array([1, None, 3, None]), "2 missing ids"),
-        (pa.array(["a", None, "c", "d"]), "1 missing ids"),
-        (pa.array([1, -2, 3, 4]), "1 negative ids"),
+        (pa.array([1, None, 3, None]), "has missing ids"),
+        (pa.array(["a", None, "c", "d"]), "has missing ids"),
+        (pa.array([1, -2, 3, 4]), "has negative ids"),
         (pa.array([1.0, 2.0, 3.0, 4.0]), "whole numbers or text"),
     ],
 )
@@ -213,8 +213,16 @@ def test_the_source_must_have_what_is_needed():
         kernel.schema(pa.schema([("id", pa.int64()), (WEIGHT, pa.float64())]))
     with pytest.raises(InvalidInput, match="use two passes"):
         Kernel.of(WithoutReplacement(1, 2), KEY).kept(pa.record_batch({"id": [1, 2]}))
+    strata = Stratified({"a": Poisson(0.5)})
     with pytest.raises(InvalidInput, match="missing values"):
-        Kernel.of(PoissonPPS(0.5), KEY, id="id").kept(pa.record_batch({"id": [1, 2], "probability": [0.1, None]}))
+        Kernel.of(strata, KEY, id="id").kept(pa.record_batch({"id": [1, 2], "stratum": ["a", None]}))
+
+
+def test_a_missing_number_is_cut_to_the_declared_range():
+    kernel, ids = Kernel.of(PoissonPPS(0.5, 0.25), KEY, id="id"), list(range(200))
+    missing, low = ([0.4] * 100 + [value] * 100 for value in (None, 0.25))
+    kept = [kernel.kept(pa.record_batch({"id": ids, "probability": column})).column("id") for column in (missing, low)]
+    assert kept[0].equals(kept[1])
 
 
 def test_a_second_pass_that_misses_rows_is_noticed():

@@ -179,10 +179,10 @@ def with_ids(ids):
 @pytest.mark.parametrize(
     ("data", "part"),
     [
-        (with_ids([None, None, 3, *range(4, N + 1)]), "2 missing ids"),
-        (with_ids([*IDS[:-3], *IDS[:3]]), "3 records repeat the id"),
-        (with_ids([str(i) for i in [*IDS[:-2], *IDS[:2]]]), "2 records repeat the id"),
-        (with_ids([-1, *range(1, N)]), "1 negative ids"),
+        (with_ids([None, None, 3, *range(4, N + 1)]), "has missing ids"),
+        (with_ids([*IDS[:-3], *IDS[:3]]), "a record repeats the id"),
+        (with_ids([str(i) for i in [*IDS[:-2], *IDS[:2]]]), "a record repeats the id"),
+        (with_ids([-1, *range(1, N)]), "has negative ids"),
         (with_ids(np.linspace(0, 1, N)), "whole numbers or text"),
         (DATA.rename_columns(["ID", *DATA.column_names[1:]]), "no column 'id'"),
         (DATA.append_column(COUNT, [np.ones(N)]), "'privamp_count' already"),
@@ -190,7 +190,7 @@ def with_ids(ids):
     ids=["missing", "repeated", "repeated text", "negative", "floats", "no column", "a sample already"],
 )
 @pytest.mark.parametrize("design", [DESIGNS[0], DESIGNS[2]], ids=name)
-def test_bad_ids_are_found_and_counted(tmp_path, small_pieces, design, data, part):
+def test_bad_ids_are_found(tmp_path, small_pieces, design, data, part):
     path = written(tmp_path, "parquet", data)
     with pytest.raises(InvalidInput, match=part):
         local.sample(path, design, key=KEY, id="id", threads=2)

@@ -121,7 +121,7 @@ def _validated(ids: int | Iterable[Any]) -> NDArray[Any]:
     repeated = array.size - np.unique(array).size
     if repeated:
         raise InvalidInput(
-            f"ids must be unique, but {repeated} of them repeat; records that share an id share a coin, "
+            "ids must be unique, but some repeat; records that share an id share a coin, "
             "so give every record its own id or treat a person's records as a cluster"
         )
     return array

@@ -32,15 +32,14 @@ def ids_of(column: pa.Array, name: str) -> NDArray[Any]:
     """Ids as the keyed function takes them: uint64, or text in Arrow's own buffers."""
     if column.null_count:
         raise InvalidInput(
-            f"the id column {name!r} has {column.null_count} missing ids here; every record needs an id of its own"
+            f"the id column {name!r} has missing ids; every record needs an id of its own"
         )
     if pa.types.is_null(column.type):
         return np.empty(0, dtype=np.uint64)
     if pa.types.is_integer(column.type):
         ids = column.to_numpy(zero_copy_only=False)
         if ids.dtype.kind == "i" and ids.size and int(ids.min()) < 0:
-            negative = int(np.count_nonzero(ids < 0))
-            raise InvalidInput(f"the id column {name!r} has {negative} negative ids here; cast it to text, or shift it")
+            raise InvalidInput(f"the id column {name!r} has negative ids; cast it to text, or shift it")
         return np.asarray(ids, dtype=np.uint64)
     if column.type != pa.string():
         column = compute.cast(column, pa.large_string())
@@ -82,10 +81,10 @@ def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
 
 
 def _values(column: pa.Array, name: str) -> NDArray[Any]:
-    if column.null_count:
+    numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)
+    if column.null_count and not numeric:  # a missing number is nan, which every design takes by its public rule
         raise InvalidInput(
-            f"the column {name!r} has {column.null_count} missing values here, but the design needs one for every "
-            "record; fill or drop them first"
+            f"the column {name!r} has missing values, and the design needs one for every record; fill or drop them"
         )
     if is_text(column.type):
         return np.asarray(compute.cast(column, pa.string()).to_pylist(), dtype=np.str_)

@@ -60,7 +60,7 @@ class SeenIds:
         repeated = self.repeated(rescan)
         if repeated:
             raise InvalidInput(
-                f"ids must be unique, but {repeated} records repeat the id of another one; records that share an id "
+                "ids must be unique, but a record repeats the id of another one; records that share an id "
                 "share a coin, so give every record its own id or treat a person's records as a cluster"
             )
 
