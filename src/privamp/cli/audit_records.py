@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  privamp audit records --pairs 40
+  privamp audit records
 
   privamp audit records --only "array sum" --pairs 200
 
-A job runs twice for each pair of data sets: 40 pairs for every job take a minute or two, 2000 take hours."""
+A job runs twice for each pair of data sets: 60 pairs for every job take a few minutes, 2000 take hours."""
 
 _SHARE = 200  # pairs of one job in one piece of work
 Piece = tuple[bool, int, int, int]  # planted?, which, pairs, seed
 
 
 def records(
-    pairs: Annotated[int, typer.Option("--pairs", metavar="N", help="Pairs of data sets for each job.")] = 40,
+    pairs: Annotated[int, typer.Option("--pairs", metavar="N", help="Pairs of data sets for each job.")] = 60,
     only: Annotated[str, typer.Option("--only", metavar="WORD", help="Jobs whose name has this word.")] = "",
     seed: Annotated[int, typer.Option("--seed", metavar="S", help="Draws the data around the hard records.")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Processes; 0 takes one per core.")] = 0,
