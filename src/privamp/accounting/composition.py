@@ -20,13 +20,16 @@ from ..numerics.log_domain import FloatArray
 from ..numerics.rounding import total_up
 from ..validation import positive, whole
 from .discretize import loss_laws, reach
+from .tangents import counted
 from .tilted import WIDEST, Composed
 
 COMPOSED = (
     "Composition by privacy-loss distributions, connect-the-dots "
     "(Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
 )
-_POINTS, _FINEST, _COARSER = 2**19, 1e-4, 2.0**8  # a grid's points, its interval, and how much coarser it may get
+_POINTS, _ROUGH = 2**18, 2**13  # points of the composed law's window that are aimed at; of a first guess
+_GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of one law; never an interval of 0
+_COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
 
 
 def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, interval: float | None = None) -> Guarantee:
@@ -55,7 +58,7 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
         return first
     composition = Composition(parts, interval)
     if interval is not None:
-        composition.interval([part.upper for part in parts])  # refuses one that is too fine
+        _ = composition.interval  # refuses one that is too fine
     return Guarantee(
         neighbors=first.neighbors,
         upper=composition.upper,
@@ -116,10 +119,19 @@ class Composition:
         profiles = [part.lower for part in self.parts if part.lower]
         losses = [sum(p.steps * c.largest_loss for p, c in zip(self.parts, side, strict=True)) for side in
                   ([p.forward for p in profiles], [p.backward for p in profiles])]  # fmt: skip
-        return Profile(
-            Curve(lambda e: self._optimistic[0].log_delta(e), losses[0]),
-            Curve(lambda e: self._optimistic[1].log_delta(e), losses[1]),
-        )
+        return Profile(Curve(lambda e: self._attack(e, 0), losses[0]), Curve(lambda e: self._attack(e, 1), losses[1]))
+
+    def _attack(self, epsilon: FloatArray, side: int) -> FloatArray:
+        """The better of the composed laws and of counting the answers to one question per step."""
+        composed = self._optimistic[side].log_delta(epsilon)
+        if self._counted is None:
+            return composed
+        return np.maximum(composed, (self._counted.forward, self._counted.backward)[side](epsilon))
+
+    @cached_property
+    def _counted(self) -> Profile | None:
+        part = self.parts[0]
+        return counted(part.lower, part.steps) if len(self.parts) == 1 and part.lower else None
 
     def _total(self, curves: list[Curve]) -> float:
         """The largest losses of one direction, added up."""
@@ -135,12 +147,23 @@ class Composition:
 
         return Curve(log_delta, total)
 
-    def interval(self, profiles: list[Profile]) -> float:
-        """A grid wide enough for the largest loss, as fine as the points allow."""
+    @cached_property
+    def interval(self) -> float:
+        """As fine as the points allow; how wide the composed law is, is found on rougher grids first."""
+        profiles = [part.upper for part in self.parts]
         farthest = max(reach(p) for p in profiles)
-        if self.wanted_interval and farthest / self.wanted_interval > WIDEST:
-            raise self._too_many(math.ceil(farthest / self.wanted_interval))
-        return self.wanted_interval or max(_FINEST, farthest / _POINTS)
+        if self.wanted_interval:
+            if farthest / self.wanted_interval > WIDEST:
+                raise self._too_many(math.ceil(farthest / self.wanted_interval))
+            return self.wanted_interval
+        interval = max(farthest, _TINY) / _ROUGH
+        for _ in range(_GUESSES):  # a grid that is too coarse makes the window look too wide
+            points = max(side.points(0.0) for side in self._sides(profiles, interval, upper=True))
+            better = max(points * interval / _POINTS, farthest / _LONGEST)
+            if better > 0.5 * interval:
+                break
+            interval = better
+        return _dividing(max(p.largest_loss for p in profiles), max(min(better, interval), _TINY))
 
     def _too_many(self, points: int) -> InvalidInput:
         steps, share = sum(part.steps for part in self.parts), WIDEST / points
@@ -164,20 +187,24 @@ class Composition:
 
     def _both(self, profiles: list[Profile], *, upper: bool) -> tuple[Composed, Composed]:
         """Both directions; the more steps, the wider their sum, and the coarser a grid will do."""
-        interval, symmetric = self.interval(profiles), all(p.is_symmetric for p in profiles)
+        interval = self.interval
         coarsest = interval * _COARSER
         while True:
-            laws = [loss_laws(profile, interval, upper=upper) for profile in profiles]
-            sides = [
-                Composed(tuple((law[side], part.steps) for law, part in zip(laws, self.parts, strict=True)), upper)
-                for side in ((0,) if symmetric else (0, 1))
-            ]
+            sides = self._sides(profiles, interval, upper=upper)
             points = max(side.points(0.0) for side in sides)
             if points <= WIDEST:
                 return sides[0], sides[-1]
             if self.wanted_interval or interval >= coarsest:
                 raise self._too_many(points)
             interval = min(interval * 2.0 * points / WIDEST, coarsest)
+
+    def _sides(self, profiles: list[Profile], interval: float, *, upper: bool) -> list[Composed]:
+        laws = [loss_laws(profile, interval, upper=upper) for profile in profiles]
+        symmetric = all(p.is_symmetric for p in profiles)
+        return [
+            Composed(tuple((law[side], part.steps) for law, part in zip(laws, self.parts, strict=True)), upper)
+            for side in ((0,) if symmetric else (0, 1))
+        ]
 
     def pld(self) -> Any:
         """dp-accounting's PrivacyLossDistribution of the whole composition (its FFT, no error bound added)."""
@@ -193,6 +220,11 @@ class Composition:
 
         forward, backward = self._pessimistic
         return PrivacyLossDistribution(pmf(forward), None if forward is backward else pmf(backward))
+
+
+def _dividing(end: float, interval: float) -> float:
+    """The interval, made a little smaller so that the largest loss of a pure part falls on the grid."""
+    return end / math.ceil(end / interval) if 0.0 < end < math.inf else interval
 
 
 def composed_profile(profiles: Sequence[Profile]) -> Profile:

@@ -64,7 +64,7 @@ def _top(curve: Curve) -> float:
     if end <= 0.0:
         return 0.0
     floor = float(curve(np.asarray(end)))
-    return first_at_most(curve, max(LOG_TAIL, floor + 1e-12), limit=end, rounds=3)
+    return first_at_most(curve, max(LOG_TAIL, floor + 1e-12), limit=end, rounds=30)
 
 
 class _Dots:

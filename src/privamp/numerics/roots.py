@@ -23,7 +23,8 @@ def first_at_most(
 ) -> float:
     """The smallest x >= start with f(x) <= target for a non-increasing f, from the side where it holds.
 
-    Vectorised sectioning: each round evaluates `width` points at once. Raises when f stays above the
+    Vectorised sectioning: once the bracket is narrow each round evaluates `width` points at once; before, the middle,
+    because values far from the root may be costly. Raises when f stays above the
     target up to `limit`, or returns NaN anywhere.
     """
     step = 1.0
@@ -38,12 +39,12 @@ def first_at_most(
             raise NumericalFailure(f"no root below {limit:g}: the function stays above {target:g}")
         low, step = high, step * 4.0
     for _ in range(rounds):
-        points = np.linspace(low, high, width)
+        points = np.linspace(low, high, width if high - low <= 0.1 * abs(high) else 3)
         values = f(points)
         if np.any(np.isnan(values)):
             raise NumericalFailure("the function returned NaN while a root was sought")
         inside = np.flatnonzero(values <= target)
-        first = int(inside[0]) if inside.size else width - 1
+        first = int(inside[0]) if inside.size else points.size - 1
         new_low, new_high = float(points[max(first - 1, 0)]), float(points[first])
         if not new_low < new_high or (new_low, new_high) == (low, high):
             break
