@@ -159,6 +159,27 @@ class Guarantee:
             raise NoTheorem("this guarantee carries no privacy-loss distribution; use compose(guarantee, 1)")
         return self.pld_maker()
 
+    def renyi(self, order: float) -> float:
+        """The Rényi divergence of this order (> 1), in both directions, rounded up; `inf` where there is none.
+
+        Parts of fresh draws add up; several parts cost no more than their sum.
+        """
+        from ..accounting.currencies import renyi
+
+        return renyi(self, order)
+
+    def zcdp(self) -> float:
+        """The smallest rho found such that the release is rho-zCDP: every Rényi divergence is at most rho * order."""
+        from ..accounting.currencies import zcdp
+
+        return zcdp(self)
+
+    def gdp(self) -> float:
+        """The smallest mu found such that the release is mu-GDP, rounded up; `inf` where there is none."""
+        from ..accounting.currencies import gdp
+
+        return gdp(self)
+
     def tradeoff(self, false_alarm: ArrayLike) -> FloatArray | float:
         """The smallest miss rate of any attack at each false-alarm rate (the f-DP curve), rounded down."""
         rates = as_floats(false_alarm)
