@@ -216,7 +216,7 @@ def draw(design, **columns):
         (lambda: ClusterSampling(1, 2, 3, labels=("a", "a")), "labels"),
         (lambda: ClusterSampling(1, 2, 3).pair_loss(1.0, (1, 2, 3), 0), "sizes"),
         (lambda: ClusterSampling(1, 2, 3).pair_loss(1.0, (0, 1), 0, WITHIN), "changed_cluster"),
-        (lambda: draw(ClusterSampling(1, 2, 2), cluster=[0, 0, 0, 1]), "some of the 2 clusters have more records"),
+        (lambda: draw(ClusterSampling(1, 2, 2), cluster=[0, 0, 0, 1]), "a cluster has more records"),
         (lambda: draw(ClusterSampling(1, 2, 2, 1, min_size=1), cluster=[0, 0]), "fewer records"),
         (lambda: draw(ClusterSampling(1, 2, 2), cluster=[0, 2]), "from 0 to 1"),
         (lambda: draw(ClusterSampling(1, 2, 2), cluster=[0.0, 1.0]), "whole numbers"),

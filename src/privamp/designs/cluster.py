@@ -181,8 +181,7 @@ class ClusterSampling(Clustered):
             Clustered.check_sizes(self, sizes)
         if np.any(sizes < self.min_size):
             raise InvalidInput(
-                f"some of the {self.clusters} clusters have fewer records than the declared min_size; "
-                "declare a public smallest size that holds"
+                "a cluster has fewer records than the declared min_size; declare a public smallest size that holds"
             )
 
     def added_loss(self, epsilon: float) -> float:

@@ -121,8 +121,7 @@ class ClusterBySize(Clustered):
         Clustered.check_sizes(self, sizes)
         if np.any(sizes < self.min_size):
             raise InvalidInput(
-                f"some of the {self.clusters} clusters have fewer records than the declared min_size; "
-                "declare a public smallest size that holds"
+                "a cluster has fewer records than the declared min_size; declare a public smallest size that holds"
             )
 
     def cluster_law(self, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:

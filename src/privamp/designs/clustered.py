@@ -93,16 +93,16 @@ class Clustered(Design):
             order = np.argsort(np.asarray(self.labels))
             names, wanted = np.asarray(self.labels)[order], np.asarray(column).astype(str)
             at = np.minimum(np.searchsorted(names, wanted), self.clusters - 1)
-            unknown = bool(np.any(names[at] != wanted))
+            unknown = np.any(names[at] != wanted)
             numbers = order[at].astype(np.int64)
         else:
             if column.size and column.dtype.kind not in "iu":
                 raise InvalidInput("column 'cluster' must hold whole numbers; declare labels=… for names")
             numbers = column.astype(np.int64)
-            unknown = bool(np.any((numbers < 0) | (numbers >= self.clusters)))
+            unknown = np.any((numbers < 0) | (numbers >= self.clusters))
         if unknown:
             rule = "one of the declared labels" if self.labels else f"from 0 to {self.clusters - 1}"
-            raise InvalidInput(f"column 'cluster' must be {rule} for every record, but some are not")
+            raise InvalidInput(f"column 'cluster' must be {rule} for every record, which is not so")
         return numbers
 
     def partial(self, batch: Batch, subkey: Key) -> Members:
@@ -139,10 +139,7 @@ class Clustered(Design):
     def check_sizes(self, sizes: Ints) -> None:
         """Clusters must not be larger than declared."""
         if np.any(sizes > np.asarray(self.caps)):
-            raise InvalidInput(
-                f"some of the {self.clusters} clusters have more records than the declared max_size; "
-                "declare a public cap that holds"
-            )
+            raise InvalidInput("a cluster has more records than the declared max_size; declare a public cap that holds")
 
     def members(self, population: Population) -> list[Units]:
         """The ids of each cluster of a tiny population."""

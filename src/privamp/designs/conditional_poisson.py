@@ -109,12 +109,7 @@ class ConditionalPoisson(Design):
 
     def partial(self, batch: Batch, subkey: Key) -> Weighted:
         """Everything needed once all odds are known."""
-        odds = size_measures(batch, "odds")
-        if np.any((odds < self.low) | (odds > self.high)):
-            raise InvalidInput(
-                f"column 'odds' must be from {self.low} to {self.high} for every record, but some are not; "
-                "declare a public range that holds"
-            )
+        odds = size_measures(batch, self.low, self.high, "odds")
         return Weighted(batch.positions, batch.ids, np.log(odds))
 
     def merge(self, parts: Iterable[Weighted]) -> Weighted:

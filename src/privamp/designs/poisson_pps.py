@@ -87,16 +87,10 @@ class PoissonPPS(Design):
         return ProportionalPPS(size, low, high, at_least, capping)
 
     def probabilities(self, batch: Batch) -> FloatArray:
-        """One per record, within the declared range."""
+        """One per record, cut to the declared range."""
         if self.per_size is not None:
-            return np.clip(self.per_size * size_measures(batch), self.low, self.high)
-        q = numbers(batch, "probability")
-        if not np.all((q >= self.low) & (q <= self.high)):
-            raise InvalidInput(
-                f"column 'probability' must be from {self.low} to {self.high} for every record, but some are "
-                "not; declare a public range that holds"
-            )
-        return q
+            return declared_range(self.per_size * numbers(batch, "size"), self.low, self.high)
+        return declared_range(numbers(batch, "probability"), self.low, self.high)
 
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial at the largest probability: the worst case for a person."""
@@ -149,12 +143,14 @@ def numbers(batch: Batch, name: str) -> FloatArray:
     return as_floats(values)
 
 
-def size_measures(batch: Batch, name: str = "size") -> FloatArray:
-    """A column of finite numbers above zero."""
-    values = numbers(batch, name)
-    if not np.all((values > 0) & np.isfinite(values)):
-        raise InvalidInput(f"column {name!r} must be a finite number above 0 for every record, but some are not")
-    return values
+def declared_range(values: FloatArray, low: float, high: float) -> FloatArray:
+    """Each value cut to the public range, `low` for what is no number: refusing one would tell that it is there."""
+    return np.clip(np.where(np.isnan(values), low, values), low, high)
+
+
+def size_measures(batch: Batch, low: float, high: float, name: str = "size") -> FloatArray:
+    """A column of numbers, each cut to its public range."""
+    return declared_range(numbers(batch, name), low, high)
 
 
 def coin_law(population: Population, chances: list[Fraction]) -> Iterator[tuple[Units, Fraction]]:

@@ -120,12 +120,7 @@ class ProportionalPPS(Design):
 
     def partial(self, batch: Batch, subkey: Key) -> Sized:
         """Everything needed once the sum of all sizes is known."""
-        sizes = size_measures(batch)
-        if np.any((sizes < self.low) | (sizes > self.high)):
-            raise InvalidInput(
-                f"column 'size' must be from {self.low} to {self.high} for every record, but some are not; "
-                "declare a public range that holds"
-            )
+        sizes = size_measures(batch, self.low, self.high)
         return Sized(batch.positions, keyed_numbers(subkey, batch.ids), sizes)
 
     def merge(self, parts: Iterable[Sized]) -> Sized:
