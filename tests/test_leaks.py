@@ -112,6 +112,11 @@ MECHANISMS = {
 }
 PUBLIC_FACTS = {
     "ApproxFilter": "a limit: public numbers",
+    "BallsInBins": "public numbers; its draws are samples",
+    "Claim": "a mechanism, a design and a relation",
+    "CyclicPoisson": "public numbers; its draws are samples",
+    "Rounds": "public numbers; its draws are samples",
+    "Schedule": "abstract",
     "Change": "a multiplicity, a weight and a norm, for asking about profiles",
     "Design": "abstract",
     "GaussianFilter": "a limit: public numbers",
