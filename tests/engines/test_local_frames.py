@@ -108,3 +108,12 @@ def test_bad_frames():
         local.sample({"id": [1]}, Poisson(0.2), key=KEY)
     with pytest.raises(InvalidInput, match="got int instead"):
         local.write(7, Poisson(0.2), "out.parquet", key=KEY)
+
+
+def test_a_column_of_mixed_types_is_refused_without_its_cells():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": [1, "secret word", 3], "x": [1.0, 2.0, 3.0]}, dtype=object)
+    with pytest.raises(InvalidInput, match="must each hold one type") as caught:
+        local.sample(frame, Poisson(0.5), key=KEY, id="id")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__

@@ -49,7 +49,12 @@ def as_table(frame: Any, columns: Sequence[str]) -> pa.Table:
         return frame.select(list(columns))
     if kind == "polars":
         return frame.select(list(columns)).to_arrow()
-    return pa.Table.from_pandas(frame[list(columns)], preserve_index=False)
+    try:
+        return pa.Table.from_pandas(frame[list(columns)], preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # its own message shows a cell
+        raise InvalidInput(
+            f"the columns {', '.join(map(repr, columns))} must each hold one type, which is public; cast them first"
+        ) from None
 
 
 def rows_of(frame: Any, chosen: Chosen, columns: Sequence[str] | None, like: Any) -> Any:
