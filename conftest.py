@@ -10,6 +10,7 @@ import os
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,7 +21,8 @@ settings.register_profile("checks", _CALM, derandomize=True)
 settings.register_profile("search", _CALM, derandomize=False, print_blob=True)
 settings.load_profile("checks")
 
-TORCH = "src/privamp/workloads/torch"
+_WITHOUT_TORCH = ("__init__", "batches", "dpis", "encoding", "importance", "plan", "sampled_gaussian")
+_TORCH = (Path(__file__).parent / "src/privamp/workloads/torch").glob("*.py")
 collect_ignore = (
     []
     if find_spec("torch")
@@ -28,8 +30,7 @@ collect_ignore = (
         "src/privamp/torch.py",
         "tests/support/small_runs.py",
         "src/privamp/cli/train_run.py",
-        *(f"{TORCH}/{name}.py" for name in ("checkpoint", "criterion", "engine", "ghost", "layers", "loader", "lstm")),
-        *(f"{TORCH}/{name}.py" for name in ("models", "noise", "records", "run")),
+        *(str(path) for path in _TORCH if path.stem not in _WITHOUT_TORCH),
     ]
 )
 

@@ -96,12 +96,22 @@ main()
 """
 
 
+def started(code, **options):
+    """A program that heeds interrupts, also when the tests run in the background, where shells ignore them."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
+    )
+
+
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_signals_clean_up_and_say_so(privamp, tmp_path, sent, code):
     privamp("budget", "create", "study.db", "--epsilon", "1", "--population", "a")
-    run = subprocess.Popen(
-        [sys.executable, "-c", SLEEPY], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
-    )
+    run = started(SLEEPY, cwd=tmp_path)
     assert run.stdout.readline() == "asleep\n"
     run.send_signal(sent)
     _, said = run.communicate(timeout=60)
@@ -111,7 +121,7 @@ def test_signals_clean_up_and_say_so(privamp, tmp_path, sent, code):
 def test_ctrl_c_in_the_first_second():
     code = "from privamp.cli import main; import sys; sys.argv = ['privamp', 'demo']; print('up', flush=True); main()"
     for delay in (0.0, 0.05, 0.15, 0.4):
-        run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        run = started(code)
         assert run.stdout.readline() == "up\n"
         time.sleep(delay)
         run.send_signal(signal.SIGINT)

@@ -62,7 +62,6 @@ BAD = [
             ({"--design": f"{SPEC},second_size=2", "--cluster": "district"}, "take a second stage Poisson"),
             ({"--design": "systematic:step=10", "--cluster": "district"}, "leave it out for other designs"),
             ({"--design": "poisson-pps:low=0.1,high=0.5"}, "needs --probability COLUMN"),
-            ({"--design": "poisson-pps:low=0.1,high=0.5", "--probability": "enroll"}, "declare a public range"),
             ({"--design": "poisson-pps:low=0.1,high=0.5,per_size=1", "--probability": "enroll"}, "leave per_size out"),
             ({"--design": "proportional:rate=0.1,rounding=floor"}, "rounding='random'"),
         )

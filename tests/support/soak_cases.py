@@ -153,7 +153,8 @@ def _wrong(mechanism, relation, one, found):
 
 def _back_and_forth(found, top):
     values = [found.epsilon(delta) for delta in DELTAS]
-    if any(a > b * (1.0 + 1e-12) for a, b in zip(values, [*values[1:], top], strict=True)):
+    # each is an upper bound by itself, from a search of its own: they may disagree in late digits
+    if any(a > b * (1.0 + 1e-9) for a, b in zip(values, [*values[1:], top], strict=True)):
         yield f"epsilon falls when delta does: {values}, {top}"
     for delta, epsilon in zip(DELTAS, values, strict=True):
         if math.isfinite(epsilon) and found.delta(epsilon) > delta * (1.0 + 1e-13):

@@ -143,9 +143,16 @@ class Composition:
 
         def log_delta(epsilon: FloatArray) -> FloatArray:
             composed = self._pessimistic[side].log_delta(epsilon)
+            composed = np.minimum(composed, np.where(epsilon >= 0.0, self._total_variation, 0.0))
             return np.minimum(composed, pure(epsilon)) if pure else composed
 
         return Curve(log_delta, total)
+
+    @cached_property
+    def _total_variation(self) -> float:
+        """log of the sum of all delta(0), rounded up: bounds delta at every epsilon >= 0, however fine the losses."""
+        distances = [part.steps * math.exp(float(part.upper.log_delta(0.0))) for part in self.parts]
+        return math.log(max(math.fsum(distances) * (1.0 + 1e-12), 5e-324))
 
     @cached_property
     def interval(self) -> float:
@@ -159,7 +166,7 @@ class Composition:
         interval = max(farthest, _TINY) / _ROUGH
         for _ in range(_GUESSES):  # a grid that is too coarse makes the window look too wide
             points = max(side.points(0.0) for side in self._sides(profiles, interval, upper=True))
-            better = max(points * interval / _POINTS, farthest / _LONGEST)
+            better = max(points * interval / _POINTS, farthest / _LONGEST, _TINY)
             if better > 0.5 * interval:
                 break
             interval = better

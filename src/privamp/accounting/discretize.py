@@ -157,7 +157,7 @@ def _masses(delta: FloatArray, widths: FloatArray, at: Ints, interval: float) ->
 
 def discounted(mass: FloatArray, interval: float) -> FloatArray:
     """sum_{j >= i} mass_j e^-(j-i)interval, in blocks so that no exponential overflows."""
-    block = max(1, int(300.0 / interval))
+    block = max(1, int(min(300.0 / interval, float(mass.size))))
     out, carried = np.empty_like(mass), 0.0
     for start in range((mass.size - 1) // block * block, -1, -block):
         part = mass[start : start + block]
