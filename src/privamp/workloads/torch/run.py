@@ -94,7 +94,7 @@ class Run:
             raise
 
     def begin_session(self, number: int) -> None:
-        """Coins, noise and seeds from now on belong to this session: (key, run, session), never used before."""
+        """Coins, noise and seeds from now on come from (key, run, session number, nonce), never used before."""
         self.session = number
         nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint is another session
         self._key = self._secret.subkey("session", number, nonce)
@@ -163,7 +163,7 @@ class Run:
     def _begin(self) -> None:
         """Pay for the step and write down that it is attempted, before anything of it is drawn."""
         if self._is_begun:
-            return  # drawn in this session and never released: the same attempt
+            return  # drawn since the last resume and never released: the same attempt
         self.batches.prepare(self.step, self.norms)
         if self.journal is not None:
             self.journal.append({"kind": "begun", "step": self.step, "session": self.session})
