@@ -109,12 +109,14 @@ def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[
     """Every theorem that speaks about this relation and mechanism, evaluated."""
     bounds: list[tuple[str, Profile]] = []
     reasons: list[str] = []
-    for theorem in design.theorems:
+    for theorem in sorted(design.theorems, key=lambda t: not t.settles):
         if not theorem.speaks_of(neighbors):
             continue
         try:
             if theorem.applies(mechanism):
                 bounds.extend(_evaluated(theorem, mechanism, design, neighbors))
+                if theorem.settles:
+                    return bounds
         except NoTheorem as error:
             reasons.append(str(error))
     if not bounds:
@@ -127,7 +129,7 @@ def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[
 def _evaluated(
     theorem: Theorem, mechanism: Mechanism, design: Design, neighbors: Neighbors
 ) -> list[tuple[str, Profile]]:
-    if neighbors.records == 1:
+    if neighbors.records == 1 or theorem.people:
         return [(str(theorem), theorem.bound(design, mechanism, neighbors))]
     one = theorem.bound(design, mechanism, neighbors.per_record)
     found = [(f"{theorem}, then group privacy", group(one, neighbors.records))]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs" / "designs").glob("*.md"))
+PAGES = [*sorted((ROOT / "docs" / "designs").glob("*.md")), ROOT / "docs" / "persons.md"]
 
 
 def python_blocks(text: str) -> list[str]:

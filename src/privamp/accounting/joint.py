@@ -88,11 +88,11 @@ class Joint(Mechanism):
         boxes = self._pure_boxes()
         return all_say_yes([m.epsilon * m.records_apart(neighbors) for m in boxes], law) if boxes else None
 
-    def opposite_mixture(self, chance: float) -> Profile | None:
-        """Known when all parts are Gaussian, or all are pure black boxes."""
+    def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
+        """Known when all parts are Gaussian, or all are pure black boxes and each person has one record."""
         if self.aligned_shifts_are_worst:
-            return self._one_gaussian().opposite_mixture(chance)
-        boxes = self._pure_boxes() if self.neighbors.kind == "add-remove" else []
+            return self._one_gaussian().opposite_mixture(chance, records)
+        boxes = self._pure_boxes() if self.neighbors.kind == "add-remove" and records == 1 else []
         return opposite_all_say_yes([m.epsilon for m in boxes], chance) if boxes else None
 
     def release(self, value: Sequence[Any], stream: Stream) -> list[Any]:

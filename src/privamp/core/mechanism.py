@@ -93,8 +93,11 @@ class Mechanism(ABC):
             return self
         return replace(self, neighbors=replace(self.neighbors, scope="anywhere"))  # type: ignore[type-var]
 
-    def opposite_mixture(self, chance: float) -> Profile | None:
-        """Exact replace-one profile when each of two opposite records is kept with `chance`, or None."""
+    def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
+        """Exact replace-one profile when each of two opposite records is kept with `chance`, or None.
+
+        `records`: each of two people has so many, kept independently.
+        """
         return None
 
     @property

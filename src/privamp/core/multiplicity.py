@@ -62,6 +62,16 @@ class Multiplicity:
         """Expected number of appearances."""
         return float(np.sum(self.counts * np.exp(self.log_p)))
 
+    def log_moment(self, epsilon: float) -> float:
+        """log E e^(epsilon u), with its digits where it is tiny; inf where part of the law was cut off."""
+        if self.log_tail > -math.inf:
+            return math.inf
+        with np.errstate(over="ignore"):
+            small = float(np.sum(np.exp(self.log_p) * np.expm1(np.minimum(epsilon * self.counts, 40.0))))
+        if small < 0.5 and epsilon * self.log_p.size < 40.0:
+            return math.log1p(small)
+        return float(np.logaddexp(self.log_none, log_sum(self.log_p + epsilon * self.counts)))
+
     def then_with_replacement(self, slots: int, draws: int) -> "Multiplicity":
         """Draw `draws` times with replacement from the `slots` entries the record now has u of."""
         return self._through(_log_binomial(draws, self.counts / slots))

@@ -29,9 +29,13 @@ class Theorem:
     applies: Callable[[Mechanism], bool] = _always
     scope: str = "anywhere"  # where the replaced record may move: "within stratum", "within cluster"
     groups: bool = False  # `bound` itself handles a person with several records
+    people: bool = False  # about people with several records alone
+    settles: bool = False  # exact for every mechanism it applies to: no other theorem need be looked at
 
     def speaks_of(self, neighbors: Neighbors) -> bool:
         """Whether it covers the relation: one about all replacements covers those within a stratum too."""
+        if self.people and neighbors.records == 1:
+            return False
         return self.gives == neighbors.kind and self.scope in ("anywhere", neighbors.scope)
 
     def __str__(self) -> str:

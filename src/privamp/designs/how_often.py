@@ -21,6 +21,7 @@ from ..core.mechanism import Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
+from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum, log_unmix
 
 Side = Literal["forward", "backward"]
@@ -44,6 +45,13 @@ def one_sided(law: Multiplicity, mechanism: Mechanism, neighbors: Neighbors) -> 
         return Profile.symmetric(_NOTHING)
     distances = _Distances(law, mechanism, neighbors)
     return Profile(_present_first(law, distances, "forward"), _absent_first(law, distances, "backward"))
+
+
+def known(pair: Profile | None) -> Profile:
+    """An exact pair, or NoTheorem where the mechanism has none."""
+    if pair is None:
+        raise NoTheorem("no exact pair is known for this mechanism")
+    return pair
 
 
 class _Distances:

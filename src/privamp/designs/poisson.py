@@ -4,11 +4,13 @@ Theorem 1 (add/remove → add/remove). If M has profile delta on the sample, the
 alpha = e^eps', delta'_PQ(eps') = q delta_PQ(log(1 + (alpha-1)/q)) and
 delta'_QP(eps') = A delta_QP(eps' + log q - log A), A = 1 - alpha(1-q). Exactly tight; for pure M,
 eps' = log(1 + q(e^eps - 1)). Balle, Barthe & Gaboardi 2018, Theorem 8. A person with J records whose coins
-are independent appears Binomial(J, q) times; for pure M the loss is exactly J eps'.
+are independent appears Binomial(J, q) times; for pure M the loss is exactly J eps', for Gaussian noise the pair
+(sum_u p_u N(u C), N(0)) is exact (docs/persons.md).
 
 Theorem 2 (add/remove → replace-one). For pure M exactly log[(1 + q(a-1))/(1 - q(1-1/a))], a = e^eps. For any
 curve, q [w delta_2(eps) + (1-w) delta_1(eps)] at eps = log(1 + (alpha-1)/q), w = alpha q/(alpha-1+q). For
-Gaussian noise the exact pair ((1-q)N(0) + qN(C), (1-q)N(0) + qN(-C)). Proofs: docs/designs/poisson.md.
+Gaussian noise the exact pair ((1-q)N(0) + qN(C), (1-q)N(0) + qN(-C)), for people with J records (sum_u p_u N(u C),
+sum_u p_u N(-u C)). Proofs: docs/designs/poisson.md, docs/persons.md.
 """
 
 import math
@@ -32,10 +34,9 @@ from ..core.population import Batch, Population
 from ..core.profile import Curve, Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
-from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, log_drop, log_mix, log_unmix
 from ..validation import in_range
-from .how_often import one_sided
+from .how_often import known, one_sided
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -69,10 +70,11 @@ def _swapped_pure(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors)
 
 
 def _swapped_gaussian(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    pair = mechanism.opposite_mixture(design.rate)
-    if pair is None:
-        raise NoTheorem("no exact pair is known for this mechanism")
-    return pair
+    return known(mechanism.opposite_mixture(design.rate, neighbors.records))
+
+
+def _people_gaussian(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return known(mechanism.mixture(AR, design.appearances(neighbors.records)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,28 @@ class Poisson(Design):
             _swapped_gaussian,
             applies=lambda m: m.aligned_shifts_are_worst,
         ),
+        Theorem(
+            "Poisson, all of a person's records, Gaussian pair",
+            "docs/persons.md, Thm 1",
+            AR.kind,
+            AR.kind,
+            True,
+            _people_gaussian,
+            applies=lambda m: m.aligned_shifts_are_worst,
+            people=True,
+            settles=True,
+        ),
+        Theorem(
+            "Poisson, all of a person's records swapped, Gaussian mixtures",
+            "docs/persons.md, Thm 2",
+            AR.kind,
+            RO.kind,
+            True,
+            _swapped_gaussian,
+            applies=lambda m: m.aligned_shifts_are_worst,
+            people=True,
+            settles=True,
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -152,7 +176,7 @@ class Poisson(Design):
                 yield cls(rate), population
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A sum in which only the changed record is not zero (replace-one: two opposite records)."""
+        """A sum in which only the changed records are not zero (replace-one: opposite to those in their place)."""
         if neighbors.kind == AR.kind:
             return mechanism.mixture(AR, self.appearances(neighbors.records))
-        return mechanism.opposite_mixture(self.rate) if neighbors.records == 1 else None
+        return mechanism.opposite_mixture(self.rate, neighbors.records)

@@ -11,13 +11,14 @@ of N(u theta, 1) to N(0, 1), alpha = e^eps' >= 1, and r_j >= 0 with sum 1. Then 
 with delta_{u,t} = Pr[N > t - u theta] - e_u(t) Pr[N > t], delta_u the Gaussian profile at distance u. Small counts
 are held against all smaller ones at one threshold t, as the attack does; large ones each against its own kind.
 
+A person with j records is the case of no first stage with the law of their appearances for pi, whatever it is
+(docs/persons.md, Thm 3): of the law the proof uses nothing.
+
 No root is sought: t is the parameter, beta(t) and G(t) are positive sums, and between tabulated points the chord in
 alpha is an upper bound, because the true delta' is convex in alpha. Proof: docs/designs/multistage.md.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -28,16 +29,15 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
-from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log_expm1, log_mills_gap, log_sum
+from ..numerics.convex_table import OUTWARD, Table, tabulated
+from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mills_gap, log_sum
 
 RO = Neighbors.REPLACE_ONE
 Stages = tuple[tuple[str, int], ...]
-Sampled = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # parameter → (log(alpha - 1), log delta)
 
-_OUTWARD = 1e-12  # relative, on alpha - 1: a value is claimed for a slightly larger alpha than it was computed at
 _NEGLIGIBLE = -130.0  # log of the mass that may be counted as lost when there are many j
 _FINE, _COARSE = 1e-3, 4e-3  # relative excess of a chord that is worth another point
-_START, _ROUNDS, _MOST = 65, 14, 6000  # points to begin with, rounds that halve bad gaps, points in all
+_START, _MOST = 65, 6000  # points to begin with, points in all
 _WORK, _WIDEST, _AT_ONCE = 20_000_000, 50_000, 200_000  # terms in all; counts (u and j) worth a table; in one array
 _SEARCH = 40  # halvings of the common slope
 
@@ -48,6 +48,20 @@ def copies_bound(stages: Stages, population: int, mechanism: Mechanism) -> Profi
     case = (tuple(first), population, draws, gaussian_shift(mechanism))
     _refuse_wide(_counts(*case[:3]))
     return Profile.symmetric(Curve(lambda epsilon: _table(*case).log_delta(epsilon)))  # the table waits until asked for
+
+
+def people_bound(law: Multiplicity, mechanism: Mechanism) -> Profile:
+    """Theorem B for a person whose records appear u times in all with this law."""
+    theta = gaussian_shift(mechanism)
+    _refuse_wide(int(law.log_p.size))
+    made: list[Table] = []  # one table, when first asked for
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        if not made:
+            made.append(Copies(law, theta, -math.inf).table(_FINE))
+        return made[0].log_delta(epsilon)
+
+    return Profile.symmetric(Curve(log_delta))
 
 
 def reduced(stages: Stages, population: int) -> Stages:
@@ -69,58 +83,6 @@ def gaussian_shift(mechanism: Mechanism) -> float:
     while (tv := mechanism.profile(RO, Change(weight=weight)).delta(0.0)) > 0.5:
         weight *= 1e-3
     return float(2.0 * math.sqrt(2.0) * erfinv(tv) / weight) * (1.0 + 1e-13)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Upper bounds log_delta[i] at log(alpha - 1) = log_x[i], increasing, log_x[0] = -inf."""
-
-    log_x: FloatArray
-    log_v: FloatArray
-
-    def at(self, log_x: FloatArray) -> FloatArray:
-        """The chord in alpha; from the last point on its value, for delta never grows with alpha."""
-        i = np.clip(np.searchsorted(self.log_x, log_x, side="right") - 1, 0, self.log_x.size - 2)
-        low, high = self.log_x[i], self.log_x[i + 1]
-        with np.errstate(invalid="ignore"):
-            log_w = np.where(i == 0, log_x - high, log_diff(np.maximum(log_x, low), low) - log_diff(high, low))
-        log_w = np.minimum(np.where(np.isnan(log_w), -np.inf, log_w), 0.0)
-        return np.logaddexp(self.log_v[i] + log1mexp(log_w), self.log_v[i + 1] + log_w)
-
-    def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """log delta at epsilon >= 0."""
-        return self.at(log_expm1(epsilon)) + _OUTWARD
-
-    @property
-    def log_slope(self) -> FloatArray:
-        """log of minus the slope to the right of each point but the last."""
-        with np.errstate(invalid="ignore"):
-            return log_diff(self.log_v[:-1], self.log_v[1:]) - log_diff(self.log_x[1:], self.log_x[:-1])
-
-
-def _tabulated(sampled: Sampled, at_zero: float, points: FloatArray, tolerance: float, most: int = _MOST) -> Table:
-    """Halve the gaps whose chord is off by more than the tolerance (a quarter of it is left), until none is or
-    there are too many; far out less will do."""
-    log_x, log_v = sampled(points)
-    new = np.arange(points.size - 1)
-    for _ in range(_ROUNDS):
-        middle = 0.5 * (points[new] + points[new + 1])
-        mx, mv = sampled(middle)
-        wrong = _sorted(log_x, log_v, at_zero).at(mx) - mv > tolerance * np.maximum(1.0, np.abs(0.05 * mv) ** 3)
-        points, order = np.unique(np.concatenate([points, middle]), return_index=True)
-        log_x, log_v = np.concatenate([log_x, mx])[order], np.concatenate([log_v, mv])[order]
-        place = np.searchsorted(points, middle[wrong])
-        new = np.unique(np.concatenate([place - 1, place]))
-        if new.size == 0 or points.size > most:
-            break
-    return _sorted(log_x, log_v, at_zero)
-
-
-def _sorted(log_x: FloatArray, log_v: FloatArray, at_zero: float) -> Table:
-    """With the value at alpha = 1, without points that are not strictly to the right of those before."""
-    keep = np.diff(np.maximum.accumulate(log_x), prepend=-np.inf) > 1e-12
-    values = np.minimum.accumulate(np.append(at_zero, log_v[keep]))
-    return Table(np.append(-np.inf, log_x[keep] + _OUTWARD), values)
 
 
 def _cut(log_p: FloatArray, log_tail: float, negligible: float) -> tuple[int, float]:
@@ -181,7 +143,7 @@ class Copies:
             np.linspace(0.0, last + 40.0, _START)[1:], np.geomspace(1e-3 * min(self.first, 1.0), 12.0, _START)
         )
         at_zero = log_sum(self.log_pi + log_mills_gap(-0.5 * self.shift, self.shift))
-        return _tabulated(self.sampled, float(np.logaddexp(at_zero, self.lost)), start, tolerance, most)
+        return tabulated(self.sampled, float(np.logaddexp(at_zero, self.lost)), start, tolerance, most)
 
 
 @lru_cache(maxsize=256)
@@ -217,7 +179,7 @@ class _Several:
             too_much = log_sum(self.log_p[:, None] + self._extra(slope, log_x)) > self.log_p0
             low, high = np.where(too_much, slope, low), np.where(too_much, high, slope)
         extra = np.logaddexp(self._extra(high, log_x), -40.0)  # log of (beta_j - 1)/(alpha - 1) - 1
-        extra += self.log_p0 - log_sum(self.log_p[:, None] + extra) - _OUTWARD
+        extra += self.log_p0 - log_sum(self.log_p[:, None] + extra) - OUTWARD
         rows = [table.at(log_x + np.logaddexp(0.0, e)) for table, e in zip(self.tables, extra, strict=True)]
         return log_x, np.logaddexp(log_sum(self.log_p[:, None] + np.stack(rows)), self.lost)
 
@@ -234,4 +196,4 @@ class _Several:
         known = [t.log_x[1:] for t in self.tables]
         start = np.linspace(min(k[0] for k in known) - 8.0, max(k[-1] for k in known), 4 * _START)
         at_zero = log_sum(self.log_p + as_floats([t.log_v[0] for t in self.tables]))
-        return _tabulated(self.sampled, float(np.logaddexp(at_zero, self.lost)), start, _COARSE)
+        return tabulated(self.sampled, float(np.logaddexp(at_zero, self.lost)), start, _COARSE, _MOST)

@@ -7,8 +7,12 @@ stated under add/remove enters with its replace-one profile (distance two): log(
 Theorem 2 (replace-one → add/remove). One-sided with q = size/(population + 1), `population` a public lower
 bound on the number of records: the larger data set mixes in a sample that holds the extra record, at
 replace-one distance one. It can exceed eps. Exactly tight. Proofs: docs/designs/simple_random.md.
+
+A person with J records appears Hypergeometric(population, J, size) times, under add/remove Hypergeometric(population +
+J, J, size) times; exact for Gaussian noise and for pure M under add/remove. Proofs: docs/persons.md.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..chance.stream import Stream
+from ..core.curves import pure_curve
 from ..core.design import Units
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -28,7 +33,8 @@ from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..validation import whole
 from .fixed_size import FixedSize, Ints
-from .how_often import one_sided, shared_absence
+from .how_often import known, one_sided, shared_absence
+from .shared_copies import people_bound
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -37,8 +43,21 @@ def _replaced(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Nei
     return shared_absence(design.appearances(neighbors.records), mechanism, RO)
 
 
+def _replaced_people(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return people_bound(design.appearances(neighbors.records), mechanism)
+
+
 def _added(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(design.appearances_of_extra(), mechanism, RO)
+    return one_sided(design.appearances_of_extra(neighbors.records), mechanism, RO)
+
+
+def _added_pure(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    epsilon = mechanism.profile(RO).largest_loss
+    return Profile.symmetric(pure_curve(design.appearances_of_extra(neighbors.records).log_moment(epsilon)))
+
+
+def _added_people(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return known(mechanism.mixture(RO, design.appearances_of_extra(neighbors.records)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,38 @@ class WithoutReplacement(FixedSize):
             AR.kind,
             True,
             _added,
+            groups=True,
+        ),
+        Theorem(
+            "Simple random sampling, all of a person's records, Gaussian copies against copies",
+            "docs/persons.md, Thm 3",
+            RO.kind,
+            RO.kind,
+            False,
+            _replaced_people,
+            applies=lambda m: m.aligned_shifts_are_worst,
+            people=True,
+        ),
+        Theorem(
+            "Simple random sampling, a person more, Gaussian pair",
+            "docs/persons.md, Thm 1",
+            RO.kind,
+            AR.kind,
+            True,
+            _added_people,
+            applies=lambda m: m.aligned_shifts_are_worst,
+            people=True,
+            settles=True,
+        ),
+        Theorem(
+            "Simple random sampling, a person more, pure",
+            "docs/persons.md, Thm 4",
+            RO.kind,
+            AR.kind,
+            True,
+            _added_pure,
+            applies=lambda m: math.isfinite(m.profile(RO).largest_loss),
+            people=True,
         ),
     )
 
@@ -92,9 +143,9 @@ class WithoutReplacement(FixedSize):
         """Hypergeometric."""
         return Multiplicity.hypergeometric(self.population, min(records, self.population), self.size)
 
-    def appearances_of_extra(self) -> Multiplicity:
-        """The extra record among population + 1."""
-        return Multiplicity.hypergeometric(self.population + 1, 1, self.size)
+    def appearances_of_extra(self, records: int = 1) -> Multiplicity:
+        """The extra records among population + records."""
+        return Multiplicity.hypergeometric(self.population + records, records, self.size)
 
     def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
         """All subsets of the wanted size."""
@@ -110,7 +161,7 @@ class WithoutReplacement(FixedSize):
                 yield cls(size, population), population
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A sum with all other records at one end of the range and the changed one at the other."""
+        """A sum with all other records at one end of the range and the changed ones at the other."""
         if neighbors.kind == RO.kind:
             return mechanism.mixture(RO, self.appearances(neighbors.records))
-        return mechanism.mixture(RO, self.appearances_of_extra())
+        return mechanism.mixture(RO, self.appearances_of_extra(neighbors.records))

@@ -9,7 +9,8 @@ one at a time, each a simple random sample of one. Exactly tight.
 Theorems 3, 4, 5 (add/remove): the same one-sided, with population + 1 where `population` is a public lower
 bound; for Gaussian noise the exact pair (sum_u p_u N(u s), N(0)).
 Theorem 6 (Gaussian noise, replace-one → replace-one). Near that pair: shared_copies.py.
-Proofs: docs/designs/with_replacement.md.
+A person with J records appears Binomial(size, J/population) times, under add/remove Binomial(size, J/(population + J)).
+Proofs: docs/designs/with_replacement.md, docs/persons.md.
 """
 
 import math
@@ -27,13 +28,12 @@ from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
-from ..errors import NoTheorem
 from ..numerics.log_domain import log_mix
 from ..validation import whole
 from .exact_law import with_replacement
 from .fixed_size import FixedSize, Ints, occupancy
-from .how_often import one_sided, shared_absence
-from .shared_copies import copies_bound
+from .how_often import known, one_sided, shared_absence
+from .shared_copies import copies_bound, people_bound
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -55,19 +55,20 @@ def _replaced_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: N
     return _draw_by_draw(design, mechanism, chance)
 
 
+def _replaced_people(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return people_bound(design.appearances(neighbors.records), mechanism)
+
+
 def _added(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(design.appearances_of_extra(), mechanism, RO)
+    return one_sided(design.appearances_of_extra(neighbors.records), mechanism, RO)
 
 
 def _added_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return _draw_by_draw(design, mechanism, 1.0 / (design.population + 1))
+    return _draw_by_draw(design, mechanism, neighbors.records / (design.population + neighbors.records))
 
 
 def _added_gaussian(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    pair = mechanism.mixture(RO, design.appearances_of_extra())
-    if pair is None:
-        raise NoTheorem("no exact pair is known for this mechanism")
-    return pair
+    return known(mechanism.mixture(RO, design.appearances_of_extra(neighbors.records)))
 
 
 def _draw_by_draw(design: "WithReplacement", mechanism: Mechanism, chance: float) -> Profile:
@@ -119,6 +120,7 @@ class WithReplacement(FixedSize):
             AR.kind,
             False,
             _added,
+            groups=True,
         ),
         Theorem(
             "With replacement, one record more, draw by draw",
@@ -128,6 +130,7 @@ class WithReplacement(FixedSize):
             True,
             _added_pure,
             applies=_pure,
+            groups=True,
         ),
         Theorem(
             "With replacement, one record more, Gaussian pair",
@@ -137,6 +140,27 @@ class WithReplacement(FixedSize):
             True,
             _added_gaussian,
             applies=lambda m: m.aligned_shifts_are_worst,
+        ),
+        Theorem(
+            "With replacement, all of a person's records, Gaussian copies against copies",
+            "docs/persons.md, Thm 3",
+            RO.kind,
+            RO.kind,
+            False,
+            _replaced_people,
+            applies=lambda m: m.aligned_shifts_are_worst,
+            people=True,
+        ),
+        Theorem(
+            "With replacement, a person more, Gaussian pair",
+            "docs/persons.md, Thm 1",
+            RO.kind,
+            AR.kind,
+            True,
+            _added_gaussian,
+            applies=lambda m: m.aligned_shifts_are_worst,
+            people=True,
+            settles=True,
         ),
     )
 
@@ -157,9 +181,9 @@ class WithReplacement(FixedSize):
         """Binomial(size, records/population)."""
         return Multiplicity.binomial(self.size, min(records / self.population, 1.0))
 
-    def appearances_of_extra(self) -> Multiplicity:
-        """The extra record among population + 1."""
-        return Multiplicity.binomial(self.size, 1.0 / (self.population + 1))
+    def appearances_of_extra(self, records: int = 1) -> Multiplicity:
+        """The extra records among population + records."""
+        return Multiplicity.binomial(self.size, records / (self.population + records))
 
     def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
         """All multisets."""
@@ -173,7 +197,7 @@ class WithReplacement(FixedSize):
                 yield cls(size, population), population
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A sum with all other records at one end of the range and the changed one at the other."""
+        """A sum with all other records at one end of the range and the changed ones at the other."""
         if neighbors.kind == RO.kind:
             return mechanism.mixture(RO, self.appearances(neighbors.records))
-        return mechanism.mixture(RO, self.appearances_of_extra())
+        return mechanism.mixture(RO, self.appearances_of_extra(neighbors.records))

@@ -80,9 +80,9 @@ class PureDP(BlackBox):
         """A yes/no mechanism that says yes with chance proportional to e^(epsilon u): the worst one when u <= 1."""
         return all_say_yes([self.epsilon * self.records_apart(neighbors)], law)
 
-    def opposite_mixture(self, chance: float) -> Profile | None:
+    def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
         """Yes with chance proportional to e^epsilon, 1, e^-epsilon for one record, none, the other."""
-        if self.neighbors.kind != "add-remove":
+        if self.neighbors.kind != "add-remove" or records > 1:
             return None
         return opposite_all_say_yes([self.epsilon], chance)
 

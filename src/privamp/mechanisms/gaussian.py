@@ -22,6 +22,7 @@ from ..numerics.log_domain import FloatArray, log_mills_gap
 from ..validation import in_range
 from .gaussian_mixture import gaussian_mixture, opposite_gaussians
 from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
+from .opposite_mixtures import opposite_mixtures
 
 
 def gaussian_curve(theta: float) -> Curve:
@@ -70,11 +71,16 @@ class Gaussian(Mechanism):
         """The exact profile of (sum_u p_u N(u s), N(0))."""
         return gaussian_mixture(shift_of(self, self.sensitivity, neighbors, ONE) / self.sigma, law)
 
-    def opposite_mixture(self, chance: float) -> Profile | None:
-        """The exact profile of ((1-q)N(0) + qN(s), (1-q)N(0) + qN(-s)), s the add-remove shift."""
+    def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
+        """The exact profile of ((1-q)N(0) + qN(s), (1-q)N(0) + qN(-s)), s the add-remove shift.
+
+        With several records, of sum_u p_u N(u s) against sum_u p_u N(-u s), p_u binomial.
+        """
         in_range(0, 1, chance=chance)
         if self.neighbors.kind != "add-remove":
             return None
+        if records > 1:
+            return opposite_mixtures(self.sensitivity / self.sigma, Multiplicity.binomial(records, float(chance)))
         return opposite_gaussians(self.sensitivity / self.sigma, float(chance))
 
     @property
