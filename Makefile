@@ -32,13 +32,13 @@ soak: $(VENV)/.test  ## the property tests with random examples, once per seed (
 	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed $(PYTEST_FLAGS) tests; done
 
 test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in an environment of their own with numba
-	$(VENV)-fast/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) tests/workloads -k kmeans
+	$(VENV)-fast/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans
 
 test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
-	$(VENV)-torch/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/torch src/privamp/workloads/torch
+	$(VENV)-torch/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/torch src/privamp/torch
 
 test-spark: $(VENV)-spark/.spark  ## the tests of privamp.spark, in an environment of their own with PySpark; needs Java 17
-	$(VENV)-spark/bin/python -m pytest $(PYTEST_FLAGS) tests/spark src/privamp/spark.py src/privamp/workloads/spark
+	$(VENV)-spark/bin/python -m pytest $(PYTEST_FLAGS) tests/spark src/privamp/spark
 
 lint: $(VENV)/.test  ## ruff
 	$(BIN)/ruff check .

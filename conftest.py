@@ -22,14 +22,13 @@ settings.register_profile("search", _CALM, derandomize=False, print_blob=True)
 settings.load_profile("checks")
 
 _WITHOUT_TORCH = ("__init__", "batches", "dpis", "encoding", "importance", "plan", "sampled_gaussian")
-_TORCH = (Path(__file__).parent / "src/privamp/workloads/torch").glob("*.py")
+_TORCH = (Path(__file__).parent / "src/privamp/torch").glob("*.py")
 collect_ignore = (
     []
     if find_spec("torch")
     else [
-        "src/privamp/torch.py",
         "tests/support/small_runs.py",
-        "src/privamp/cli/train_run.py",
+        "src/privamp/cli/train/run.py",
         *(str(path) for path in _TORCH if path.stem not in _WITHOUT_TORCH),
     ]
 )

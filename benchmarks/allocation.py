@@ -8,8 +8,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from privamp.survey import Stratum, allocate
-from privamp.workloads.survey.allocation import _problem
-from privamp.workloads.survey.strength import LaplaceStrength
+from privamp.survey.allocation import _problem
+from privamp.survey.hidden_signal import LaplaceStrength
 
 
 def strata(count, seed=0):

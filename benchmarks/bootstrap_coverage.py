@@ -16,9 +16,9 @@ from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
 from privamp import bootstrap
+from privamp.bootstrap.noise_needed import whole_data
+from privamp.bootstrap.spread import correction, coverage
 from privamp.testing import seeded_key
-from privamp.workloads.bootstrap.spread import correction, coverage
-from privamp.workloads.bootstrap.strength import whole_data
 
 N, LEVEL = 1000, 0.95
 BOUNDS = {"normal": (-4.0, 4.0), "lognormal": (0.0, 20.0)}

@@ -45,10 +45,14 @@ from torch.utils.data import TensorDataset  # noqa: E402
 
 from privamp.errors import Infeasible  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
-from privamp.torch import DPISPlan, PrivacyEngine, device  # noqa: E402
-from privamp.workloads.torch import encoding  # noqa: E402
-from privamp.workloads.torch.models import build  # noqa: E402
-from privamp.workloads.torch.plan import calibrated  # noqa: E402
+from privamp.torch import (  # noqa: E402
+    DPISPlan,
+    PrivacyEngine,
+    device,
+    encoding,
+)
+from privamp.torch.models import build  # noqa: E402
+from privamp.torch.plan import calibrated  # noqa: E402
 
 warnings.filterwarnings("ignore")
 

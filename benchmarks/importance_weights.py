@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from privamp import GaussianProfile, Influence, Laplace, LinearProfile, privacy_constrained
-from privamp.rules.calibration import noise_for_size
 from privamp.rules.linear_weights import linear_weights
+from privamp.rules.noise_and_size import noise_for_size
 from privamp.rules.norm_histogram import NormHistogram
 
 RECORDS = 566_486

@@ -21,10 +21,10 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from privamp import PrivateKMeans
-from privamp.workloads.kmeans.ball import Ball, measured, taken_inside
-from privamp.workloads.kmeans.compiled import has_numba
-from privamp.workloads.kmeans.lloyd import sums_and_counts
-from privamp.workloads.kmeans.threads import Crew
+from privamp.kmeans.ball import Ball, measured, taken_inside
+from privamp.kmeans.compiled import has_numba
+from privamp.kmeans.lloyd import sums_and_counts
+from privamp.kmeans.threads import ThreadPool
 
 K, STEPS, SIZE = 25, 10, 20_000
 
@@ -62,16 +62,16 @@ def step_ratio(X: np.ndarray, repeats: int, threads: int, *, fast: bool) -> tupl
 def in_ball(X: np.ndarray) -> np.ndarray:
     """All records as a fit reads them: in the unit ball, on a grid, in single precision."""
     ball = Ball(np.zeros(X.shape[1]), float(np.linalg.norm(X, axis=1).max()))
-    with Crew(1) as crew:
-        return taken_inside(ball, X, np.arange(len(X)), np.arange(X.shape[1]), measured(ball, X, crew), crew)
+    with ThreadPool(1) as pool:
+        return taken_inside(ball, X, np.arange(len(X)), np.arange(X.shape[1]), measured(ball, X, pool), pool)
 
 
 def ten_steps(X: np.ndarray, threads: int, *, fast: bool) -> None:
     """Ten steps on all records and columns."""
     at, weights = start(X).astype(np.float64), np.ones(len(X))
-    with Crew(threads) as crew:
+    with ThreadPool(threads) as pool:
         for _ in range(STEPS):
-            sums, counts = sums_and_counts(X, weights, at, crew, bits=30, fast=fast)
+            sums, counts = sums_and_counts(X, weights, at, pool, bits=30, fast=fast)
             at = sums / np.maximum(counts, 1.0)[:, None]
 
 

@@ -25,8 +25,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from privamp import Key
-from privamp.torch import PrivacyEngine
-from privamp.workloads.torch import run
+from privamp.torch import PrivacyEngine, run
 
 warnings.filterwarnings("ignore")
 

@@ -11,7 +11,7 @@ from privamp import Design, Neighbors, PureDP, Theorem, amplify
 from privamp.chance.keyed import keep, keyed_numbers
 from privamp.core.multiplicity import Multiplicity
 from privamp.core.sample import Drawn
-from privamp.designs.how_often import one_sided
+from privamp.designs.multiplicity import one_sided
 from privamp.verify import check_design
 
 AR = Neighbors.ADD_REMOVE

@@ -3,7 +3,7 @@
 import numpy as np
 
 from privamp import MultiStage, Poisson, WithoutReplacement, WithReplacement
-from privamp.workloads.sgd import PrivateLogistic
+from privamp.sgd import PrivateLogistic
 
 n, m, delta = 5000, 250, 1e-6
 rng = np.random.default_rng(0)

@@ -92,7 +92,7 @@ def all_objects() -> dict[str, object]:
 
 
 OBJECTS = all_objects()
-ROOMS = {"bootstrap", "spec", "survey", "testing", "verify", "__version__"}
+ROOMS = {"bootstrap", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify", "__version__"}
 DESIGNS = sorted(n for n, o in OBJECTS.items() if isinstance(o, type) and issubclass(o, Design) and n != "Design")
 ERRORS = {n for n, o in OBJECTS.items() if isinstance(o, type) and issubclass(o, Exception)}
 MECHANISMS = {

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privamp import Poisson, PureDP, amplify
-from privamp.cli import budget, compare, console, survey_plan
+from privamp.cli import compare, console
 from privamp.cli.amplify import findings
-from privamp.cli.demo_job import Result
+from privamp.cli.budget import manage as budget
+from privamp.cli.demo.job import Result
+from privamp.cli.survey import plan as survey_plan
 from privamp.numerics.printing import shown_down, shown_up
 from privamp.report.advice import Advice
 from privamp.report.html import _range
@@ -116,7 +118,7 @@ NEAREST = re.compile(
 
 def test_no_bound_is_rounded_to_nearest_in_what_people_read():
     """A line that prints something called upper or lower goes through shown_up, shown_down, upper or lower."""
-    files = [*(SOURCE / "cli").glob("*.py"), *(SOURCE / "report").glob("*.py"), SOURCE / "core" / "guarantee.py"]
+    files = [*(SOURCE / "cli").rglob("*.py"), *(SOURCE / "report").glob("*.py"), SOURCE / "core" / "guarantee.py"]
     assert len(files) > 40
     found = [
         f"{path.name}: {line.strip()}"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from privamp.reproduce import is_figure_1, is_figure_2
 
 from privamp import PrivateKMeans
 from privamp.report.overlaid_rules import Facts, even, overlay, picture_of_overlay
 from privamp.report.pictures import COLORS, new_figure, tidy
-from privamp.reproduce import is_figure_1, is_figure_2
 
 HERE = Path(__file__).parent
 PLACES = np.array([[0.0, 0.0], [0.6, 0.45], [-0.65, 0.3], [0.1, -0.7]])

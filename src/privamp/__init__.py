@@ -68,18 +68,18 @@ _HOME = {
     "uniform": "rules.uniform",
     "variance_optimal": "rules.variance_optimal",
     "NormHistogram": "rules.norm_histogram",
-    "noise_for_guarantee": "rules.calibration",
-    "noise_for_size": "rules.calibration",
-    "size_for_noise": "rules.calibration",
-    "private_norm_histogram": "workloads.norm_histogram",
-    "PrivateSum": "workloads.sums.private_sum",
-    "PrivateKMeans": "workloads.kmeans.estimator",
-    "PrivateMean": "workloads.sums.private_mean",
+    "noise_for_guarantee": "rules.noise_and_size",
+    "noise_for_size": "rules.noise_and_size",
+    "size_for_noise": "rules.noise_and_size",
+    "private_norm_histogram": "kmeans.norm_histogram",
+    "PrivateSum": "sums.private_sum",
+    "PrivateKMeans": "kmeans.estimator",
+    "PrivateMean": "sums.private_mean",
     "amplify": "amplification",
     "compose": "accounting.composition",
     "calibrate": "calibration",
 }
-_ROOMS = ("bootstrap", "spec", "survey", "testing", "verify")
+_ROOMS = ("bootstrap", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify")
 _EXTRAS = ("spark", "torch")  # need more than the core's dependencies, so `from privamp import *` leaves them out
 
 __all__ = [*sorted(_HOME), "__version__", *_ROOMS]

@@ -1,8 +1,11 @@
 """The public names, for type checkers: at run time each is loaded when it is used."""
 
 from . import bootstrap as bootstrap
+from . import kmeans as kmeans
+from . import sgd as sgd
 from . import spark as spark
 from . import spec as spec
+from . import sums as sums
 from . import survey as survey
 from . import testing as testing
 from . import torch as torch
@@ -48,6 +51,8 @@ from .errors import Infeasible as Infeasible
 from .errors import InvalidInput as InvalidInput
 from .errors import NoTheorem as NoTheorem
 from .errors import PrivampError as PrivampError
+from .kmeans.estimator import PrivateKMeans as PrivateKMeans
+from .kmeans.norm_histogram import private_norm_histogram as private_norm_histogram
 from .mechanisms.black_box import ApproxDP as ApproxDP
 from .mechanisms.black_box import PureDP as PureDP
 from .mechanisms.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
@@ -60,10 +65,10 @@ from .mechanisms.laplace import Laplace as Laplace
 from .mechanisms.norm_noise import NormNoise as NormNoise
 from .mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from .mechanisms.sum_and_count import SumAndCount as SumAndCount
-from .rules.calibration import noise_for_guarantee as noise_for_guarantee
-from .rules.calibration import noise_for_size as noise_for_size
-from .rules.calibration import size_for_noise as size_for_noise
 from .rules.coreset import coreset as coreset
+from .rules.noise_and_size import noise_for_guarantee as noise_for_guarantee
+from .rules.noise_and_size import noise_for_size as noise_for_size
+from .rules.noise_and_size import size_for_noise as size_for_noise
 from .rules.norm_histogram import NormHistogram as NormHistogram
 from .rules.privacy_constrained import privacy_constrained as privacy_constrained
 from .rules.profiles import GaussianProfile as GaussianProfile
@@ -75,9 +80,7 @@ from .rules.variance_optimal import variance_optimal as variance_optimal
 from .schedules.balls_in_bins import BallsInBins as BallsInBins
 from .schedules.cyclic_poisson import CyclicPoisson as CyclicPoisson
 from .schedules.rounds import Rounds as Rounds
-from .workloads.kmeans.estimator import PrivateKMeans as PrivateKMeans
-from .workloads.norm_histogram import private_norm_histogram as private_norm_histogram
-from .workloads.sums.private_mean import PrivateMean as PrivateMean
-from .workloads.sums.private_sum import PrivateSum as PrivateSum
+from .sums.private_mean import PrivateMean as PrivateMean
+from .sums.private_sum import PrivateSum as PrivateSum
 
 __version__: str

@@ -208,7 +208,7 @@ def _inside(ledger: Ledger) -> Mechanism:
     if ledger.plan or len(entries) == 1:
         return Joint(entries) if len(entries) > 1 else entries[0]
     joint = Joint(entries)
-    if joint.aligned_shifts_are_worst:
+    if joint.is_gaussian:
         return joint  # Gaussian releases may be chosen adaptively: squared shifts add up (docs/ledger.md, Thm 3)
     if all(map(covers, entries)):
         return GaussianLosses(entries)

@@ -20,17 +20,18 @@ from privamp.testing import seeded_key
 PACKAGE = Path(privamp.__file__).parent
 PEOPLE = 30
 ONES = np.ones(PEOPLE)
-DRAWING_ROOMS = ("chance", "core", "mechanisms", "designs", "accounting", "workloads")
+JOBS = ("sums", "kmeans", "survey", "bootstrap", "sgd", "torch", "spark")
+DRAWING_ROOMS = ("chance", "core", "mechanisms", "designs", "accounting", *JOBS)
 HOW = ("nothing", "one", "many", "plan", "limit", "run")
 # Files that may name a seed, each with its reason.
 EXCUSED = {
     "accounting/budget_file.py": "how long to wait for another program's turn",
-    "workloads/torch/made_up.py": "made-up records, which hold no record's value",
-    "workloads/torch/records.py": "seeds derived from the key, for reading records the same way after a crash",
-    "workloads/torch/seeding.py": "sets a data set's generators from the key, for reading records the same way",
+    "torch/made_up.py": "made-up records, which hold no record's value",
+    "torch/records.py": "seeds derived from the key, for reading records the same way after a crash",
+    "torch/seeding.py": "sets a data set's generators from the key, for reading records the same way",
     "chance/seeds.py": "the seeds of privamp.testing themselves, marked there",
-    "workloads/kmeans/estimator.py": "random_state is refused outside privamp.testing.seeds_allowed()",
-    "workloads/kmeans/starts.py": "starting centres are public points that do not depend on the data",
+    "kmeans/estimator.py": "random_state is refused outside privamp.testing.seeds_allowed()",
+    "kmeans/starts.py": "starting centres are public points that do not depend on the data",
 }
 SEEDED = {"seed", "seeds", "rng", "random_state", "generator"}
 

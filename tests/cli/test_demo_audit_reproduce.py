@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privamp.cli import audit, demo_job
-from privamp.reproduce.registry import Entry, Outcome
+from privamp.cli.audit import designs as audit
+from privamp.cli.demo import job as demo_job
+from privamp.papers.registry import Entry, Outcome
 from privamp.verify.report import Report, Tally
 
 
@@ -89,7 +90,7 @@ def test_a_reproduction(privamp, tmp_path, monkeypatch, ok) -> None:
         return Outcome("ours [1], printed 2", (folder / "a.csv",), ok)
 
     entry = Entry("a", "paper", "title", "summary", run)
-    monkeypatch.setattr("privamp.reproduce.registry.entries", lambda: {"a": entry})
+    monkeypatch.setattr("privamp.papers.registry.entries", lambda: {"a": entry})
     result = privamp("reproduce", "a", "--out", "there")
     assert result.exit_code == (0 if ok else 1)
     assert "ours [1], printed 2" in result.stdout
@@ -120,7 +121,7 @@ def test_ctrl_c_is_exit_130() -> None:
 
 
 def test_pieces_of_an_audit_add_up_when_a_theorem_is_missing_in_one() -> None:
-    from privamp.cli.audit import _merged
+    from privamp.cli.audit.designs import _merged
     from privamp.verify.report import Report, Tally
 
     one = Report("D", (Tally("structure", 3, 3), Tally("pure upper bounds", 10, 10), Tally("alone: T", 4, 0)))

@@ -12,7 +12,7 @@ from pyarrow import csv, parquet
 
 from privamp import Poisson
 from privamp.engines import local
-from privamp.engines.key_files import read_key_file
+from privamp.tables.key_files import read_key_file
 
 POISSON = "poisson:rate=0.1"
 DATA = pa.table({"id": np.arange(300), "x": np.linspace(-1, 1, 300), "group": np.arange(300) % 6})

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privamp.cli.train_data import load
+from privamp.cli.train.data import load
 from privamp.errors import InvalidInput
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (make test-torch)")
@@ -196,7 +196,7 @@ def test_bad_tables(files, label, classes, says) -> None:
 
 def test_entries_are_encoded_by_themselves() -> None:
     """A record's numbers do not change with the records beside it."""
-    from privamp.workloads.torch.encoding import table
+    from privamp.torch.encoding import table
 
     alone = table({"age": ["31"], "job": ["clerk"]})
     among = table({"age": ["7", "31", "-2e9", "nan"], "job": ["?", "clerk", "9", ""]})

@@ -27,7 +27,7 @@ from privamp import (
 from privamp.accounting.filters import ApproxFilter, GaussianFilter, PureFilter, RenyiFilter
 from privamp.accounting.renyi import RenyiDP, renyi_of_mechanism
 from privamp.core.mechanism import ONE
-from privamp.mechanisms.longer_rows import LongerRows
+from privamp.mechanisms.augmented_rows import AugmentedRows
 from privamp.mechanisms.per_stratum import PerStratum
 
 RO = Neighbors.REPLACE_ONE
@@ -122,7 +122,7 @@ def test_longer_rows_and_sensitivities_by_stratum():
     for what in (noise, Joint([noise, noise])):
         with pytest.raises(NoTheorem):
             amplify(what, WithoutReplacement(1, 2), STRATUM)
-    rows = LongerRows(Laplace(2.0), 1.0)
+    rows = AugmentedRows(Laplace(2.0), 1.0)
     assert rows.in_stratum("a") == rows
 
 

@@ -17,9 +17,10 @@ from privamp import (
     WithReplacement,
     privacy_constrained,
 )
-from privamp.engines import local, reading, sources
+from privamp.engines import local, reading
 from privamp.engines.kernel import COUNT, WEIGHT
 from privamp.errors import InvalidInput
+from privamp.tables import sources
 from privamp.testing import seeded_key
 
 N = 4000

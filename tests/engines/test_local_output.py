@@ -16,9 +16,9 @@ from pyarrow import feather, parquet
 from privamp import Poisson, WithoutReplacement
 from privamp.chance.keys import Key
 from privamp.engines import local
-from privamp.engines.key_files import make_key_file, read_key_file
-from privamp.engines.secret_files import private_writer
 from privamp.errors import InvalidInput
+from privamp.tables.key_files import make_key_file, read_key_file
+from privamp.tables.secret_files import private_writer
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions, limits and signals of POSIX")
 KEY = Key.from_bytes(bytes(range(32)))
@@ -147,7 +147,7 @@ def test_a_full_disk_leaves_nothing_half_written(folder):
 
 @posix
 def test_a_killed_run_is_repeated_with_the_same_sample(folder):
-    small = "from privamp.engines import secret_files, sources; secret_files._GROUP_ROWS = 100; sources._PIECE = 1000\n"
+    small = "from privamp.tables import secret_files, sources; secret_files._GROUP_ROWS = 100; sources._PIECE = 1000\n"
     process = in_a_process(SLOW, small)
     assert process.stderr.read(3) == b"..."  # some pieces are done
     process.kill()
@@ -167,7 +167,7 @@ def test_a_killed_run_is_repeated_with_the_same_sample(folder):
 @posix
 def test_an_interrupt_cleans_up_and_a_second_writer_waits_its_turn(folder):
     small = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    small += "from privamp.engines import sources; sources._PIECE = 1000\n"
+    small += "from privamp.tables import sources; sources._PIECE = 1000\n"
     process = in_a_process(SLOW, small)
     assert process.stderr.read(2) == b".."
     with pytest.raises(InvalidInput, match="another process is writing"):

@@ -9,9 +9,9 @@ from scipy.special import ndtr
 from privamp import Gaussian, Poisson, amplify, compose
 from privamp.core.population import Population
 from privamp.testing import seeded_key
-from privamp.workloads.torch.dpis import DPISBatches, DPISPlan
-from privamp.workloads.torch.importance import ImportanceRule
-from privamp.workloads.torch.sampled_gaussian import renyi_step_by_quadrature
+from privamp.torch.dpis import DPISBatches, DPISPlan
+from privamp.torch.importance import ImportanceRule
+from privamp.torch.sampled_gaussian import renyi_step_by_quadrature
 
 DELTA = 1e-5
 

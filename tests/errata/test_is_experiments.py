@@ -9,9 +9,9 @@ from scipy.stats import binom, gamma
 from privamp import NormNoise, PrivateKMeans
 from privamp.audits.audit import performed
 from privamp.audits.planted import exponential_radius
+from privamp.kmeans.noise_split import Split
 from privamp.mechanisms.norm_noise import directions
 from privamp.testing import seeded_stream, seeds_allowed
-from privamp.workloads.kmeans.noise_split import Split
 
 RHO = 0.225
 

@@ -17,7 +17,7 @@ from privamp import (
     WithReplacement,
     amplify,
 )
-from privamp.designs.how_often import shared_absence
+from privamp.designs.multiplicity import shared_absence
 from privamp.verify.symmetry import collect
 
 RO = Neighbors.REPLACE_ONE

@@ -201,6 +201,6 @@ def test_not_private_and_degrading_are_loud():
 
 
 def test_matplotlib_loads_only_for_a_figure():
-    code = "import sys, privamp.reproduce.registry as r; r.entries(); print('matplotlib' in sys.modules)"
+    code = "import sys, privamp.papers.registry as r; r.entries(); print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert run.stdout.strip() == "False", run.stderr

@@ -21,7 +21,7 @@ from privamp import (
     size_for_noise,
 )
 from privamp.core.tape import Tape, taping
-from privamp.rules.calibration import EVALUATIONS
+from privamp.rules.noise_and_size import EVALUATIONS
 from privamp.rules.norm_histogram import octave_bins
 from privamp.testing import seeded_stream
 

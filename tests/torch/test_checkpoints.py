@@ -155,7 +155,7 @@ def test_the_journal_holds_no_sum_before_its_noise(tmp_path):
     path = tmp_path / "run.secret"
     first, _ = started(checkpoint=path, checkpoint_every=100)
     first.train(1)
-    from privamp.workloads.torch.journal import Journal
+    from privamp.torch.journal import Journal
 
     entries = list(Journal(path).entries())
     assert [entry["kind"] for entry in entries] == ["begun", "noisy"]

@@ -8,7 +8,7 @@ from torch import nn  # noqa: E402
 
 from privamp.errors import InvalidInput  # noqa: E402
 from privamp.torch import LSTM  # noqa: E402
-from privamp.workloads.torch.ghost import GradientRecorder, trainable_layers  # noqa: E402
+from privamp.torch.ghost import GradientRecorder, trainable_layers  # noqa: E402
 
 torch.set_num_threads(1)
 chain = nn.Sequential

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, TensorDataset  # noqa: E402
 from privamp import InvalidInput  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
 from privamp.torch import PrivacyEngine  # noqa: E402
-from privamp.workloads.torch import run as runs  # noqa: E402
+from privamp.torch import run as runs  # noqa: E402
 
 N = 40
 

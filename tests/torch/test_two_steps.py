@@ -17,7 +17,7 @@ import pytest
 from scipy.special import ndtr
 
 from privamp import Gaussian, Poisson, amplify, compose
-from privamp.workloads.torch.importance import ImportanceRule
+from privamp.torch.importance import ImportanceRule
 
 ROUNDING = 1e-13  # of sums of probabilities
 EPSILONS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0])

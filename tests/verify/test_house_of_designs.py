@@ -2,7 +2,7 @@
 
 import pytest
 
-from privamp.cli.audit import all_designs
+from privamp.cli.audit.designs import all_designs
 from privamp.verify import check_design
 
 DEEPER = {"Poisson", "WithoutReplacement", "WithReplacement", "MultiStage"}  # 1,000 checks each in test_checks.py

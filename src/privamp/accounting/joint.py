@@ -57,14 +57,14 @@ class Joint(Mechanism):
         return tuple(dict.fromkeys(a for m in self.mechanisms for a in m.assumes))
 
     @property
-    def aligned_shifts_are_worst(self) -> bool:  # type: ignore[override]
+    def is_gaussian(self) -> bool:  # type: ignore[override]
         """All parts Gaussian: together they are one Gaussian."""
         return all(isinstance(m, Gaussian) for m in self.mechanisms)
 
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """Gaussians add up exactly; everything else composes by privacy-loss distributions."""
         self.check_scope(neighbors.scope)
-        if self.aligned_shifts_are_worst and change.norm is None:
+        if self.is_gaussian and change.norm is None:
             return self._one_gaussian().profile(neighbors, change)
         return _composed(self.mechanisms, neighbors.per_record, change)
 
@@ -83,14 +83,14 @@ class Joint(Mechanism):
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """Known when all parts are Gaussian, or all are pure black boxes."""
-        if self.aligned_shifts_are_worst:
+        if self.is_gaussian:
             return self._one_gaussian().mixture(neighbors, law)
         boxes = self._pure_boxes()
         return all_say_yes([m.epsilon * m.records_apart(neighbors) for m in boxes], law) if boxes else None
 
     def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
         """Known when all parts are Gaussian, or all are pure black boxes and each person has one record."""
-        if self.aligned_shifts_are_worst:
+        if self.is_gaussian:
             return self._one_gaussian().opposite_mixture(chance, records)
         boxes = self._pure_boxes() if self.neighbors.kind == "add-remove" and records == 1 else []
         return opposite_all_say_yes([m.epsilon for m in boxes], chance) if boxes else None

@@ -19,7 +19,7 @@ from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import directions
 from ..numerics.log_domain import FloatArray
-from ..reproduce.must_printed_accountant_invalid import invalid_printed_deltas
+from ..papers.must.printed_accountant_invalid import invalid_printed_deltas
 from .audit import Audit
 from .release import rounds_score
 

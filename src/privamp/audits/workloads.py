@@ -23,9 +23,9 @@ from ..designs.simple_random import WithoutReplacement
 from ..designs.stratified import Stratified
 from ..mechanisms.fixed_point import ExactLaplace
 from ..numerics.log_domain import FloatArray
-from ..workloads.sums.estimates import Estimated
-from ..workloads.sums.private_mean import PrivateMean
-from ..workloads.sums.private_sum import PrivateSum
+from ..sums.estimates import Estimated
+from ..sums.private_mean import PrivateMean
+from ..sums.private_sum import PrivateSum
 from .audit import Audit
 
 Once = Callable[[bool], tuple[Any, Guarantee]]  # (is the record there?) -> (what the attacker scores, the guarantee)
@@ -136,7 +136,7 @@ def kmeans_sampled() -> Audit:
 
 def _kmeans(name: str, what: str, sampler: str | None, others_at: float, record_at: float) -> Audit:
     """The score is the likelihood ratio of the sum and the count when the record was drawn."""
-    from ..workloads.kmeans.estimator import PrivateKMeans
+    from ..kmeans.estimator import PrivateKMeans
 
     others = np.repeat([[others_at], [-others_at]], 100, axis=0)
     everybody = np.vstack([others, [[record_at]]])
@@ -157,7 +157,7 @@ def _kmeans(name: str, what: str, sampler: str | None, others_at: float, record_
 
 def survey_stratified() -> Audit:
     """A stratified mean: one record of the thin stratum moves from the lower to the upper bound."""
-    from ..workloads.survey import estimate
+    from ..survey import estimate
 
     design = Stratified([("few", WithoutReplacement(2, 4)), ("many", WithoutReplacement(3, 4))])
     stratum = np.array(["few"] * 4 + ["many"] * 4)
@@ -174,7 +174,7 @@ def survey_stratified() -> Audit:
 
 def survey_simple() -> Audit:
     """A mean with a private variance beside it; the value alone is scored, the variance says little more."""
-    from ..workloads.survey import estimate
+    from ..survey import estimate
 
     design = WithoutReplacement(3, 4)
 
@@ -189,7 +189,7 @@ def survey_simple() -> Audit:
 
 def survey_gaussian() -> Audit:
     """A Poisson total with Gaussian noise; the others in the middle of the bounds, where their draw hides nothing."""
-    from ..workloads.survey import estimate
+    from ..survey import estimate
 
     design = Poisson(0.6)
 
@@ -205,7 +205,7 @@ def survey_gaussian() -> Audit:
 
 def bootstrap_mean() -> Audit:
     """Subsampled means; their average, from which all the rest is computed."""
-    from ..workloads.bootstrap import run
+    from ..bootstrap import run
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         values = np.full(6, 0.5)
@@ -219,7 +219,7 @@ def bootstrap_mean() -> Audit:
 
 def gradient_descent() -> Audit:
     """Three steps of a line through the origin; the last parameter is the sum of all noisy gradients."""
-    from ..workloads.sgd import PrivateLinear
+    from ..sgd import PrivateLinear
 
     model = PrivateLinear(Poisson(0.7), steps=3, sigma=1.2, records=3, intercept=False, learning_rate=1.0)
 

@@ -8,7 +8,7 @@ import typer
 from .amplify import answers, findings
 from .console import emit, facts, grid, number, say, waiting
 from .options import Json
-from .survey_options import DropMissing
+from .survey.options import DropMissing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def bootstrap(
     Each run draws with a fresh key, and its epsilon adds to that of other runs.
     """
     from ..bootstrap import run
-    from .survey_population import DROPPED, READABLE
+    from .survey.population import DROPPED, READABLE
 
     limits = _limits(bounds, statistic, on or [])
     many, entries = _counts(resamples, "resamples"), _counts(size, "size")
@@ -145,7 +145,7 @@ def _values(file: Path, columns: list[str], drop_missing: bool) -> Any:
     if file.name.lower().endswith(".npz"):
         table = _arrays(file, columns)
     else:
-        from .survey_population import read_records
+        from .survey.population import read_records
 
         roles: dict[str, Any] = {"column": columns[0], **{f"on {k}": name for k, name in enumerate(columns[1:])}}
         records = read_records(file, **roles)

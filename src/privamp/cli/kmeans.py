@@ -13,7 +13,7 @@ from .options import Json
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ..workloads.kmeans.estimator import PrivateKMeans
+    from ..kmeans.estimator import PrivateKMeans
 
 EXAMPLES = """\
 Examples:
@@ -81,7 +81,7 @@ def kmeans(
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs.
     """
-    from ..workloads.kmeans.estimator import PrivateKMeans
+    from ..kmeans.estimator import PrivateKMeans
 
     _check_files(file, out, report, overwrite)
     model = PrivateKMeans(

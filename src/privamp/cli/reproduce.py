@@ -9,7 +9,7 @@ from .console import emit, grid, say, waiting
 from .options import Json
 
 if TYPE_CHECKING:
-    from ..reproduce.registry import Entry
+    from ..papers.registry import Entry
 
 EXAMPLES = """\
 Examples:
@@ -32,7 +32,7 @@ def reproduce(
 
     Exit code 1 says that a number came out otherwise than expected.
     """
-    from ..reproduce.registry import entries, entry
+    from ..papers.registry import entries, entry
 
     if name == "list":
         _listed(entries(), json)

@@ -27,7 +27,7 @@ def _make_key(path: Path | None) -> None:
     """Write a fresh key and stop."""
     if path is None:
         return
-    from ..engines.key_files import make_key_file
+    from ..tables.key_files import make_key_file
 
     make_key_file(path)
     say(f"Key: {path}")
@@ -125,7 +125,7 @@ def sample(
 
 
 def _key(path: Path) -> "Key":
-    from ..engines.key_providers import provider
+    from ..tables.key_providers import provider
 
     return provider(path).key()
 

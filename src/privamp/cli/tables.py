@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .survey_options import listed
+from .survey.options import listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,7 +110,7 @@ def _entries(column: Any, name: str) -> "NDArray[Any]":
     from pyarrow import compute
 
     from ..errors import InvalidInput
-    from ..workloads.kmeans.tables import column_of
+    from ..kmeans.tables import column_of
 
     try:
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

@@ -147,16 +147,6 @@ def _group_curve(curve: Curve, j: int, other: float) -> Curve:
     return Curve(log_delta, end)
 
 
-def there_and_back(profile: Profile) -> Profile:
-    """From add/remove to replace-one: one record out, another in (black box, distance two)."""
-    worst = profile.forward if profile.is_symmetric else _larger(profile.forward, profile.backward)
-    return Profile.symmetric(_group_curve(worst, 2, worst.largest_loss))
-
-
-def _larger(a: Curve, b: Curve) -> Curve:
-    return Curve(lambda at: np.maximum(a(at), b(at)), max(a.largest_loss, b.largest_loss))
-
-
 def rare_event(loss: float) -> Profile:
     """A pair with one rare event that is e^loss times as likely under either law: a pure lower bound."""
     log_likely, log_rare = -600.0, -600.0 - loss

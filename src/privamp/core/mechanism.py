@@ -43,7 +43,7 @@ class Mechanism(ABC):
     neighbors: Neighbors
     assumes: ClassVar[tuple[str, ...]] = ()
     hides_vectors: ClassVar[bool] = False  # the profile holds for several numbers released together
-    aligned_shifts_are_worst: ClassVar[bool] = False  # proved for Gaussian noise (Kahane's comparison)
+    is_gaussian: ClassVar[bool] = False  # proved for Gaussian noise (Kahane's comparison)
     any_event: ClassVar[bool] = False  # a pure black box: every event its epsilon allows may be one of its events
 
     def __init_subclass__(cls, **named: Any) -> None:

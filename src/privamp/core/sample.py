@@ -135,7 +135,7 @@ class Payment(Protocol):
         """The answer was given out."""
 
 
-class Purse(Protocol):
+class BudgetLike(Protocol):
     """A budget (accounting/budget.py): what a sample needs of one."""
 
     @property
@@ -305,7 +305,7 @@ class Sample:
         self._opened_ledger().limit(filter, functions)
         return self
 
-    def charge(self, budget: Purse, *, note: str = "", delta: float | None = None) -> "Sample":
+    def charge(self, budget: BudgetLike, *, note: str = "", delta: float | None = None) -> "Sample":
         """Charge a `Budget` for all that the plan or the limit allows, amplified once; returns the sample.
 
         When the budget refuses, nothing is released from this sample any more. A sample that an earlier program charged

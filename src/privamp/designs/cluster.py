@@ -39,7 +39,7 @@ from ..validation import whole
 from . import cluster_loss as loss
 from .clustered import Clustered, Ints
 from .poisson import Poisson
-from .pure_only import certified, is_black_box, losses, reached
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
@@ -48,19 +48,19 @@ WITHIN = replace(RO, scope="within cluster")
 def _added(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if design.trim or design.second_size:
         raise NoTheorem("members of one cluster displace each other here")
-    return certified(design.added_loss(losses(mechanism, AR)))
+    return upper_profile(design.added_loss(pure_epsilon(mechanism, AR)))
 
 
 def _replaced(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if design.second_size:
         raise NoTheorem("members of one cluster displace each other here")
-    return certified(design.replaced_loss(losses(mechanism, AR)))
+    return upper_profile(design.replaced_loss(pure_epsilon(mechanism, AR)))
 
 
 def _trimmed(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if not design.trim:
         raise NoTheorem("nothing is trimmed")
-    return certified(design.replaced_loss(losses(mechanism, AR)))
+    return upper_profile(design.replaced_loss(pure_epsilon(mechanism, AR)))
 
 
 def _some_members(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -68,15 +68,15 @@ def _some_members(design: "ClusterSampling", mechanism: Mechanism, neighbors: Ne
         raise NoTheorem("there is no second stage without replacement")
     # up to second_size members all are kept; one record more loses most just above
     size = max(design.min_size, design.second_size) + 1 if neighbors.kind == AR.kind else design.min_size
-    return certified(design.some_members_loss(losses(mechanism, AR), size))
+    return upper_profile(design.some_members_loss(pure_epsilon(mechanism, AR), size))
 
 
 def _moved(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    epsilon = losses(mechanism, AR)
+    epsilon = pure_epsilon(mechanism, AR)
     if design.second_size:  # the population in between may have one cluster below min_size
         size = max(design.min_size, design.second_size + 1)
-        return certified(2.0 * design.some_members_loss(epsilon, size))
-    return certified(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
+        return upper_profile(2.0 * design.some_members_loss(epsilon, size))
+    return upper_profile(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,11 +275,11 @@ class ClusterSampling(Clustered):
         """The worst event of a black box: the exact supremum, or one record looked for in a small cluster."""
         if not is_black_box(mechanism, neighbors):
             return None
-        epsilon = losses(mechanism, AR)
+        epsilon = pure_epsilon(mechanism, AR)
         if not self.second_size:
-            return reached((self.added_loss if neighbors.kind == AR.kind else self.replaced_loss)(epsilon))
+            return lower_profile((self.added_loss if neighbors.kind == AR.kind else self.replaced_loss)(epsilon))
         newcomers = 1 if neighbors.kind == AR.kind else 0
         chance = self.share * min(1.0, self.second_size / max(self.min_size + newcomers, 1))
         if newcomers:
-            return reached(float(log_mix(chance, epsilon)))
-        return reached(float(log_mix(chance, epsilon)) - log_drop(chance, epsilon))
+            return lower_profile(float(log_mix(chance, epsilon)))
+        return lower_profile(float(log_mix(chance, epsilon)) - log_drop(chance, epsilon))

@@ -25,22 +25,22 @@ from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
 from . import cluster_loss as loss
 from .clustered import Clustered, Ints, Members
-from .pure_only import certified, is_black_box, losses, reached
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
 
 
 def _added(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design.added_loss(losses(mechanism, AR), design.min_size))
+    return upper_profile(design.added_loss(pure_epsilon(mechanism, AR), design.min_size))
 
 
 def _moved(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(2.0 * design.added_loss(losses(mechanism, AR), design.min_size - 1))
+    return upper_profile(2.0 * design.added_loss(pure_epsilon(mechanism, AR), design.min_size - 1))
 
 
 def _replaced(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design.replaced_loss(losses(mechanism, AR)))
+    return upper_profile(design.replaced_loss(pure_epsilon(mechanism, AR)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ClusterBySize(Clustered):
         """A black box that looks for one record of the largest cluster, when all others are as small as they can be."""
         if not is_black_box(mechanism, neighbors):
             return None
-        epsilon = losses(mechanism, AR)
+        epsilon = pure_epsilon(mechanism, AR)
         chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
         found = float(log_mix(chance, epsilon))
-        return reached(found if neighbors.kind == AR.kind else found - log_drop(chance, epsilon))
+        return lower_profile(found if neighbors.kind == AR.kind else found - log_drop(chance, epsilon))

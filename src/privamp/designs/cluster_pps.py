@@ -35,22 +35,22 @@ from ..validation import in_range, whole
 from . import cluster_loss as loss
 from .cluster_by_size import ClusterBySize
 from .clustered import Clustered, Ints
-from .pure_only import certified, is_black_box, losses, reached
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
 
 
 def _added(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design.worst(losses(mechanism, AR), AR))
+    return upper_profile(design.worst(pure_epsilon(mechanism, AR), AR))
 
 
 def _replaced(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design.worst(losses(mechanism, AR), WITHIN))
+    return upper_profile(design.worst(pure_epsilon(mechanism, AR), WITHIN))
 
 
 def _moved(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(2.0 * design.worst(losses(mechanism, AR), AR))
+    return upper_profile(2.0 * design.worst(pure_epsilon(mechanism, AR), AR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +164,4 @@ class ClusterPPS(Clustered):
         """The worst event of a black box: the exact supremum."""
         if not is_black_box(mechanism, neighbors):
             return None
-        return reached(self.worst(losses(mechanism, AR), AR if neighbors.kind == AR.kind else WITHIN))
+        return lower_profile(self.worst(pure_epsilon(mechanism, AR), AR if neighbors.kind == AR.kind else WITHIN))

@@ -36,7 +36,7 @@ from ..core.theorem import Theorem
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, positive, whole
-from .how_often import one_sided, shared_absence
+from .multiplicity import one_sided, shared_absence
 from .poisson_pps import changed_records, size_measures
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE

@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class BottomK:
     """The first records of the keyed order seen so far, and how many records were seen."""
 
     high: NDArray[np.uint64] = field(repr=False)
@@ -47,22 +47,22 @@ class FixedSize(Design):
     def hits(self, stream: Stream, population: int) -> Ints:
         """How often each of some anonymous cells is drawn, all counts at least 1."""
 
-    def partial(self, batch: Batch, subkey: Key) -> Front:
+    def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """The batch's records that come first in the keyed order."""
         high, low = keyed_pairs(subkey, batch.ids)
         first = smallest(high, low, min(self.most_distinct, batch.ids.size))
-        return Front(high[first], low[first], batch.positions[first], int(batch.ids.size))
+        return BottomK(high[first], low[first], batch.positions[first], int(batch.ids.size))
 
-    def merge(self, parts: Iterable[Front]) -> Front:
+    def merge(self, parts: Iterable[BottomK]) -> BottomK:
         """The first records over all batches."""
         fronts = list(parts)
         high = np.concatenate([f.high for f in fronts])
         low = np.concatenate([f.low for f in fronts])
         positions = np.concatenate([f.positions for f in fronts])
         first = smallest(high, low, min(self.most_distinct, positions.size))
-        return Front(high[first], low[first], positions[first], sum(f.seen for f in fronts))
+        return BottomK(high[first], low[first], positions[first], sum(f.seen for f in fronts))
 
-    def finish(self, part: Front, subkey: Key) -> Drawn:
+    def finish(self, part: BottomK, subkey: Key) -> Drawn:
         """Put the records behind the cells."""
         if part.seen < self.population:
             raise InvalidInput(

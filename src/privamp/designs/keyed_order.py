@@ -19,7 +19,7 @@ from ..chance.stream import Stream
 from ..core.design import Design, Units
 from ..core.population import Batch, Population
 from ..core.sample import Drawn
-from .fixed_size import Front
+from .fixed_size import BottomK
 
 Ints = NDArray[np.int64]
 Weights = dict[int, int]  # how many records are drawn, with a chance proportional to the whole number
@@ -32,16 +32,16 @@ class SizeOnly(Design):
     def size_weights(self, population: int) -> Weights:
         """The exact law of the sample size when there are `population` records, as whole-number weights."""
 
-    def partial(self, batch: Batch, subkey: Key) -> Front:
+    def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """Every record of the batch with its place in the keyed order."""
         high, low = keyed_pairs(subkey, batch.ids)
-        return Front(high, low, batch.positions, int(batch.ids.size))
+        return BottomK(high, low, batch.positions, int(batch.ids.size))
 
-    def merge(self, parts: Iterable[Front]) -> Front:
+    def merge(self, parts: Iterable[BottomK]) -> BottomK:
         """All records of all batches."""
         return joined(parts)
 
-    def finish(self, part: Front, subkey: Key) -> Drawn:
+    def finish(self, part: BottomK, subkey: Key) -> Drawn:
         """The first records of the order, as many as the size law says."""
         size = draw_size(self.size_weights(part.seen), Stream(subkey.subkey("size")))
         return all_once(ordered(part)[:size])
@@ -60,10 +60,10 @@ def sizes_then_subsets(ids: Sequence[int], weights: Weights) -> Iterator[tuple[U
             yield units, Fraction(weight, total * comb(len(ids), size))
 
 
-def joined(parts: Iterable[Front]) -> Front:
+def joined(parts: Iterable[BottomK]) -> BottomK:
     """Several fronts as one."""
     fronts = list(parts)
-    return Front(
+    return BottomK(
         np.concatenate([f.high for f in fronts]),
         np.concatenate([f.low for f in fronts]),
         np.concatenate([f.positions for f in fronts]),
@@ -71,7 +71,7 @@ def joined(parts: Iterable[Front]) -> Front:
     )
 
 
-def ordered(part: Front) -> Ints:
+def ordered(part: BottomK) -> Ints:
     """Positions in the keyed order."""
     return part.positions[np.lexsort((part.low, part.high))]
 

@@ -36,7 +36,7 @@ from ..numerics.log_domain import log_mix
 from ..validation import whole
 from .exact_law import with_replacement, without_replacement
 from .fixed_size import FixedSize, Ints, occupancy
-from .how_often import shared_absence
+from .multiplicity import shared_absence
 from .shared_copies import copies_bound
 
 RO = Neighbors.REPLACE_ONE
@@ -90,7 +90,7 @@ class MultiStage(FixedSize):
             RO.kind,
             False,
             _theorem_b,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
         ),
         Theorem(
             "Multi-stage sampling, stage by stage",

@@ -36,7 +36,7 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..numerics.log_domain import FloatArray, log_drop, log_mix, log_unmix
 from ..validation import in_range
-from .how_often import known, one_sided
+from .multiplicity import known, one_sided
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -116,7 +116,7 @@ class Poisson(Design):
             RO.kind,
             True,
             _swapped_gaussian,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
         ),
         Theorem(
             "Poisson, all of a person's records, Gaussian pair",
@@ -125,7 +125,7 @@ class Poisson(Design):
             AR.kind,
             True,
             _people_gaussian,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
             people=True,
             settles=True,
         ),
@@ -136,7 +136,7 @@ class Poisson(Design):
             RO.kind,
             True,
             _swapped_gaussian,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
             people=True,
             settles=True,
         ),

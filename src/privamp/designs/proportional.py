@@ -31,9 +31,9 @@ from ..numerics.log_domain import log_mix
 from ..numerics.size_chain import ChainValue
 from ..validation import in_range, one_of, whole
 from . import rounded_size as rounded
-from .fixed_size import Front
+from .fixed_size import BottomK
 from .keyed_order import SizeOnly, Weights
-from .pure_only import certified, is_black_box, losses, reached
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/designs/proportional.md"
@@ -58,7 +58,7 @@ class FixedShare(SizeOnly):
         """One size, or the two around r n."""
         return rounded.size_weights(self.share, population, self.how)
 
-    def finish(self, part: Front, subkey: Key) -> Drawn:
+    def finish(self, part: BottomK, subkey: Key) -> Drawn:
         """The first records of the order."""
         self.check_population(part.seen)
         return SizeOnly.finish(self, part, subkey)
@@ -91,11 +91,11 @@ class FixedShare(SizeOnly):
         """The worst event of a black box at the worst number of records (in the limit, when there is no bound)."""
         if not is_black_box(mechanism, neighbors):
             return None
-        epsilon = losses(mechanism, AR)
+        epsilon = pure_epsilon(mechanism, AR)
         if self.at_most is not None:
             exact = self.up_to(epsilon, neighbors)
-            return reached(exact.lower) if exact else None
-        return reached(self.over_all(epsilon, neighbors, certain=False))
+            return lower_profile(exact.lower) if exact else None
+        return lower_profile(self.over_all(epsilon, neighbors, certain=False))
 
     def up_to(self, epsilon: float, neighbors: Neighbors) -> ChainValue | None:
         """The exact value under the public bound on the number of records, None without a small one."""
@@ -117,15 +117,15 @@ class FixedShare(SizeOnly):
 
 def any_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     """The supremum over every number of records."""
-    return certified(design.over_all(losses(mechanism, AR), neighbors, certain=True))
+    return upper_profile(design.over_all(pure_epsilon(mechanism, AR), neighbors, certain=True))
 
 
 def bounded_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     """The maximum over every number of records up to the declared bound, by the chain program."""
-    exact = design.up_to(losses(mechanism, AR), neighbors)
+    exact = design.up_to(pure_epsilon(mechanism, AR), neighbors)
     if exact is None:
         raise NoTheorem("no small public bound on the number of records is declared")
-    return certified(exact.upper)
+    return upper_profile(exact.upper)
 
 
 FIXED_SHARE_THEOREMS = (

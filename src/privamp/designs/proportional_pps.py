@@ -35,17 +35,17 @@ from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_drop, log_mix
 from ..validation import in_range, one_of, positive, whole
 from .poisson_pps import changed_records, coin_law, size_measures
-from .pure_only import certified, is_black_box, losses, reached
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
 def _added(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design.added_loss(losses(mechanism, AR), design.at_least))
+    return upper_profile(design.added_loss(pure_epsilon(mechanism, AR), design.at_least))
 
 
 def _replaced(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(2.0 * design.added_loss(losses(mechanism, AR), max(design.at_least - 1, 0)))
+    return upper_profile(2.0 * design.added_loss(pure_epsilon(mechanism, AR), max(design.at_least - 1, 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,9 @@ class ProportionalPPS(Design):
         """A black box that only looks for the changed record, in the smallest population."""
         if not is_black_box(mechanism, neighbors):
             return None
-        epsilon, q = losses(mechanism, AR), self.largest_probability(self.at_least)
+        epsilon, q = pure_epsilon(mechanism, AR), self.largest_probability(self.at_least)
         loss = float(log_mix(q, epsilon))
-        return reached(loss if neighbors.kind == AR.kind else loss - log_drop(q, epsilon))
+        return lower_profile(loss if neighbors.kind == AR.kind else loss - log_drop(q, epsilon))
 
 
 def capped(sizes: FloatArray, total: float) -> FloatArray:

@@ -11,7 +11,7 @@ from ..errors import NoTheorem
 _MARGIN = 1e-13  # relative: closed forms are computed to well within it
 
 
-def losses(mechanism: Mechanism, neighbors: Neighbors) -> float:
+def pure_epsilon(mechanism: Mechanism, neighbors: Neighbors) -> float:
     """The pure epsilon under a relation, or NoTheorem."""
     loss = mechanism.profile(neighbors).largest_loss
     if math.isfinite(loss):
@@ -22,12 +22,12 @@ def losses(mechanism: Mechanism, neighbors: Neighbors) -> float:
     )
 
 
-def certified(loss: float) -> Profile:
+def upper_profile(loss: float) -> Profile:
     """The curve of a pure loss, moved up by more than its rounding."""
     return Profile.symmetric(pure_curve(loss * (1.0 + _MARGIN)))
 
 
-def reached(loss: float) -> Profile:
+def lower_profile(loss: float) -> Profile:
     """The curve of an event that has this loss, moved down by more than its rounding."""
     return rare_event(loss * (1.0 - _MARGIN))
 

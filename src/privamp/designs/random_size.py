@@ -30,9 +30,9 @@ from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_sum
 from ..numerics.size_chain import LARGEST_STEP, replaced
 from ..validation import in_range, nonnegative, positive, whole
-from .fixed_size import Front
+from .fixed_size import BottomK
 from .keyed_order import SizeOnly, Weights
-from .pure_only import is_black_box, losses, reached
+from .pure_only import is_black_box, lower_profile, pure_epsilon
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _MARGIN, _ULP = 1e-12, 2.0**-52  # relative errors: of the tilted mean, and of one rounding
@@ -40,7 +40,7 @@ _SHOWN = 12  # longer laws are shown by their digest
 
 
 def _tilted(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    add, swap = losses(mechanism, AR), losses(mechanism, RO)
+    add, swap = pure_epsilon(mechanism, AR), pure_epsilon(mechanism, RO)
     log_rate = design.log_tilted_mean(add) - math.log(design.population)
     loss = float(np.logaddexp(0.0, log_rate + float(log_expm1(swap)))) if swap > 0.0 else 0.0
     margin = _MARGIN + 8 * _ULP * (add * design.population + 745.0)  # the exponents are that large
@@ -48,7 +48,7 @@ def _tilted(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) ->
 
 
 def _chain(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    add = losses(mechanism, AR)
+    add = pure_epsilon(mechanism, AR)
     if add > LARGEST_STEP:
         raise NoTheorem(f"the chain program is evaluated up to epsilon {LARGEST_STEP:g}")
     return Profile.symmetric(pure_curve(min(replaced(design.chances, add).upper, 2.0 * add)))
@@ -131,7 +131,7 @@ class RandomSize(SizeOnly):
         """The probabilities as whole numbers, exactly in proportion."""
         return _whole_weights(self.sizes)
 
-    def finish(self, part: Front, subkey: Key) -> Drawn:
+    def finish(self, part: BottomK, subkey: Key) -> Drawn:
         """The first records of the order."""
         if part.seen != self.population:
             raise InvalidInput(
@@ -172,8 +172,8 @@ class RandomSize(SizeOnly):
         """The chain's own event, for mechanisms of which only epsilon is known."""
         if not is_black_box(mechanism, neighbors) or neighbors.kind != RO.kind:
             return None
-        add = losses(mechanism, AR)
-        return reached(replaced(self.chances, add).lower) if add <= LARGEST_STEP else None
+        add = pure_epsilon(mechanism, AR)
+        return lower_profile(replaced(self.chances, add).lower) if add <= LARGEST_STEP else None
 
     def __repr__(self) -> str:
         if len(self.sizes) <= _SHOWN:

@@ -36,9 +36,9 @@ from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_mix
 from ..validation import one_of, whole
 from . import rounded_size as rounded
-from .fixed_size import Front
+from .fixed_size import BottomK
 from .keyed_order import all_once, draw_size, joined, ordered, sizes_then_subsets
-from .pure_only import certified, losses
+from .pure_only import pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/designs/proportional.md, shared rate"
@@ -48,24 +48,24 @@ PAGE = "docs/designs/proportional.md, shared rate"
 class Labelled:
     """Every record's place in the keyed order, and its stratum."""
 
-    front: Front = field(repr=False)
+    front: BottomK = field(repr=False)
     strata: NDArray[Any] = field(repr=False)
 
 
 def _added(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    epsilon, rate = losses(mechanism, AR), Fraction(design.size, design.at_least + 1)
+    epsilon, rate = pure_epsilon(mechanism, AR), Fraction(design.size, design.at_least + 1)
     if design.rounding != "random":
-        return certified(design.stratum_loss(epsilon) + (design.strata - 1) * epsilon)
-    return certified(rounded.random_added(rate, epsilon) + float(rate) * float(np.expm1(min(epsilon, 700.0))))
+        return upper_profile(design.stratum_loss(epsilon) + (design.strata - 1) * epsilon)
+    return upper_profile(rounded.random_added(rate, epsilon) + float(rate) * float(np.expm1(min(epsilon, 700.0))))
 
 
 def _replaced(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     share = rounded.share_replaced(design.rate, design.rounding)
-    return certified(float(log_mix(float(share), 2.0 * losses(mechanism, AR))))
+    return upper_profile(float(log_mix(float(share), 2.0 * pure_epsilon(mechanism, AR))))
 
 
 def _moved(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(2.0 * design.stratum_loss(losses(mechanism, AR)))
+    return upper_profile(2.0 * design.stratum_loss(pure_epsilon(mechanism, AR)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SharedRate(Design):
     def partial(self, batch: Batch, subkey: Key) -> Labelled:
         """Every record of the batch with its place in the keyed order and its stratum."""
         high, low = keyed_pairs(subkey, batch.ids)
-        return Labelled(Front(high, low, batch.positions, int(batch.ids.size)), batch.column("stratum"))
+        return Labelled(BottomK(high, low, batch.positions, int(batch.ids.size)), batch.column("stratum"))
 
     def merge(self, parts: Iterable[Labelled]) -> Labelled:
         """All records of all batches."""
@@ -123,7 +123,7 @@ class SharedRate(Design):
         self._check(front.seen, names.size)
         for name in names:
             mine = part.strata == name
-            share = Front(front.high[mine], front.low[mine], front.positions[mine], int(np.sum(mine)))
+            share = BottomK(front.high[mine], front.low[mine], front.positions[mine], int(np.sum(mine)))
             weights = rounded.size_weights(Fraction(self.size, front.seen), share.seen, self.rounding)
             drawn.append(ordered(share)[: draw_size(weights, Stream(subkey.subkey("size", str(name))))])
         return all_once(np.sort(np.concatenate(drawn)))

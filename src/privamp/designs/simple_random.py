@@ -33,7 +33,7 @@ from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..validation import whole
 from .fixed_size import FixedSize, Ints
-from .how_often import known, one_sided, shared_absence
+from .multiplicity import known, one_sided, shared_absence
 from .shared_copies import people_bound
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -100,7 +100,7 @@ class WithoutReplacement(FixedSize):
             RO.kind,
             False,
             _replaced_people,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
             people=True,
         ),
         Theorem(
@@ -110,7 +110,7 @@ class WithoutReplacement(FixedSize):
             AR.kind,
             True,
             _added_people,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
             people=True,
             settles=True,
         ),

@@ -33,10 +33,10 @@ from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
 from ..validation import one_of, whole
 from . import cluster_loss as cluster
-from .fixed_size import Front
+from .fixed_size import BottomK
 from .keyed_order import SizeOnly, all_once, ordered
 from .proportional import FixedShare, any_number, bounded_number
-from .pure_only import certified, is_black_box, losses, reached
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/designs/systematic.md"
@@ -65,19 +65,19 @@ def _shuffled_bounded(design: "Systematic", mechanism: Mechanism, neighbors: Nei
 
 
 def _slot_added(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design.slot_added(_loss(design, mechanism, "slots")))
+    return upper_profile(design.slot_added(_loss(design, mechanism, "slots")))
 
 
 def _slot_replaced(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(design.slot_replaced(_loss(design, mechanism, "slots")))
+    return upper_profile(design.slot_replaced(_loss(design, mechanism, "slots")))
 
 
 def _slot_moved(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return certified(2.0 * design.slot_added(_loss(design, mechanism, "slots")))
+    return upper_profile(2.0 * design.slot_added(_loss(design, mechanism, "slots")))
 
 
 def _loss(design: "Systematic", mechanism: Mechanism, order: str) -> float:
-    epsilon = losses(mechanism, AR)
+    epsilon = pure_epsilon(mechanism, AR)
     if design.order != order:
         raise NoTheorem(f"this theorem is about order {order!r}")
     return epsilon
@@ -177,7 +177,7 @@ class Systematic(FixedShare):
 
     def finish(self, part: Any, subkey: Key) -> Drawn:
         """Every `step`-th record of the order, or the slot."""
-        if isinstance(part, Front):
+        if isinstance(part, BottomK):
             self.check_population(part.seen)
             return all_once(ordered(part)[self._start(subkey) :: self.step])
         if np.max(part.counts) > (self.max_slot or 0):
@@ -227,7 +227,7 @@ class Systematic(FixedShare):
         if not is_black_box(mechanism, neighbors):
             return None
         loss = self.slot_added if neighbors.kind == AR.kind else self.slot_replaced
-        return reached(loss(losses(mechanism, AR)))
+        return lower_profile(loss(pure_epsilon(mechanism, AR)))
 
 
 def _slots_of(ids: NDArray[Any], step: int) -> NDArray[np.int64]:

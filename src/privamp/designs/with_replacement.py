@@ -32,7 +32,7 @@ from ..numerics.log_domain import log_mix
 from ..validation import whole
 from .exact_law import with_replacement
 from .fixed_size import FixedSize, Ints, occupancy
-from .how_often import known, one_sided, shared_absence
+from .multiplicity import known, one_sided, shared_absence
 from .shared_copies import copies_bound, people_bound
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -101,7 +101,7 @@ class WithReplacement(FixedSize):
             RO.kind,
             False,
             _replaced_gaussian,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
         ),
         Theorem(
             "With replacement, draw by draw",
@@ -139,7 +139,7 @@ class WithReplacement(FixedSize):
             AR.kind,
             True,
             _added_gaussian,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
         ),
         Theorem(
             "With replacement, all of a person's records, Gaussian copies against copies",
@@ -148,7 +148,7 @@ class WithReplacement(FixedSize):
             RO.kind,
             False,
             _replaced_people,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
             people=True,
         ),
         Theorem(
@@ -158,7 +158,7 @@ class WithReplacement(FixedSize):
             AR.kind,
             True,
             _added_gaussian,
-            applies=lambda m: m.aligned_shifts_are_worst,
+            applies=lambda m: m.is_gaussian,
             people=True,
             settles=True,
         ),

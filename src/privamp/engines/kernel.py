@@ -32,8 +32,8 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
 from ..rules.rule import Rule
+from ..tables.columns import array_of, check_id_type, ids_of, numbers_of
 from ..validation import whole
-from .columns import array_of, check_id_type, ids_of, numbers_of
 
 WEIGHT, COUNT = "privamp_weight", "privamp_count"
 Ints = NDArray[np.int64]

@@ -17,11 +17,12 @@ import pyarrow as pa
 from ..chance.keys import Key
 from ..core.design import Design
 from ..errors import InvalidInput
+from ..tables import sources
+from ..tables.secret_files import SECRET, check_output, described, described_in, private_writer
 from ..validation import whole
-from . import frames, sources
+from . import frames
 from .kernel import COUNT, WEIGHT, Kernel, Reads
 from .reading import Progress, Reading
-from .secret_files import SECRET, check_output, described, described_in, private_writer
 from .stored_sample import StoredSample
 
 _MOST_THREADS = 8

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidInput
-from .columns import ids_of
+from ..tables.columns import ids_of
+from ..tables.sources import BATCH, Piece, Source
+from ..tables.unique_ids import SeenIds
 from .kernel import Chosen, Ints, Kernel
-from .sources import BATCH, Piece, Source
-from .unique_ids import SeenIds
 
 Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
 Placed = tuple[Piece, int]  # a piece and the offset of its first row

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ..chance.keys import Key
 from ..core.design import Design
 from ..errors import InvalidInput
+from ..tables.secret_files import check_output, described, private_writer
 from .kernel import COUNT, WEIGHT, Reads
-from .secret_files import check_output, described, private_writer
 from .spark import drawn, kernel_for
 from .spark_sample import SparkSample
 from .spark_session import session

@@ -23,7 +23,7 @@ from ..designs.proportional_pps import ProportionalPPS
 from ..designs.stratified import Stratified
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
-from .columns import is_text
+from ..tables.columns import is_text
 from .kernel import Kernel, parts_of
 from .spark_numbers import doubles, is_list, is_number, lengths_of
 

@@ -15,8 +15,8 @@ from ..core.influence import clipped
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, toward_zero
 from ..numerics.log_domain import FloatArray
+from ..tables.columns import is_text
 from ..validation import whole
-from .columns import is_text
 from .kernel import COUNT, WEIGHT
 from .spark_draw import Draw
 from .spark_messages import Batches, column, messages

@@ -16,7 +16,7 @@ from ..core.mechanism import Mechanism
 from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_grid_units
-from .columns import numbers_of
+from ..tables.columns import numbers_of
 from .kernel import COUNT, WEIGHT, Kernel
 
 ExactNoise = ExactLaplace | ExactGaussian

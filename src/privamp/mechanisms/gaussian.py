@@ -51,7 +51,7 @@ class Gaussian(Mechanism):
 
     assumes: ClassVar[tuple[str, ...]] = (IDEALISED,)
     hides_vectors: ClassVar[bool] = True
-    aligned_shifts_are_worst: ClassVar[bool] = True
+    is_gaussian: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_sizes(self.sensitivity, sigma=self.sigma)

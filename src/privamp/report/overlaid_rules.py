@@ -20,8 +20,8 @@ from ..mechanisms.norm_noise import NormNoise
 from ..numerics.log_domain import FloatArray, as_floats
 from ..numerics.printing import shown_up
 from ..numerics.roots import least_passing
-from ..rules.calibration import noise_for_guarantee, noise_for_size
 from ..rules.coreset import coreset, largest_size
+from ..rules.noise_and_size import noise_for_guarantee, noise_for_size
 from ..rules.norm_histogram import NormHistogram
 from ..rules.privacy_constrained import privacy_constrained
 from ..rules.profiles import GaussianProfile, LinearProfile

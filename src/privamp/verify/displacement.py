@@ -12,10 +12,10 @@ import numpy as np
 
 from ..accounting.joint import Joint
 from ..core.mechanism import Mechanism
+from ..mechanisms.augmented_rows import AugmentedRows
 from ..mechanisms.discrete_gaussian import DiscreteGaussian
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits
 from ..mechanisms.gaussian import Gaussian
-from ..mechanisms.longer_rows import LongerRows
 from ..mechanisms.per_stratum import PerStratum
 from ..mechanisms.sum_and_count import SumAndCount
 
@@ -28,7 +28,7 @@ def displacement(mechanism: Mechanism, one: Any, other: Any) -> float:
         return max(displacement(m, a, b) for m, a, b in zip(mechanism.mechanisms, one, other, strict=True))
     if isinstance(mechanism, SumAndCount):
         return _sums_and_counts(mechanism, one, other)
-    if isinstance(mechanism, LongerRows):
+    if isinstance(mechanism, AugmentedRows):
         return _distance(mechanism.noise, one, other) / mechanism.longest(mechanism.radius)
     if isinstance(mechanism, PerStratum):
         return _distance(mechanism.noise, one, other) / max(size for _, size in mechanism.sensitivities)

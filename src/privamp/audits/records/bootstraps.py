@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ...bootstrap import run
 from ...core.mechanism import Mechanism
 from ...core.neighbors import Neighbors
 from ...mechanisms.gaussian import Gaussian
 from ...testing import seeded_key, seeded_stream
 from ...verify.hard_pairs import ODD, REPLACE, hard_numbers, pairs_of
 from ...verify.one_record import Pair, declared
-from ...workloads.bootstrap import run
 from .audit import RecordAudit
 
 SIZE, BOUNDS = 30, (-1.0, 3.0)

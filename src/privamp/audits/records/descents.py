@@ -9,10 +9,10 @@ from scipy.special import expit
 
 from ...core.population import Population
 from ...designs.poisson import Poisson
+from ...sgd import Descent, PrivateLinear, PrivateLogistic
 from ...testing import seeded_key
 from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, Hard, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair
-from ...workloads.sgd import Descent, PrivateLinear, PrivateLogistic
 from .audit import RecordAudit
 
 COLUMNS, CLIP = 3, 0.75

@@ -129,8 +129,9 @@ class Setting:
 def _small_pieces() -> ExitStack:
     """Batches of four rows, pieces of at most seven unless a row group has more, norms three at a time."""
     stack = ExitStack()
-    for name, size in (("sources.BATCH", 4), ("reading.BATCH", 4), ("sources._PIECE", 7), ("kernel._CHUNK", 3)):
-        stack.enter_context(patch(f"privamp.engines.{name}", size))
+    stack.enter_context(patch.multiple("privamp.tables.sources", BATCH=4, _PIECE=7))
+    stack.enter_context(patch("privamp.engines.reading.BATCH", 4))
+    stack.enter_context(patch("privamp.engines.kernel._CHUNK", 3))
     return stack
 
 

@@ -14,17 +14,17 @@ from unittest.mock import patch
 import numpy as np
 
 from ...core.mechanism import Mechanism
+from ...kmeans import ball, compiled, lloyd
+from ...kmeans.ball import measured
+from ...kmeans.estimator import PrivateKMeans
+from ...kmeans.nearest import nearest
+from ...kmeans.norm_histogram import private_norm_histogram
+from ...kmeans.tables import table_of
+from ...kmeans.threads import ThreadPool
 from ...mechanisms.sum_and_count import SumAndCount
 from ...testing import seeded_stream, seeds_allowed
 from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair, declared
-from ...workloads.kmeans import ball, compiled, lloyd
-from ...workloads.kmeans.ball import measured
-from ...workloads.kmeans.estimator import PrivateKMeans
-from ...workloads.kmeans.nearest import nearest
-from ...workloads.kmeans.tables import table_of
-from ...workloads.kmeans.threads import Crew
-from ...workloads.norm_histogram import private_norm_histogram
 from .audit import RecordAudit
 
 COLUMNS, RADIUS = 3, 2.0
@@ -63,8 +63,8 @@ class Fit:
         if not isinstance(mechanism, SumAndCount) or self.rule is None:
             return declared(mechanism, pair)
         influence = mechanism.influence
-        with Crew(1) as crew:
-            norms = np.minimum(measured(self.ball, _changed(pair), crew), 1.0)
+        with ThreadPool(1) as pool:
+            norms = np.minimum(measured(self.ball, _changed(pair), pool), 1.0)
         shares = influence.at(norms) / float(influence.at(1.0)) * self.rule.weights_of_norms(norms)
         return float(np.sum(shares))
 

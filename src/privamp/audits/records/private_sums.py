@@ -10,12 +10,12 @@ import pyarrow as pa
 from ...designs.poisson import Poisson
 from ...engines import local
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ...sums.options import SumOptions
+from ...sums.private_mean import PrivateMean
+from ...sums.private_sum import PrivateSum
 from ...testing import seeded_key
 from ...verify.hard_pairs import ADD_REMOVE, ODD, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair
-from ...workloads.sums.asked import Asked
-from ...workloads.sums.private_mean import PrivateMean
-from ...workloads.sums.private_sum import PrivateSum
 from .audit import RecordAudit
 
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -27,7 +27,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def _job(asked: Asked, rows: Any) -> Any:
+def _job(asked: SumOptions, rows: Any) -> Any:
     found = asked.release(rows, key=seeded_key(15))  # type: ignore[attr-defined]
     return found.value, found.noise_error, found.sampling_error, found.privacy
 

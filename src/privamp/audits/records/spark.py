@@ -13,13 +13,13 @@ from ...designs.stratified import Stratified
 from ...engines.spark_sample import SparkSample, draw
 from ...engines.spark_session import session
 from ...errors import InvalidInput
+from ...kmeans.ball import lengths
+from ...kmeans.estimator import PrivateKMeans
 from ...mechanisms.fixed_point import ExactLaplace
 from ...mechanisms.sum_and_count import SumAndCount
+from ...spark.kmeans import fit
 from ...testing import seeded_key
 from ...verify.one_record import Pair, declared
-from ...workloads.kmeans.ball import lengths
-from ...workloads.kmeans.estimator import PrivateKMeans
-from ...workloads.spark.kmeans import fit
 from .audit import RecordAudit
 
 Row = tuple[Any, ...]  # id, two numbers, stratum

@@ -15,10 +15,10 @@ from ...designs.proportional import Proportional
 from ...designs.simple_random import WithoutReplacement
 from ...designs.systematic import Systematic
 from ...mechanisms.fixed_point import ExactLaplace
+from ...survey import estimate
 from ...testing import seeded_key
 from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, Hard, hard_numbers, pairs_of
 from ...verify.one_record import Pair
-from ...workloads.survey import estimate
 from .audit import RecordAudit
 
 SIZE, BOUNDS = 12, (-2.0, 3.0)

@@ -166,14 +166,14 @@ JOBS = tuple(partial(_audit, setting) for setting in SETTINGS)
 @contextlib.contextmanager
 def _unchecked() -> Iterator[None]:
     """Without the check that records are kept apart."""
-    with patch("privamp.workloads.torch.records_apart.check", lambda run, batch: None):
+    with patch("privamp.torch.records_apart.check", lambda run, batch: None):
         yield
 
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[None]:
     """Labels are looked at by the criterion itself, which stops with the label in its message."""
-    room = "privamp.workloads.torch.criterion.PrivateCriterion"
+    room = "privamp.torch.criterion.PrivateCriterion"
 
     def losses(self: Any, output: Any, *targets: Any) -> Any:
         return self.unguarded(output, *targets)
@@ -181,7 +181,7 @@ def _stopping() -> Iterator[None]:
     def tolerant(self: Any, batch: Any, count: int) -> Any:
         return self.compute(self.module, self.criterion.losses, batch), None
 
-    with patch(f"{room}.losses", losses), patch("privamp.workloads.torch.run.Run._tolerant", tolerant):
+    with patch(f"{room}.losses", losses), patch("privamp.torch.run.Run._tolerant", tolerant):
         yield
 
 
@@ -194,14 +194,14 @@ def _vanishing() -> Iterator[None]:
         wide, single = flat.double().norm(dim=1), flat.float().square().sum(dim=1).double().sqrt()
         return wide.where(single > 2.0**64, single + 2.0**-100)
 
-    with _unchecked(), patch("privamp.workloads.torch.layers.norms_of", norms):
+    with _unchecked(), patch("privamp.torch.layers.norms_of", norms):
         yield
 
 
 @contextlib.contextmanager
 def _in_halves() -> Iterator[None]:
     """Gradients are added up in the precision of the model."""
-    with patch("privamp.workloads.torch.ghost.widened", lambda values: values):
+    with patch("privamp.torch.ghost.widened", lambda values: values):
         yield
 
 

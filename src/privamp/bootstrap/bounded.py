@@ -1,0 +1,86 @@
+"""A statistic of the user's own, in public bounds.
+
+Its value is clipped into the bounds, so that one entry (or any number of them) moves it by at most their distance. A
+statistic that is known to move less says so: `sensitivity`, a number or a function of the resample's size, is the most
+that ONE replaced entry of the resample may move it. privamp cannot check that declaration: it is an assumption of the
+guarantee. A value that is not a finite number counts as the middle of the bounds, and so does an error; warnings
+on the way are not shown. What else the function does with what it sees is not checked: that it shows and keeps
+nothing, and comes to an end, is an assumption too.
+"""
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..numerics.entries import column_of, is_flat, table_of
+from ..numerics.log_domain import FloatArray
+from ..validation import positive
+from .spread import Finding
+from .statistic import Series, Statistic, bounds_of
+
+TRUSTED = "the user's statistic returns a number and does nothing else: it shows, keeps and changes nothing, and ends"
+DECLARED = "the declared sensitivity of the user's statistic holds for one replaced entry of a resample"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded(Statistic):
+    """`function` of an array with the resample's entries (repeated ones repeated), clipped into `bounds`."""
+
+    function: Callable[[Any], float]
+    bounds: tuple[float, float]
+    change: float | Callable[[int], float] | None = None  # replace-one sensitivity per copy; None: the whole range
+    name: str = "statistic"
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InvalidInput(f"the statistic must be a function of an array, got {self.function!r} instead")
+        object.__setattr__(self, "bounds", bounds_of(self.bounds, "bounds of the statistic"))
+
+    def rows(self, values: Any) -> FloatArray:
+        """The records as they are: only the value is bounded. Lists, which have no type, are read as numbers."""
+        if isinstance(values, (list, tuple)):
+            rows = column_of(values) if is_flat(values) else table_of(values)
+        else:
+            rows = np.asarray(values)
+        if rows.ndim == 0 or rows.shape[0] < 2:
+            raise InvalidInput(f"values must have one row per record, at least 2, got shape {rows.shape} instead")
+        return rows
+
+    def probe(self, rows: FloatArray, size: int) -> None:
+        """Refuse a function that cannot be called at all, tried on zeros and not on the data."""
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                self.function(np.zeros((size, *rows.shape[1:]), rows.dtype))
+        except (TypeError, AttributeError, NameError, IndexError, KeyError) as error:
+            raise InvalidInput(f"the statistic fails on {size} zeros ({type(error).__name__}); correct it") from None
+        except Exception:  # zeros may have no such statistic
+            return
+
+    def sensitivity(self, size: int) -> float:
+        """What was declared, and never more than the range."""
+        whole = self.bounds[1] - self.bounds[0]
+        if self.change is None:
+            return whole
+        declared = self.change(size) if callable(self.change) else self.change
+        positive(sensitivity=declared)
+        return min(float(declared), whole)
+
+    def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
+        """The clipped value."""
+        try:
+            with np.errstate(all="ignore"):  # a warning would tell about the records
+                value = float(self.function(np.repeat(rows, counts.astype(np.intp), axis=0)))
+        except Exception:  # what went wrong may tell about the records
+            value = math.nan
+        low, high = self.bounds
+        return np.asarray([min(max(value, low), high) if math.isfinite(value) else 0.5 * (low + high)])
+
+    def conclude(self, series: Series) -> tuple[Finding, ...]:
+        """Read as a mean of the statistic over resamples."""
+        return (series.spread.finding(self.name, series.averages[:, 0], series.noise).within(*self.bounds),)

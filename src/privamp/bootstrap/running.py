@@ -1,0 +1,110 @@
+"""run: a private bootstrap from the records to the interval."""
+
+from dataclasses import replace
+from typing import Any
+
+from ..chance.keys import Key
+from ..core.guarantee import NOT_PRIVATE
+from ..errors import InvalidInput
+from ..validation import in_range, whole
+from .bounded import DECLARED, TRUSTED, Bounded
+from .drawing import Progress, group_averages
+from .moments import Mean, Variance
+from .planning import Plan, plan
+from .quantile import Quantile
+from .regression import Regression
+from .result import CHECKED, Result
+from .statistic import Series, Statistic
+
+NAMES = "mean, variance, median, quantile:P, regression"
+
+
+def run(
+    values: Any,
+    statistic: Any = "mean",
+    *,
+    bounds: Any = None,
+    method: str = "subsampling",
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    resamples: Any = None,
+    size: Any = None,
+    confidence: float = 0.95,
+    sensitivity: Any = None,
+    key: Key | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Release an estimate, its standard error and its interval, all for (epsilon, delta) under replace-one.
+
+    `statistic` is "mean", "variance", "median", "quantile:0.9", "regression" (values=(X, y), bounds one pair per column
+    of X, then one for y), or a function of the resample's entries whose value lies in `bounds` (with `sensitivity`, how
+    far one replaced entry moves it, where that is known to be less). Values outside the bounds are clipped to them, and
+    entries that are no numbers (missing, nan, text) count as the middle of them.
+
+    `method` is "subsampling", "m-out-of-n", "double" or "little"; what `size` and `resamples` leave open is chosen by a
+    rule that sees public facts only. The number of records is public.
+
+    >>> import numpy as np
+    >>> from privamp.testing import seeded_key
+    >>> found = run(np.arange(2000) % 10, bounds=(0, 10), key=seeded_key(1))
+    >>> found.interval[0] < 4.5 < found.interval[1], found.privacy.is_private
+    (True, False)
+    """
+    if jobs is not None:
+        whole(1, 1024, jobs=jobs)
+    asked = statistic_of(statistic, bounds, sensitivity)
+    rows = asked.rows(values)
+    chosen = plan(
+        len(rows), method, epsilon=epsilon, delta=delta, resamples=resamples, size=size, confidence=confidence,
+        least=asked.least,
+    )  # fmt: skip
+    if isinstance(asked, Bounded):
+        asked.probe(rows, chosen.procedure.size)
+    return conclude(chosen, asked, group_averages(chosen, asked, rows, key, jobs, progress), key)
+
+
+def conclude(chosen: Plan, asked: Statistic, averages: Any, key: Key | None) -> Result:
+    """Everything after the release."""
+    procedure = chosen.procedure
+    noise = chosen.sigma(asked.sensitivity(procedure.size)) / procedure.each**0.5
+    findings = asked.conclude(Series(averages, noise, chosen.spread, procedure.kept))
+    declared = isinstance(asked, Bounded) and asked.change is not None
+    own = (TRUSTED,) * isinstance(asked, Bounded) + (DECLARED,) * declared
+    extra = (CHECKED, *own, *(NOT_PRIVATE,) * (key is not None and key.is_test))
+    privacy = replace(chosen.guarantee, assumes=(*chosen.guarantee.assumes, *extra))
+    everything = f"epsilon {chosen.epsilon:g}, delta {chosen.delta:g}"
+    spent = (
+        (everything, f"{chosen.resamples} released resample statistics, each for the estimate and for the spread"),
+        ("nothing", "estimate, standard error and interval: computed from those"),
+    )
+    return Result(findings, chosen, privacy, spent)
+
+
+def statistic_of(statistic: Any, bounds: Any, sensitivity: Any = None) -> Statistic:
+    """The statistic that a word, a function or a ready-made object means."""
+    if isinstance(statistic, Statistic):
+        return statistic
+    if callable(statistic):
+        return Bounded(statistic, bounds, sensitivity)
+    word, _, probability = str(statistic).partition(":")
+    if sensitivity is not None:
+        raise InvalidInput(f"sensitivity is declared for a function of one's own; that of {statistic!r} is proved")
+    if word == "regression" and not probability:
+        return Regression(bounds)
+    if word in ("mean", "variance") and not probability:
+        return Mean(bounds) if word == "mean" else Variance(bounds)
+    if word == "median" and not probability:
+        return Quantile(bounds)
+    if word == "quantile":
+        return Quantile(bounds, _probability(probability))
+    raise InvalidInput(f"statistic must be one of {NAMES} or a function, got {statistic!r} instead")
+
+
+def _probability(text: str) -> float:
+    try:
+        probability = float(text)
+    except ValueError:
+        raise InvalidInput(f"a quantile is asked for as quantile:0.9, got 'quantile:{text}' instead") from None
+    in_range(0, 1, open_ends=True, probability=probability)
+    return probability

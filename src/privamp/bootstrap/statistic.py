@@ -1,0 +1,70 @@
+"""What is computed on a resample: a few numbers with a proved sensitivity, and what they mean afterwards."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..numerics.entries import column_of
+from ..numerics.log_domain import FloatArray
+from .spread import Finding, Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Released group averages, shape (B, d), the noise on every entry of them, and the rule that reads them."""
+
+    averages: FloatArray
+    noise: float
+    spread: Spread
+    kept: float  # what drawing with replacement keeps of a variance
+
+
+class Statistic(ABC):
+    """Frozen dataclass per kind; fields are public."""
+
+    least: int = 1  # entries that a resample needs
+
+    @abstractmethod
+    def rows(self, values: Any) -> FloatArray:
+        """The records as rows, clipped into the public bounds."""
+
+    @abstractmethod
+    def sensitivity(self, size: int) -> float:
+        """How far (l2) the numbers of a resample of `size` entries move when ONE entry is replaced."""
+
+    @abstractmethod
+    def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
+        """The numbers, shape (d,), of a resample that holds row i `counts[i]` times."""
+
+    @abstractmethod
+    def conclude(self, series: Series) -> tuple[Finding, ...]:
+        """Estimates, errors and intervals: post-processing, free of charge."""
+
+
+def bounds_of(bounds: Any, what: str = "bounds") -> tuple[float, float]:
+    """Two public finite numbers, the smaller first."""
+    if bounds is None:
+        raise InvalidInput(f"{what} must say between which two public numbers the values lie, got none instead")
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} must be two numbers (lowest, highest), got {bounds!r} instead") from None
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        raise InvalidInput(f"{what} must be finite with the lowest below the highest, got {bounds!r} instead")
+    return low, high
+
+
+def numbers(values: Any, bounds: tuple[float, float]) -> FloatArray:
+    """One number per record, cut to the bounds; the middle of them for an entry that is no number."""
+    column = column_of(values)
+    return np.where(np.isnan(column), 0.5 * bounds[0] + 0.5 * bounds[1], np.clip(column, *bounds))
+
+
+def at_least_two(column: FloatArray) -> FloatArray:
+    """The column of at least two records; how many there are is public."""
+    if column.size < 2:
+        raise InvalidInput(f"values must be one column with at least 2 records, got shape {column.shape} instead")
+    return column

@@ -1,0 +1,13 @@
+"""`privamp audit`: hold what the library claims against the exact truth."""
+
+import typer
+
+from ..options import ExampleCommand
+from . import designs, records, release
+
+group = typer.Typer(no_args_is_help=True, help="Hold what the library claims against the exact truth.")
+group.command("designs", cls=ExampleCommand, epilog=designs.EXAMPLES)(designs.designs)
+group.command("records", cls=ExampleCommand, epilog=records.EXAMPLES)(records.records)
+group.command("release", cls=ExampleCommand, epilog=release.RELEASE_EXAMPLES)(release.release)
+group.command("workloads", cls=ExampleCommand, epilog=release.WORKLOADS_EXAMPLES)(release.workloads)
+group.command("mistakes", cls=ExampleCommand, epilog=release.MISTAKES_EXAMPLES)(release.mistakes)

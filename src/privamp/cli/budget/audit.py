@@ -1,0 +1,171 @@
+"""`privamp budget head|verify|backup`: what an auditor needs, without the right to write into the store."""
+
+import json as json_text
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..console import emit, facts
+from ..options import Json
+from ..visible import one_line
+
+if TYPE_CHECKING:
+    from ...accounting.budget_chain import Totals
+    from ...accounting.budget_store import Head
+    from ...chance.keys import Key
+
+HEAD_EXAMPLES = """\
+Examples:
+  privamp budget head study.db
+
+  privamp budget head study.db --key auditor.key > head.json"""
+VERIFY_EXAMPLES = """\
+Examples:
+  privamp budget verify study.db
+
+  privamp budget verify study.db --head head.json --json
+
+  privamp budget verify trail.jsonl"""
+BACKUP_EXAMPLES = """\
+Examples:
+  privamp budget backup study.db copy.db"""
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]
+SigningKey = Annotated[
+    Path | None, typer.Option("--key", metavar="KEY", help="Signs it: a key file, env:NAME or keyring:NAME.")
+]
+
+
+def head(file: File, key: SigningKey = None) -> None:
+    """Print the newest entry's number and hash, as one line of JSON, to be kept elsewhere.
+
+    The hash stands for every entry up to it. Kept where the store's users cannot change it (a notebook, another
+    machine, a commit), it shows with 'budget verify --head' when an older copy of the store was put back.
+    """
+    from ...accounting.budget_store import Store
+    from ...accounting.budget_trail import signed_head
+
+    print(json_text.dumps(signed_head(Store(file, read_only=True).head(), signing_key(key))))
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A budget store, or a trail made by 'log --jsonl'.")],
+    head: Annotated[
+        Path | None, typer.Option("--head", metavar="FILE", help="A head that was kept: the store must still have it.")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option("--public-key", metavar="HEX", help="Who must have signed the head or the trail.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Go through a whole store, or through its exported trail, and recompute every hash, total and state."""
+    from ...chance.signatures import check_public_key
+    from ...errors import InvalidInput
+
+    public = None if public_key is None else check_public_key(public_key)
+    if _is_trail(file):
+        if head is not None:
+            raise InvalidInput("a trail carries its own head, so --head goes with a store; leave it out")
+        _say_verified(_verified_trail(file, public), json)
+        return
+    if public is not None and head is None:
+        raise InvalidInput("a store itself is not signed, so --public-key needs --head, or a trail as FILE")
+    _say_verified(_verified_store(file, head, public), json)
+
+
+def backup(
+    file: File,
+    target: Annotated[Path, typer.Argument(metavar="COPY", help="The new file.")],
+    json: Json = False,
+) -> None:
+    """Write a whole copy of a store, also while programs use it, and go through the copy.
+
+    A copy knows nothing of what is spent after it: putting it back forgets that, which 'verify --head' shows.
+    """
+    from ...accounting.budget_store import Store
+
+    _say_verified(_facts(Store(file, read_only=True).backup(target)) | {"copy": str(target)}, json)
+
+
+def signing_key(file: Path | None) -> "Key | None":
+    """The key at a place."""
+    from ...tables.key_providers import provider
+
+    return None if file is None else provider(file).key()
+
+
+def _is_trail(file: Path) -> bool:
+    from ...errors import InvalidInput
+
+    try:
+        with file.open("rb") as opened:
+            return opened.read(1) == b"{"
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "no file has such a name"
+        raise InvalidInput(f"{str(file)!r} cannot be read ({why}); name a budget store or a trail") from None
+
+
+def _verified_trail(file: Path, public: str | None) -> dict[str, Any]:
+    from ...accounting.budget_trail import check_trail
+    from ...errors import InvalidInput
+
+    try:
+        with file.open(encoding="utf-8", newline="\n") as lines:
+            found = check_trail(lines, public)
+    except UnicodeDecodeError:
+        raise InvalidInput("the trail is damaged or was changed (it is not text); ask for a new one") from None
+    return _facts(found) | {"signed_by": found.signed_by}
+
+
+def _verified_store(file: Path, head: Path | None, public: str | None) -> dict[str, Any]:
+    from ...accounting.budget_store import Store
+    from ...accounting.budget_trail import check_anchor, read_head
+    from ...errors import InvalidInput
+
+    store = Store(file, read_only=True)
+    checked = store.verify()
+    told = _facts(checked) | {"seconds": checked.seconds}
+    if head is None:
+        return told
+    try:
+        text = head.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        raise InvalidInput(f"the head {str(head)!r} cannot be read; name what 'privamp budget head' printed") from None
+    kept, by = read_head(text, public)
+    check_anchor(store, kept)
+    return told | {"anchored_at": kept.number, "signed_by": by}
+
+
+def _facts(checked: Any) -> dict[str, Any]:
+    found: Head = checked.head
+    totals: dict[str, Totals] = checked.totals
+    return {
+        "store": found.store,
+        "number": found.number,
+        "hash": found.hash,
+        "populations": sorted(totals),
+        "clock_went_back": checked.clock_went_back,
+    }
+
+
+def _say_verified(told: dict[str, Any], json: bool) -> None:
+    if json:
+        emit({"verified": True} | told)
+        return
+    rows = [
+        ("verified", f"{told['number']} entries, each bound to all before it"),
+        ("populations", one_line(", ".join(told["populations"]))),
+        ("head", told["hash"]),
+    ]
+    if "anchored_at" in told:
+        rows.append(("anchor", f"entry {told['anchored_at']} of the head is there"))
+    if "signed_by" in told:
+        rows.append(("signed by", told["signed_by"] or "nobody: anybody could have written it"))
+    if told["clock_went_back"]:
+        rows.append(("clock", f"went back {told['clock_went_back']} times; the order is that of the entries"))
+    if "seconds" in told:
+        rows.append(("took", f"{told['seconds']:.2f} s"))
+    if "copy" in told:
+        rows.append(("copy", told["copy"]))
+    facts(rows)

@@ -1,0 +1,255 @@
+"""`privamp budget`: make a budget store, see where it stands, read its log, cancel what crashed before its noise."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..console import emit, facts, grid, lower, number, say, upper
+from ..options import Json, Records
+from ..visible import one_line
+from .audit import SigningKey, signing_key
+
+if TYPE_CHECKING:
+    from ...accounting.budget import Budget
+    from ...accounting.budget_log import Entry
+
+CREATE_EXAMPLES = """\
+Examples:
+  privamp budget create study.db --epsilon 3 --delta 1e-6 --population patients
+
+  privamp budget create study.db --epsilon 1 --population nurses --neighbors replace-one --json"""
+SHOW_EXAMPLES = """\
+Examples:
+  privamp budget show study.db --population patients
+
+  privamp budget show study.db --last 5 --json"""
+LOG_EXAMPLES = """\
+Examples:
+  privamp budget log study.db --population patients --last 20
+
+  privamp budget log study.db --jsonl > trail.jsonl"""
+CANCEL_EXAMPLES = """\
+Examples:
+  privamp budget cancel study.db 3 --population patients --reason "the machine was switched off" """
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]
+Label = Annotated[
+    str | None,
+    typer.Option("--population", metavar="LABEL", help="Whose budget; all of the store's when not given."),
+]
+
+
+def create(
+    file: File,
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The epsilon of everything together.")],
+    population: Annotated[
+        str, typer.Option("--population", metavar="LABEL", help="The records protected; one budget for each label.")
+    ],
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta of everything together.")] = 0.0,
+    rule: Annotated[
+        str | None,
+        typer.Option("--rule", metavar="RULE", help="pure, basic, renyi or gdp; pure or renyi when not given."),
+    ] = None,
+    order: Annotated[
+        float | None,
+        typer.Option("--order", metavar="A", help="The one Rényi order, fixed now; a good one if not given."),
+    ] = None,
+    neighbors: Annotated[
+        str, typer.Option("--neighbors", metavar="RELATION", help="add-remove or replace-one.")
+    ] = "add-remove",
+    records_per_person: Records = 1,
+    group: Annotated[
+        bool, typer.Option("--group", help="Share a new store with the file's group (mode 0660 instead of 0600).")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Set a limit for a population, in a new store or a further one in the same store.
+
+    Nothing is overwritten, and a limit cannot be changed later. The rule says what is added up: pure epsilons; epsilons
+    and deltas (basic); Rényi divergences of one order (renyi); squared shifts of Gaussian noise (gdp).
+    """
+    from ...accounting.budget import Budget
+    from ...core.neighbors import Neighbors
+
+    relation = Neighbors.parse(neighbors).for_person(records_per_person)
+    budget = Budget.create(
+        file,
+        population=population,
+        epsilon=epsilon,
+        delta=delta,
+        rule=rule,
+        order=order,
+        neighbors=relation,
+        shared=group,
+    )
+    if json:
+        emit(_summary(budget))
+    else:
+        _print(budget)
+
+
+def show(
+    file: File,
+    population: Label = None,
+    last: Annotated[int, typer.Option("--last", metavar="N", help="How many of the newest entries.")] = 10,
+    json: Json = False,
+) -> None:
+    """Where each budget of a store stands, and what its newest entries bought.
+
+    Spent is everything that counts; the part of it that is reserved without an answer is named beside it, once. Each
+    entry says its job and columns, who paid for it and how it ended; --json adds its certificate.
+    """
+    from ...validation import whole
+
+    whole(1, last=last)
+    budgets = _budgets(file, population)
+    if json:
+        emit({"budgets": [_summary(budget) | {"entries": _entries(budget, last)} for budget in budgets]})
+        return
+    for budget in budgets:
+        _print(budget)
+        _print_entries(budget, last)
+
+
+def log(
+    file: File,
+    population: Label = None,
+    last: Annotated[int | None, typer.Option("--last", metavar="N", help="Only the newest N entries.")] = None,
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="The whole store as lines of JSON that 'budget verify' can check.")
+    ] = False,
+    key: SigningKey = None,
+    json: Json = False,
+) -> None:
+    """Every reservation: when, what for, how much, and how it ended.
+
+    'answered' was given out, 'failed' ended in an error, 'spent' drew noise, 'reserved' did not or is under way: all
+    count. Only 'cancelled' does not. --jsonl exports every event of the store with its hashes, and --key signs it.
+    """
+    from ...errors import InvalidInput
+    from ...validation import whole
+
+    if jsonl and (json or population is not None or last is not None):
+        raise InvalidInput("--jsonl exports the whole store, so it goes without --population, --last and --json")
+    if key is not None and not jsonl:
+        raise InvalidInput("--key signs the export of --jsonl; add it, or leave the key out")
+    if jsonl:
+        from ...accounting.budget_store import Store
+        from ...accounting.budget_trail import trail
+
+        for line in trail(Store(file, read_only=True), signing_key(key)):
+            print(line)
+        return
+    if last is not None:
+        whole(1, last=last)
+    budgets = _budgets(file, population)
+    if json:
+        emit({"budgets": [{"population": b.population, "entries": _entries(b, last)} for b in budgets]})
+        return
+    for budget in budgets:
+        if not _print_entries(budget, last):
+            say(f"{budget.population}: nothing was spent yet")
+
+
+def cancel(
+    file: File,
+    entry: Annotated[int, typer.Argument(metavar="ENTRY", help="The entry's number, as 'budget show' prints it.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.")],
+    population: Label = None,
+    json: Json = False,
+) -> None:
+    """Give back a reservation of a program that crashed before it drew any noise.
+
+    Refused once noise may have been drawn: what was spent stays spent. A program that is alive after all learns that
+    its reservation is gone before it draws.
+    """
+    from ...accounting.budget import Budget
+
+    budget = Budget.open(file, population)
+    budget.cancel(entry, reason)
+    if json:
+        emit(_summary(budget) | {"cancelled": entry})
+    else:
+        say(f"entry {entry} was cancelled; left: {_amount(budget.status().left)}")
+
+
+def _budgets(file: Path, population: str | None) -> "list[Budget]":
+    from ...accounting.budget import Budget
+    from ...accounting.budget_store import Store
+
+    if population is not None:
+        return [Budget.open(file, population, read_only=True)]
+    store = Store(file, read_only=True)
+    return [Budget(store, label) for label in store.populations()]
+
+
+def _entries(budget: "Budget", last: int | None) -> list[dict[str, Any]]:
+    return [asdict(entry) for entry in budget.log(last)]
+
+
+def _print_entries(budget: "Budget", last: int | None) -> bool:
+    """A table of entries; False when there are none."""
+    rows = [
+        [
+            str(e.number),
+            e.time,
+            one_line(_bought(e)),
+            _amount(e.cost, upper),
+            e.state,
+            one_line(f"{e.user}, {e.program}"),
+        ]
+        for e in budget.log(last)
+    ]
+    if rows:
+        heads = ["entry", "<time (UTC)", "<what", "cost", "<state", "<by"]
+        grid(f"{one_line(budget.population)} ({budget.limit.rule})", heads, rows)
+    return bool(rows)
+
+
+def _bought(entry: "Entry") -> str:
+    job = f"{entry.job}({', '.join(entry.columns)})" if entry.columns else entry.job
+    why = f"cancelled: {entry.reason}" if entry.reason else ""
+    return "; ".join(filter(None, (job, entry.note, why)))
+
+
+def _summary(budget: "Budget") -> dict[str, Any]:
+    status = budget.status()
+    return {
+        "population": budget.population,
+        "neighbors": budget.neighbors.kind,
+        "records_per_person": budget.neighbors.records,
+        "rule": budget.limit.rule,
+        **budget.limit.facts(),
+        "limit": status.limit,
+        "spent": status.spent,
+        "reserved": status.reserved,
+        "left": status.left,
+        "because": list(budget.guarantee().because),
+        "assumes": list(budget.guarantee().assumes),
+    }
+
+
+def _print(budget: "Budget") -> None:
+    status = budget.status()
+    goal = ", ".join(f"{name} {number(value)}" for name, value in budget.limit.facts().items())
+    facts(
+        [
+            ("population", one_line(budget.population)),
+            ("protects", str(budget.neighbors)),
+            ("rule", f"{budget.limit.rule}: {goal}"),
+            ("limit", _amount(status.limit)),
+            ("spent", _amount(status.spent, upper)),
+            ("reserved, no answer", _amount(status.reserved, upper)),
+            ("left", _amount(status.left, lower)),
+        ]
+    )
+
+
+def _amount(amounts: dict[str, float], shown: Callable[[float, int], str] = number) -> str:
+    words = {"renyi_loss": "Rényi loss", "mu_squared": "mu squared"}
+    if "renyi_loss" in amounts:
+        words["delta"] = "mass cut off"
+    return ", ".join(f"{words.get(name, name)} {shown(value, 6)}" for name, value in amounts.items())

@@ -1,0 +1,1 @@
+"""`privamp demo`: the command and the job it runs."""

@@ -1,0 +1,11 @@
+"""`privamp survey`: plan a survey, draw its sample, release its estimates."""
+
+import typer
+
+from ..options import ExampleCommand
+from . import draw, estimate, plan
+
+group = typer.Typer(no_args_is_help=True, help="Plan a survey, draw its sample, release its estimates.")
+group.command("plan", cls=ExampleCommand, epilog=plan.EXAMPLES)(plan.plan)
+group.command("draw", cls=ExampleCommand, epilog=draw.EXAMPLES)(draw.draw)
+group.command("estimate", cls=ExampleCommand, epilog=estimate.EXAMPLES)(estimate.estimate)

@@ -1,0 +1,117 @@
+"""`privamp survey draw`: the sample with its design weights, into a file that only its owner can read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..console import emit, facts, grid, number, say, waiting
+from ..options import Json
+from .options import Bounds, Cluster, Delta, DesignOrSize, DropMissing, Id, Method, PopulationFile, Sd, Size, Strata
+
+if TYPE_CHECKING:
+    from ...core.design import Design
+    from .population import Records
+
+EXAMPLES = """\
+Examples:
+  privamp survey draw --population schools.csv --id school --strata level --size 60 --method minimax \\
+      --bounds E=0:1600,M=0:4200,H=0:4200 --epsilon 1 --out sample.parquet --key-file sample.key
+
+  privamp survey draw --population schools.csv --id school --design poisson:rate=0.1 --out sample.csv --json"""
+WEIGHT = "design_weight"
+SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it"
+
+
+def draw(
+    population: PopulationFile,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the sample goes: .csv or .parquet.")],
+    design: DesignOrSize = None,
+    size: Size = None,
+    strata: Strata = None,
+    method: Method = "optimal",
+    bounds: Bounds = None,
+    sd: Sd = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", metavar="E", help="What the release will cost; decides the sizes.")
+    ] = None,
+    delta: Delta = 0.0,
+    cluster: Cluster = None,
+    id: Id = None,
+    drop_missing: DropMissing = False,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--key-file", metavar="FILE", help="The key: read, or created for its owner only (64 hex digits)."
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out when it exists.")] = False,
+    json: Json = False,
+) -> None:
+    """Draw a sample and write its records, with the column design_weight, for interviews.
+
+    The file is SECRET, and only its owner may read it: amplification holds as long as nobody learns who was drawn.
+    Its number of records is not printed, because it can be secret too. The sizes of the population and its strata are
+    treated as public.
+
+    The same key, file name, ids and design draw the same sample again. With no --key-file the key is forgotten.
+    Without public standard deviations (--sd) the method optimal is minimax.
+    """
+    from .design import choose, design_weights
+    from .files import check_output, key_from, write_secrets
+    from .population import read_records
+
+    check_output(out, overwrite, population, key_file)
+    key, is_fresh = key_from(key_file)
+    with waiting("drawing", quiet=json):
+        records = read_records(population, drop_missing=drop_missing, whole=True, strata=strata, cluster=cluster, id=id)
+        _check(records)
+        chosen = choose(records, design, size, method, bounds, sd, epsilon, delta)
+        weights = design_weights(chosen, records)
+        drawn = chosen.draw(records.population(), key).reveal_secret()  # into a file that is as secret
+        table = records.rows(drawn.positions, with_types=out.suffix.lower() == ".parquet")
+        table = table.append_column(WEIGHT, [drawn.counts * weights[drawn.positions]])
+        write_secrets(out, table, key, key_file if is_fresh else None)
+    _tell(chosen, design, records, out, key_file, json)
+
+
+def _check(records: "Records") -> None:
+    from ...errors import InvalidInput
+
+    if WEIGHT in records.table.column_names:
+        raise InvalidInput(f"{records.name!r} has a column {WEIGHT!r} already; rename it")
+
+
+def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key_file: Path | None, json: bool) -> None:
+    strata = _strata(chosen)
+    if json:
+        answer: dict[str, Any] = {"design": text or type(chosen).__name__}
+        if text is None or hasattr(
+            chosen, "population"
+        ):  # a design of fixed size: everybody may know how many there are
+            answer["population"] = records.size
+        if text is None:
+            answer |= {"strata": strata} if strata else {"size": getattr(chosen, "size", None)}
+        emit(answer | {"out": str(out), "key_file": str(key_file) if key_file else None, "secret": SECRET})
+        return
+    if strata:
+        rows = ([h["name"], f"{h['population']:,}", f"{h['size']:,}", number(h["weight"])] for h in strata)
+        grid("Without replacement per stratum", ["<stratum", "records", "drawn", "weight"], rows)
+    else:
+        facts([("design", text or str(chosen))])
+    say(f"Sample: {out}")
+    if key_file:
+        say(f"Key: {key_file}")
+    say(f"SECRET: {SECRET}.", "bold yellow")
+
+
+def _strata(chosen: "Design") -> list[dict[str, Any]]:
+    from ...designs.simple_random import WithoutReplacement
+    from ...designs.stratified import Stratified
+
+    parts = chosen.strata if isinstance(chosen, Stratified) else ()
+    return [
+        {"name": name, "population": part.population, "size": part.size, "weight": part.population / part.size}
+        for name, part in parts
+        if isinstance(part, WithoutReplacement)
+    ]

@@ -1,0 +1,110 @@
+"""Secret files, a sample and its key: only their owner may read them, and they appear whole or not at all."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...chance.keys import Key
+
+_PRIVATE = 0o600
+
+
+def check_output(out: Path, overwrite: bool, *others: Path | None) -> None:
+    """A name that can be written, before anything is drawn."""
+    from ...errors import InvalidInput
+
+    if out.suffix.lower() not in (".csv", ".parquet"):
+        raise InvalidInput(f"a sample must be named .csv or .parquet, got {out.name!r} instead")
+    for other in others:
+        if other is not None and os.path.realpath(out) == os.path.realpath(other):
+            raise InvalidInput(f"{str(out)!r} is already an input or the key file; write the sample to another file")
+    if os.path.lexists(out) and not overwrite:
+        raise InvalidInput(f"{str(out)!r} exists already; choose another name, or say --overwrite")
+    _check_folder(out)
+
+
+def _check_folder(path: Path) -> None:
+    from ...errors import InvalidInput
+
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+
+
+def key_from(path: Path | None) -> "tuple[Key, bool]":
+    """The key in a file, or a fresh one, and whether it is fresh."""
+    from ...chance.keys import Key
+    from ...tables.key_providers import provider
+
+    if path is not None and os.path.lexists(path):
+        return provider(path).key(), False
+    if path is not None:
+        _check_folder(path)
+    return Key.generate(), True
+
+
+def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> None:
+    """The sample and, where `key_file` is given, its fresh key: both or neither."""
+    from pyarrow.lib import ArrowException
+
+    from ...errors import InvalidInput
+
+    made_key = False
+    try:
+        with _beside(out) as part:
+            _writer(out)(table, part)
+            if key_file is not None:
+                handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+                made_key = True
+                with os.fdopen(handle, "w", encoding="ascii") as file:
+                    file.write(key.secret_bytes().hex() + "\n")
+            os.replace(part, out)
+            made_key = False
+    except ArrowException:
+        raise InvalidInput(f"a column cannot be written as {out.suffix}; write .parquet, or leave it out") from None
+    except OSError as error:
+        why = error.strerror or "no reason given"
+        raise InvalidInput(f"cannot write {str(error.filename or out)!r} ({why}); nothing was written") from None
+    finally:
+        if made_key and key_file is not None:
+            key_file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _beside(out: Path) -> Iterator[Path]:
+    """An empty private file in the folder of `out`, which is gone afterwards."""
+    part = out.with_name(f".{out.stem}.{os.getpid()}{out.suffix}")
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE))
+    try:
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _writer(out: Path) -> Callable[[Any, Path], None]:
+    if out.suffix.lower() == ".csv":
+        from pyarrow import csv
+
+        return lambda table, part: csv.write_csv(table, part)
+
+    from pyarrow import parquet
+
+    return lambda table, part: parquet.write_table(table, part)
+
+
+def typed(column: Any) -> Any:
+    """Text that is whole numbers or numbers throughout, as such; '007' stays text."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    filled = compute.if_else(compute.equal(column, ""), None, column)
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = compute.cast(filled, kind)
+        except pa.lib.ArrowException:
+            continue
+        is_same = kind != pa.int64() or compute.cast(numbers, pa.string()).equals(filled)
+        return numbers if is_same else column
+    return column

@@ -1,0 +1,122 @@
+"""Options and small languages that the survey commands share: files, columns, bounds, standard deviations."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PopulationFile = Annotated[
+    Path, typer.Option("--population", metavar="FILE", help="The records to draw from: .csv, .csv.gz or .parquet.")
+]
+Strata = Annotated[
+    str | None, typer.Option("--strata", metavar="COLUMN", help="The public column that says who is in which stratum.")
+]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="COLUMN", help="The public column that says who is in which cluster.")
+]
+Probability = Annotated[
+    str | None,
+    typer.Option("--probability", metavar="COLUMN", help="The public column of drawing probabilities (poisson-pps)."),
+]
+Bounds = Annotated[
+    str | None,
+    typer.Option(
+        "--bounds", metavar="LOW:HIGH", help="Public range of the values, or one per stratum: E=0:1600,H=0:4200"
+    ),
+]
+Sd = Annotated[
+    str | None,
+    typer.Option("--sd", metavar="SD", help="PUBLIC standard deviation, or one per stratum (E=180,H=690)."),
+]
+Size = Annotated[int | None, typer.Option("--size", metavar="N", help="How many records to draw.")]
+DesignOrSize = Annotated[
+    str | None, typer.Option("--design", metavar="SPEC", help="Instead of --size: a design, e.g. poisson:rate=0.1")
+]
+Method = Annotated[
+    str, typer.Option("--method", metavar="WORD", help="Sizes per stratum: optimal, minimax, proportional or neyman.")
+]
+Delta = Annotated[
+    float, typer.Option("--delta", metavar="D", help="0: Laplace noise, pure DP. Above 0: Gaussian noise.")
+]
+Id = Annotated[
+    str | None, typer.Option("--id", metavar="COLUMN", help="Unique ids of the records; their order when not given.")
+]
+DropMissing = Annotated[
+    bool, typer.Option("--drop-missing", help="Leave out records with an empty entry in a column named here.")
+]
+
+Pair = tuple[float, float]
+RANGE = "range"
+EVERYBODY = "everybody"
+_SHOWN = 12
+
+
+def listed(words: Iterable[str]) -> str:
+    """A few words of a list, for a sentence."""
+    every = [word if len(word) <= 40 else f"{word[:39]}…" for word in words]
+    return ", ".join(every[:_SHOWN]) + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "")
+
+
+def noise_of(delta: float) -> str:
+    """Gaussian noise where a delta is allowed."""
+    return "gaussian" if delta else "laplace"
+
+
+def read_bounds(text: str | None, strata: list[str]) -> dict[str, Pair]:
+    """(lowest, highest) of every stratum."""
+    given = "0:1" if text is None else text
+    return {name: _pair(entry) for name, entry in _per_stratum("bounds", given, strata).items()}
+
+
+def read_sd(text: str | None, strata: list[str]) -> dict[str, float] | None:
+    """The public standard deviation of every stratum, where there is one."""
+    if text is None or text == RANGE:
+        return None
+    return {name: _sd(entry) for name, entry in _per_stratum("sd", text, strata).items()}
+
+
+def _per_stratum(what: str, text: str, strata: list[str]) -> dict[str, str]:
+    """One entry for all, or NAME=ENTRY for every stratum."""
+    from ...errors import InvalidInput
+
+    if "=" not in text:
+        return dict.fromkeys(strata, text)
+    pairs = [item.rpartition("=") for item in text.split(",")]
+    names = [name.strip() for name, _, _ in pairs]
+    unknown = [name for name in names if name not in strata]
+    missing = [name for name in strata if name not in names]
+    if unknown and strata == [EVERYBODY]:
+        raise InvalidInput(f"--{what} has one entry per stratum, which needs --strata; got {text!r} instead")
+    if unknown:
+        raise InvalidInput(f"--{what} names stratum {unknown[0]!r}, which has no records; there are {listed(strata)}")
+    if missing or len(names) > len(strata):
+        wrong = f"stratum {missing[0]!r} is missing" if missing else "a name repeats"
+        raise InvalidInput(f"--{what} must name every stratum once, but {wrong} in {text!r}")
+    return dict(zip(names, (entry for _, _, entry in pairs), strict=True))
+
+
+def _pair(text: str) -> Pair:
+    from ...errors import InvalidInput
+
+    low, colon, high = text.partition(":")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        ends = (math.nan, math.nan)
+    if not colon or not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]):
+        raise InvalidInput(f"--bounds must be LOW:HIGH with LOW < HIGH, both finite numbers, got {text!r} instead")
+    return ends
+
+
+def _sd(text: str) -> float:
+    from ...errors import InvalidInput
+
+    try:
+        sd = float(text)
+    except ValueError:
+        sd = math.nan
+    if not 0 <= sd < math.inf:
+        raise InvalidInput(f"--sd must be finite numbers of at least 0, got {text!r} instead")
+    return sd

@@ -1,0 +1,156 @@
+"""`privamp survey plan`: candidate designs side by side, before anything is drawn."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..console import emit, grid, lower, number, say, upper, waiting
+from ..options import Json
+from .options import (
+    EVERYBODY,
+    Bounds,
+    Cluster,
+    Delta,
+    DropMissing,
+    PopulationFile,
+    Sd,
+    Strata,
+    noise_of,
+    read_bounds,
+    read_sd,
+)
+
+if TYPE_CHECKING:
+    from ...survey import Plan, PlanRow
+    from .population import Records
+
+EXAMPLES = """\
+Examples:
+  privamp survey plan --population schools.csv --strata level --cluster district \\
+      --value enroll --bounds E=0:1600,M=0:4200,H=0:4200 --size 60 --epsilon 1 --plot plan.png
+
+  privamp survey plan --population schools.csv --strata level --size 60 --epsilon 1 --delta 1e-6 --json"""
+_GROUPS = {"strata": "strata", "cluster": "clusters"}
+UNITS = "no --bounds were given: noise and errors are in units of the range of the values"
+
+
+def plan(
+    population: PopulationFile,
+    size: Annotated[int, typer.Option("--size", metavar="N", help="How many records to draw.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The epsilon that the release may cost.")],
+    strata: Strata = None,
+    cluster: Cluster = None,
+    value: Annotated[
+        str | None,
+        typer.Option("--value", metavar="COLUMN", help="What will be asked; read for --drop-missing only."),
+    ] = None,
+    bounds: Bounds = None,
+    sd: Sd = None,
+    overall_sd: Annotated[
+        float | None, typer.Option("--overall-sd", metavar="SD", help="PUBLIC standard deviation of everybody.")
+    ] = None,
+    icc: Annotated[
+        float, typer.Option("--icc", metavar="R", help="Assumed correlation of the values inside a cluster.")
+    ] = 0.05,
+    delta: Delta = 0.0,
+    drop_missing: DropMissing = False,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")] = None,
+    json: Json = False,
+) -> None:
+    """Which design should draw the sample? What each amplifies to, the noise it needs, the error to expect.
+
+    Only public facts are used and shown: how many records the population, its strata and its clusters have (they are
+    treated as public here), the bounds, and standard deviations that you know from elsewhere. Values are never used.
+    Without --sd the largest that the bounds allow is assumed, without --bounds the answer is in units of the range.
+    """
+    from ...report.pictures import check_picture, draw_plan
+    from ...survey import plan as compare
+    from .population import read_records
+
+    if plot is not None:
+        check_picture(plot)
+    with waiting("planning", quiet=json):
+        asked = value if drop_missing else None  # which records have a value is public where others are left out
+        records = read_records(population, drop_missing=drop_missing, strata=strata, cluster=cluster, value=asked)
+        frame, names = _frame(records)
+        known = read_sd(sd, names)
+        found = compare(
+            frame, size=size, epsilon=epsilon, bounds=read_bounds(bounds, names), strata=strata and "strata",
+            cluster=cluster and "cluster", sd=known, delta=delta, noise=noise_of(delta), icc=icc,
+            overall_sd=known[EVERYBODY] if known and not strata and overall_sd is None else overall_sd,
+        )  # fmt: skip
+        if plot is not None:
+            draw_plan(found, epsilon, plot)
+    notes = [note.replace("overall_sd=", "--overall-sd") for note in found.notes] + [UNITS] * (bounds is None)
+    if json:
+        emit(_answer(found, records, epsilon, delta, notes) | ({"plot": str(plot)} if plot else {}))
+        return
+    _tell(found, records, epsilon, delta, notes)
+    if plot:
+        say(f"Picture: {plot}")
+
+
+def _frame(records: "Records") -> tuple[dict[str, Any], list[str]]:
+    """The public columns under names of their own, and the strata's names."""
+    import numpy as np
+
+    frame: dict[str, Any] = {role: records.text(role) for role in ("strata", "cluster") if role in records.roles}
+    names = np.unique(frame["strata"]).tolist() if "strata" in frame else [EVERYBODY]
+    return frame or {"records": np.arange(records.size)}, names
+
+
+def _answer(found: "Plan", records: "Records", epsilon: float, delta: float, notes: list[str]) -> dict[str, Any]:
+    return {
+        "population": records.size,
+        "epsilon": epsilon,
+        "delta": delta,
+        "noise": noise_of(delta),
+        "designs": [_row(rank, row) for rank, row in enumerate(found.rows, 1)],
+        "recommendation": found.recommendation,
+        "reason": found.reason,
+        "notes": notes,
+    }
+
+
+def _row(rank: int, row: "PlanRow") -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "name": row.name,
+        "neighbors": str(row.relation),
+        "amplified_epsilon_upper": row.amplified_upper,
+        "amplified_epsilon_lower": row.amplified_lower,
+        "noise_scale": row.noise_scale,
+        "standard_error": row.standard_error,
+        "standard_error_sampling": row.standard_error_sampling,
+        "standard_error_noise": row.standard_error_noise,
+        "note": row.note,
+    }
+
+
+def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes: list[str]) -> None:
+    at = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
+    say(f"{records.size:,} records; a mean with {noise_of(delta)} noise at {at}")
+    heads = ["<design", "<relation", f"{epsilon:g} → ε", "at least", "noise", "sampling", "error"]
+    grid(
+        "Ranked by expected standard error (sampling and noise together)",
+        heads,
+        (
+            [
+                row.name, str(row.relation), upper(row.amplified_upper), lower(row.amplified_lower),
+                upper(row.noise_scale), number(row.standard_error_sampling), number(row.standard_error),
+            ]
+            for row in found.rows
+        ),
+        best=0,
+    )  # fmt: skip
+    say(f"{epsilon:g} → ε: what {epsilon:g}-DP on the sample guarantees for everybody; an attack reaches 'at least'.")
+    say(f"noise: scale on the mean that reaches {at} with this design.")
+    for row in found.rows:
+        if row.note:
+            say(f"{row.name}: {row.note}")
+    for note in notes:
+        say(f"Note: {note}")
+    say(f"Take {found.recommendation}: {found.reason}.", "bold green")
+    groups = [f", of its {what} ({records.roles[role]})" for role, what in _GROUPS.items() if role in records.roles]
+    say(f"Treated as public: the sizes of the population{''.join(groups)}.")

@@ -1,0 +1,110 @@
+"""Reading a population from CSV or Parquet. No message shows an entry of the file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..tables import numbers, read, words
+from .options import EVERYBODY, listed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ...core.population import Population
+
+_NAMES = (".csv", ".csv.gz", ".parquet")
+_PUBLIC = ("strata", "by", "cluster", "id", "probability")
+READABLE = "that the file can be read is public: UTF-8, rows of one length, columns of one type"
+DROPPED = "which records have an entry in the columns named here is public"
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a file: a pyarrow table whose CSV columns are text, and the columns that play a part."""
+
+    name: str
+    table: Any
+    roles: dict[str, str]  # option → column
+    is_text: bool  # from CSV, whose columns have no types
+
+    @property
+    def size(self) -> int:
+        """How many records."""
+        return int(self.table.num_rows)
+
+    def text(self, role: str) -> "NDArray[Any]":
+        """A named column as words."""
+        return words(self.table[self.roles[role]], self.roles[role])
+
+    def numbers(self, role: str) -> "NDArray[Any]":
+        """A named column as numbers."""
+        return numbers(self.table[self.roles[role]], self.roles[role])[0]
+
+    def strata(self) -> "NDArray[Any]":
+        """Everybody's stratum; one name for all without a column."""
+        import numpy as np
+
+        return self.text("strata") if "strata" in self.roles else np.full(self.size, EVERYBODY)
+
+    def rows(self, positions: "NDArray[Any]", *, with_types: bool) -> Any:
+        """Some records with all their columns. Types are guessed from everybody, so that they do not tell who it is."""
+        from .files import typed
+
+        table = self.table
+        if with_types and self.is_text:
+            for at, name in enumerate(table.column_names):
+                if name != self.roles.get("id"):
+                    table = table.set_column(at, name, typed(table.column(at)))
+        return table.take(positions)
+
+    def population(self) -> "Population":
+        """What a design draws from; the label is the file's name."""
+        import numpy as np
+
+        from ...core.population import Population
+
+        columns = {"stratum": self.strata()} if "strata" in self.roles else {}
+        if "cluster" in self.roles:
+            columns["cluster"] = np.unique(self.text("cluster"), return_inverse=True)[1].astype(np.int64)
+        if "probability" in self.roles:
+            columns["probability"] = self.numbers("probability")
+        return Population(self.text("id") if "id" in self.roles else self.size, self.name, **columns)
+
+
+def read_records(
+    path: Path, *, drop_missing: bool = False, whole: bool = False, may_be_empty: bool = False, **roles: str | None
+) -> Records:
+    """The columns named by `roles` (all columns when `whole`), checked: they exist, and public ones have no gaps.
+
+    Values (the roles value, column, on ...) are private: one that is missing is not refused.
+    """
+    import numpy as np
+
+    from ...errors import InvalidInput
+
+    named = {role: column for role, column in roles.items() if column is not None}
+    if not path.name.lower().endswith(_NAMES):
+        raise InvalidInput(f"a population must be named .csv, .csv.gz or .parquet, got {path.name!r} instead")
+    table = read(path, list(named.items()), whole=whole)
+    if table.num_rows == 0 and not may_be_empty:
+        raise InvalidInput(f"{str(path)!r} has no records, only a header; give a population of at least one record")
+    empty = {column: _is_missing(table[column], column, role) for role, column in named.items()}
+    if drop_missing and empty:
+        table = table.filter(~np.logical_or.reduce(list(empty.values())))
+        if table.num_rows == 0 and not may_be_empty:
+            raise InvalidInput(f"every record of {str(path)!r} misses an entry in {listed(named.values())}")
+    else:
+        for role, column in named.items():
+            if role in _PUBLIC and empty[column].any():
+                raise InvalidInput(
+                    f"the public column {column!r} is empty for some records; fill them, or leave those records out "
+                    "with --drop-missing"
+                )
+    return Records(path.name, table, named, not path.name.lower().endswith(".parquet"))
+
+
+def _is_missing(column: Any, name: str, role: str) -> "NDArray[Any]":
+    import numpy as np
+
+    is_text = role in _PUBLIC and role != "probability"
+    return np.asarray(words(column, name) == "") if is_text else numbers(column, name)[1]

@@ -1,0 +1,1 @@
+"""`privamp train`: the command, its data, its run."""

@@ -1,0 +1,244 @@
+"""`privamp train`: a network with a guarantee from one command."""
+
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..amplify import answers, findings
+from ..console import emit, facts, number, say, waiting
+from ..options import Json
+
+if TYPE_CHECKING:
+    from .data import TrainingData
+
+EXAMPLES = """\
+Examples:
+  privamp train --data mnist.npz --model logistic --epsilon 3 --delta 1e-5 --sampler importance \\
+      --public-size 60000 --rate 0.01 --steps 50 --out model.pt --report report.html
+
+  privamp train --data adult.csv --label income --classes '<=50K,>50K' --model logistic --epsilon 1 \\
+      --public-size 30000 --rate 0.02 --steps 30 --out adult.pt --checkpoint adult.secret --json"""
+
+_MODELS = ("cnn", "mlp", "lstm", "logistic")
+_SAMPLERS = ("uniform", "importance", "importance-reject", "dpis")
+_LOOKS = 10  # at the held-out data
+HELD_OUT = "computed from the held-out records without noise: NOT PRIVATE for them"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How training stands: what the steps so far cost, and how the held-out part fares (not private for it)."""
+
+    step: int
+    epsilon: float
+    held_out_loss: float | None
+    held_out_accuracy: float | None
+
+
+def train(
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FILE", help=".npz with X_train, y_train (or tokens), or .csv, .parquet.")
+    ],
+    model: Annotated[str, typer.Option("--model", metavar="WORD", help="cnn, mlp, lstm or logistic.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What all steps together may cost.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the model goes; may be shared.")],
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="Its delta.")] = 1e-5,
+    sampler: Annotated[
+        str, typer.Option("--sampler", metavar="WORD", help="importance, importance-reject, uniform (DP-SGD) or dpis.")
+    ] = "importance",
+    public_size: Annotated[
+        int | None, typer.Option("--public-size", metavar="N", help="PUBLIC rough number of records to divide by.")
+    ] = None,
+    rate: Annotated[
+        float, typer.Option("--rate", metavar="R", help="Largest chance of a record to be in a batch.")
+    ] = 0.01,
+    steps: Annotated[int, typer.Option("--steps", metavar="T", help="Optimiser steps.")] = 500,
+    clip: Annotated[float, typer.Option("--clip", metavar="C", help="Largest gradient of one record.")] = 1.0,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", metavar="L", help="Of SGD.")] = 0.15,
+    momentum: Annotated[float, typer.Option("--momentum", metavar="M", help="Of SGD.")] = 0.9,
+    classes: Annotated[
+        str | None,
+        typer.Option("--classes", metavar="K|A,B,…", help="How many (.npz), or their names (tables). PUBLIC."),
+    ] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="What to learn, of a table.")] = None,
+    vocabulary: Annotated[int, typer.Option("--vocabulary", metavar="V", help="Word ids are below it.")] = 10_002,
+    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda", help="Where to compute.")] = "cpu",
+    largest_batch: Annotated[
+        int | None, typer.Option("--largest-batch", metavar="B", help="Records held in memory at a time.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", metavar="FILE", help="SECRET file to resume from after a crash."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a page with curves, .html.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Train a classifier under differential privacy on batches drawn by importance.
+
+    Records with small gradients are drawn less often and weigh more: the privacy of DP-SGD at --rate with fewer
+    gradients computed. Test records in the file (X_test, or a column 'split' that says train or test) are held out;
+    loss and accuracy on them carry no noise. Every record is encoded by itself, without a look at the others.
+
+    Each run draws with a fresh key, and its epsilon adds to that of other runs; a run that resumes from its checkpoint
+    does not. Needs PyTorch: pip install 'privamp[torch]'
+    """
+    from ...errors import InvalidInput
+
+    _check_options(model, sampler, public_size, learning_rate, momentum, vocabulary)
+    _check_files(data, out, report, checkpoint, overwrite)
+    torch_engine = _torch()
+    where = torch_engine.device(device)
+    plan: dict[str, Any] = {
+        "sampler": sampler, "sample_rate": rate, "steps": steps, "max_grad_norm": clip, "public_size": public_size,
+        "target_epsilon": epsilon, "target_delta": delta, "max_physical_batch_size": largest_batch,
+    }  # fmt: skip
+    with waiting("training", quiet=json) as advance:
+        from .data import load
+
+        found = load(data, label, classes, vocabulary)
+        from .run import Training
+
+        run = Training(found, model, where, learning_rate, momentum, plan, checkpoint)
+        looks: list[Look] = []
+
+        def look(step: int) -> None:
+            loss, accuracy = run.held_out()
+            looks.append(Look(step, run.engine.get_epsilon(delta), loss, accuracy))
+            if not json:
+                _progress(looks[-1], steps, delta)
+
+        run.train(_LOOKS, look, advance)
+        privacy = answers(run.engine.guarantee(), epsilon=None, delta=delta)
+        page = _page(run, looks, model, epsilon, delta).encode("utf-8") if report else None
+    try:
+        run.engine.publish(out, delta=delta)
+        if report and page:
+            from ...report.html import write_atomically
+
+            write_atomically(report, page)
+    except OSError as error:
+        raise InvalidInput(f"cannot write the result ({error.strerror or 'no reason given'}); nothing is lost if a "
+                           "--checkpoint was named: run again with it") from None  # fmt: skip
+    if json:
+        written = {"out": str(out)} | ({"report": str(report)} if report else {})
+        emit(_answer(run, looks, model, found) | privacy | written)
+    else:
+        facts([*_about(run, model, found), ("relation", str(run.engine.guarantee().neighbors)), *findings(privacy)])
+        say(f"Model: {out}" + (f"\nReport: {report}" if report else ""))
+
+
+def _torch() -> Any:
+    from ... import torch
+    from ...errors import InvalidInput
+
+    try:
+        _ = torch.PrivacyEngine
+    except ImportError:
+        raise InvalidInput("training needs PyTorch; install it with: pip install 'privamp[torch]'") from None
+    return torch
+
+
+def _check_options(
+    model: str, sampler: str, public_size: int | None, learning_rate: float, momentum: float, vocabulary: int
+) -> None:
+    from ...errors import InvalidInput
+    from ...validation import in_range, one_of, positive, whole
+
+    one_of(_MODELS, model=model)
+    one_of(_SAMPLERS, sampler=sampler)
+    if public_size is None:
+        raise InvalidInput(
+            "--public-size is missing: a public (rough) number of records to divide by, since the true one is secret"
+        )
+    positive(learning_rate=learning_rate)
+    in_range(0, 0.9999, momentum=momentum)
+    whole(2, 10**7, vocabulary=vocabulary)
+
+
+def _check_files(data: Path, out: Path, report: Path | None, checkpoint: Path | None, overwrite: bool) -> None:
+    """Names that can be written, before anything is read."""
+    from ...errors import InvalidInput
+    from ..tables import check_file
+    from .data import ENDINGS
+
+    if not data.name.lower().endswith(ENDINGS):
+        raise InvalidInput(f"the records must be named .npz, .csv, .csv.gz or .parquet, got {data.name!r} instead")
+    check_file(data)
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"a report must be named .html, got {report.name!r} instead")
+    named = [path for path in (data, out, report, checkpoint) if path is not None]
+    if len({os.path.realpath(path) for path in named}) < len(named):
+        raise InvalidInput("--data, --out, --report and --checkpoint must be different files; choose other names")
+    for path in named[1:]:
+        if os.path.lexists(path) and not overwrite and path != checkpoint:
+            raise InvalidInput(f"{str(path)!r} exists already; choose another name, or say --overwrite")
+        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
+            raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+
+
+def _progress(look: Look, steps: int, delta: float) -> None:
+    from ...numerics.printing import shown_up
+
+    held_out = ""
+    if look.held_out_accuracy is not None:
+        held_out = f", held-out loss {look.held_out_loss:.4f}, accuracy {look.held_out_accuracy:.2%} (not private)"
+    say(f"step {look.step} of {steps}: epsilon {shown_up(look.epsilon, 4)} spent at delta {delta:g}{held_out}")
+
+
+def _about(run: Any, model: str, found: "TrainingData") -> list[tuple[str, str]]:
+    plan = run.engine.plan
+    rows = [
+        ("model", f"{model}, {run.parameters:,} trainable parameters, {found.classes} classes"),
+        ("batches", f"{plan.sampler}, rate at most {plan.rate:g}, {run.engine.step} steps, clip {plan.clip:g}"),
+    ]
+    if plan.sampler != "dpis":
+        rows.append(("noise", f"multiplier {number(plan.noise_multiplier)} on the sum of gradients"))
+    return rows
+
+
+def _answer(run: Any, looks: list[Look], model: str, found: "TrainingData") -> dict[str, Any]:
+    return {
+        "model": model,
+        "parameters": run.parameters,
+        "classes": found.classes,
+        "plan": run.engine.plan.facts(),
+        "steps_run": run.engine.step,
+        "not_private_for_held_out": [asdict(look) for look in looks],
+    }
+
+
+def _page(run: Any, looks: list[Look], model: str, epsilon: float, delta: float) -> str:
+    from ...numerics.printing import shown_up
+    from ...report.html import Report
+    from ...report.learning import picture_of_learning
+
+    page = Report(
+        f"A private {model} model",
+        f"Trained within epsilon {epsilon:g} at delta {delta:g} under add/remove of one record.",
+    )
+    scores = None if looks[0].held_out_accuracy is None else [look.held_out_accuracy or 0.0 for look in looks]
+    losses = None if looks[0].held_out_loss is None else [look.held_out_loss or 0.0 for look in looks]
+    picture = picture_of_learning([k.step for k in looks], [k.epsilon for k in looks], scores, losses)
+    page.add_figure(picture, "Epsilon spent, and how the held-out records fare, by step.")
+    rows = [[k.step, shown_up(k.epsilon), *_scores(k)] for k in looks]
+    page.add_table(["step", "epsilon spent", "held-out loss", "held-out accuracy"], rows, "By step.")
+    page.add_table(["what", "how"], list(map(list, run.engine.plan.facts().items())), "The public plan.")
+    page.add_guarantee(run.engine.guarantee(), delta=delta)
+    if scores is not None:
+        page.add_text(
+            f"Loss and accuracy were {HELD_OUT}. Do not release this page unless those records are public.",
+            "NOT PRIVATE: held-out scores",
+        )
+    return page.html()
+
+
+def _scores(look: Look) -> tuple[str, str]:
+    if look.held_out_accuracy is None or look.held_out_loss is None:
+        return "-", "-"
+    return f"{look.held_out_loss:.4f}", f"{look.held_out_accuracy:.4f}"

@@ -1,0 +1,205 @@
+"""PrivateKMeans: k-means whose centres may be published.
+
+One importance sample is drawn and a fixed plan of noisy Lloyd steps is run on it; the plan is composed inside the
+sample and amplified once. Before that a first look at all the data, paid for as well, fixes the noise for the
+wanted sample size and the columns worth their noise. Derivation and figures: docs/kmeans.md.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..chance.keys import Key
+from ..chance.seeds import key_of_seed
+from ..core.guarantee import Guarantee
+from ..numerics import rounding
+from ..numerics.log_domain import FloatArray
+from .ball import chunks, lengths, measured
+from .fit import Fitted, Request, run
+from .nearest import nearest
+from .tables import table_of
+from .threads import ThreadPool
+
+
+class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Differentially private k-means under add/remove of one record.
+
+    Parameters
+    ----------
+    n_clusters : how many centres.
+    epsilon : the whole budget of a fit. No default: it must be chosen.
+    delta : 0 with norm noise (pure privacy), above 0 with Gaussian noise.
+    sampler : "privacy-constrained", "coreset", "uniform", or None for all records.
+    sample_size : expected size of the sample; None lets the noise of the whole data decide it.
+    noise : "norm" (pure) or "gaussian".
+    radius : public bound on the distance of records from `center`; farther ones are shortened to it, none is
+        dropped. "private" estimates it out of the budget. No default: it must be chosen.
+    center : public centre of the ball; None is the origin, "private" estimates it out of the budget.
+    n_iter : at most so many Lloyd steps; fewer are taken when the noise would eat their gain (`n_iter_`).
+    init : "spread", "ball", or public points, one row per centre.
+    random_state : for tests only, inside `privamp.testing.seeds_allowed()`.
+    n_jobs : threads; None for every core.
+    first_look : share of epsilon spent on the first look.
+    progress : called as progress(step, steps, centres) after every step, with released centres.
+
+    Attributes
+    ----------
+    cluster_centers_ : the released centres, in the units of the data.
+    privacy_ : the `Guarantee` of everything above.
+    counts_ : noisy numbers of records per centre in the last step.
+    n_records_, sample_size_ : noisy size of the data and expected size of the sample.
+    n_iter_, radius_, center_ : what was used.
+    budget_ : what was released, its epsilon and its delta, in the order it was spent.
+
+    There is no `labels_`: which records were in the sample, and where they went, is secret. `predict` says which
+    released centre is nearest to records of your own; `fit_predict` is `fit` and then `predict`. What `predict`,
+    `transform`, `score` and `losses` return is about the records given to them and has no privacy of its own.
+
+    >>> import numpy as np
+    >>> from privamp import PrivateKMeans
+    >>> points = np.concatenate([np.full((3000, 2), -1.0), np.full((3000, 2), 1.0)])
+    >>> model = PrivateKMeans(n_clusters=2, epsilon=2.0, radius=2.0).fit(points)
+    >>> model.cluster_centers_.shape, model.privacy_.epsilon()
+    ((2, 2), 2.0)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        epsilon: float | None = None,
+        delta: float = 0,
+        sampler: str | None = "privacy-constrained",
+        sample_size: float | None = None,
+        noise: str = "norm",
+        radius: float | str | None = None,
+        center: ArrayLike | str | None = None,
+        n_iter: int = 10,
+        init: ArrayLike | str = "spread",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        first_look: float = 0.05,
+        progress: Callable[[int, int, FloatArray], None] | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sampler = sampler
+        self.sample_size = sample_size
+        self.noise = noise
+        self.radius = radius
+        self.center = center
+        self.n_iter = n_iter
+        self.init = init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.first_look = first_look
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> "PrivateKMeans":
+        """Release centres of X. `y` is ignored."""
+        X = self._records(X, reset=True)
+        request = Request.of(self, X.shape[1])
+        with ThreadPool(self.n_jobs) as pool:
+            fitted, privacy = run(request, X, self._key(), pool, self.progress)
+        return self._adopt(fitted, privacy)
+
+    def _adopt(self, fitted: Fitted, privacy: Guarantee) -> "PrivateKMeans":
+        """Become the estimator of a fit, made here or on a cluster."""
+        self._fitted, self.privacy_ = fitted, privacy
+        self.cluster_centers_ = fitted.centres
+        self.counts_ = fitted.counts
+        self.n_records_ = fitted.records
+        self.sample_size_ = fitted.sample_size
+        self.n_iter_ = len(fitted.plan.mechanisms)
+        self.radius_, self.center_ = fitted.ball.radius, fitted.ball.center
+        self.budget_ = fitted.budget
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.intp]:
+        """`fit(X)`, then `predict(X)`: the nearest released centre of each of your records."""
+        return self.fit(X).predict(X)
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """The nearest released centre of every row."""
+        check_is_fitted(self)
+        X = self._records(X, reset=False)
+        ball, points = self._fitted.ball, self._points()
+        labels = np.empty(len(X), dtype=np.intp)
+
+        def part(span: slice) -> None:
+            for rows in chunks(span, X.shape[1]):
+                labels[rows] = nearest(ball.unit(X[rows]), points, lengths(ball, X[rows]))
+
+        with ThreadPool(self.n_jobs) as pool:
+            pool.map(part, pool.spans(len(X)))
+        return labels
+
+    def transform(self, X: Any) -> FloatArray:
+        """Distances of every row to the centres, shape (rows, n_clusters)."""
+        check_is_fitted(self)
+        from sklearn.metrics.pairwise import euclidean_distances
+
+        X = self._records(X, reset=False)
+        return np.asarray(self.radius_ * euclidean_distances(self._fitted.ball.unit(X), self._points()))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the k-means cost of X, as in scikit-learn: a diagnostic on your own records, not private."""
+        return -float(np.sum(np.min(self.transform(X), axis=1) ** 2))
+
+    def losses(self, X: Any) -> FloatArray:
+        """The personal epsilon (at `delta`) of every row: what it could lose by taking part, never above `epsilon`."""
+        check_is_fitted(self)
+        X = self._records(X, reset=False)
+        with ThreadPool(self.n_jobs) as pool:
+            found = measured(self._fitted.ball, X, pool)
+        personal = self._fitted.rule.losses_of_norms(np.minimum(found, 1.0))
+        spent = rounding.number_up(self._fitted.epsilon - self._fitted.left)
+        return np.minimum(spent + personal, self._fitted.epsilon)
+
+    def __sklearn_tags__(self) -> Any:
+        """Missing and infinite entries are no error: an error would tell."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Released numbers and public rules only; the guarantee is derived again from them on loading."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "privacy_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_fitted"):
+            self.privacy_ = self._fitted.certify()
+
+    @property
+    def labels_(self) -> NDArray[np.intp]:
+        """Not there: where the records of the sample went is secret."""
+        raise AttributeError(
+            "PrivateKMeans has no labels_: where the records of its sample went is secret; use predict(X)"
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.cluster_centers_.shape[0])
+
+    def _key(self) -> Key:
+        if self.random_state is None:
+            return Key.generate()
+        if isinstance(self.random_state, np.random.RandomState):
+            return key_of_seed(int(self.random_state.randint(2**31)))
+        return key_of_seed(self.random_state)
+
+    def _records(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        """A table of numbers, not copied where it is one; scikit-learn looks at names and number of columns only."""
+        table = table_of(X)
+        validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
+        return table
+
+    def _points(self) -> FloatArray:
+        """The centres about the ball's own, in units of its radius."""
+        return np.asarray((self.cluster_centers_ - self.center_) / self.radius_)

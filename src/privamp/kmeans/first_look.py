@@ -1,0 +1,88 @@
+"""The first look: how many records there are, at which norms, and along which columns they vary. With noise.
+
+Two Laplace releases on all the data, in the unit ball:
+
+- a histogram of norms on a public geometric grid; a record adds 1 to one bin,
+- the sum of squares of every column; a record adds x², whose l1 norm is ||x||² <= 1, so that all columns together
+  cost what one count costs, in any dimension.
+
+From the histogram follow the noise and the probabilities for a wanted sample size, from the squares the columns
+worth their noise, how far noisy centres are pulled back, and where the centres start.
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mechanisms.laplace import Laplace
+from ..numerics.log_domain import FloatArray
+from .ball import Ball, scan
+from .compiled import count_octaves, is_worth_compiling
+from .privacy_spend import PrivacySpend
+from .threads import ThreadPool
+
+EDGES = np.concatenate([[0.0], np.exp2(np.arange(-12, 1) / 2.0)])  # up to the radius, a factor sqrt 2 apart
+_SMALLEST = 1023 - 13  # exponent field of the squares in the first bin
+MIDDLES = np.sqrt(np.maximum(EDGES[:-1], EDGES[1] / 2.0) * EDGES[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Noisy answers; post-processing of them is free."""
+
+    histogram: FloatArray = field(repr=False)  # (bins,) records per norm, at least 0
+    variances: FloatArray = field(repr=False)  # (d,) mean squares of the columns, less their noise, at least 0
+
+    @property
+    def records(self) -> float:
+        """About how many records there are, at least 1."""
+        return max(float(np.sum(self.histogram)), 1.0)
+
+    @property
+    def mean_square(self) -> float:
+        """About the mean squared norm."""
+        return float(np.sum(self.histogram * MIDDLES**2) / self.records)
+
+
+def look(
+    bill: PrivacySpend, ball: Ball, X: NDArray[Any], epsilon: float, pool: ThreadPool
+) -> tuple[FirstLook, FloatArray]:
+    """The noisy answers, at `epsilon`, and the secret lengths of all rows."""
+    lengths, sums = scan(ball, X, pool, partial(norm_counts, fast=is_worth_compiling(X)))
+    squares, counts = sums[: X.shape[1]], sums[X.shape[1] :]
+    return priced(bill, counts, squares, epsilon), lengths
+
+
+def norm_counts(lengths: FloatArray, *, fast: bool = False) -> FloatArray:
+    """How many rows have their length in each bin."""
+    if fast:
+        counts = np.zeros(MIDDLES.size)
+        count_octaves()(lengths, _SMALLEST, counts)
+        return counts
+    squares = np.square(np.minimum(lengths, 1.0))
+    power = squares.view(np.int64)  # their exponent, rounded up, says the bin
+    power -= 1
+    power >>= 52
+    bins = np.clip(power, _SMALLEST, _SMALLEST + MIDDLES.size - 1, out=power)
+    bins -= _SMALLEST
+    return np.bincount(bins, minlength=MIDDLES.size).astype(np.float64)
+
+
+def priced(bill: PrivacySpend, counts: FloatArray, squares: FloatArray, epsilon: float) -> FirstLook:
+    """The noisy answers from the exact ones, at `epsilon`."""
+    noise = Laplace(scale=2.0 / epsilon)
+    noisy_counts = bill.release("noisy histogram of norms", noise, counts)
+    noisy_squares = bill.release("noisy sums of squares of the columns", noise, squares)
+    return _answers(noisy_counts, noisy_squares, noise.scale)
+
+
+def _answers(counts: FloatArray, squares: FloatArray, scale: float) -> FirstLook:
+    """Bins and columns below their own noise count as empty."""
+    histogram = np.maximum(counts, 0.0)
+    records = max(float(np.sum(counts)), 1.0)
+    histogram *= records / max(float(np.sum(histogram)), 1.0)
+    sd = scale * np.sqrt(2.0)
+    return FirstLook(histogram, np.maximum(squares - sd, 0.0) / records)

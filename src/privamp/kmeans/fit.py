@@ -1,0 +1,295 @@
+"""One private fit, from the table to the released centres."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting.joint import Joint
+from ..amplification import amplify
+from ..chance.keys import Key
+from ..chance.stream import Stream
+from ..core.guarantee import NOT_PRIVATE, Guarantee
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.sample import Bounded, Drawn, Sample
+from ..designs.importance import ImportanceSampling
+from ..errors import InvalidInput
+from ..mechanisms.laplace import Laplace
+from ..mechanisms.norm_noise import NormNoise
+from ..numerics.log_domain import FloatArray
+from ..rules.rule import Rule
+from ..validation import in_range, one_of, positive, whole
+from . import exact
+from .ball import Ball, taken_inside
+from .centres import Smoothing
+from .compiled import is_worth_compiling
+from .first_look import MIDDLES, FirstLook, look
+from .fit_plan import FitPlan, choose
+from .lloyd import sums_and_counts
+from .noise_split import Split
+from .privacy_spend import PrivacySpend, first_then_sample
+from .private_ball import private_center, private_radius
+from .sampling import Target, make_rule, noise_level
+from .seeded_sample import SeededSample
+from .starts import into_ball, start
+from .threads import ThreadPool
+
+_PRIVATE = 0.05  # share of epsilon for a private radius, and for a private centre
+SAMPLERS = ("privacy-constrained", "coreset", "uniform")
+Progress = Callable[[int, int, FloatArray], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The checked parameters of a fit."""
+
+    clusters: int
+    epsilon: float
+    delta: float
+    sampler: str | None
+    size: float | None
+    is_gaussian: bool
+    radius: float | None  # None: private
+    center: FloatArray | None = field(repr=False)  # None: private
+    n_iter: int
+    init: str | FloatArray = field(repr=False)
+    first_look: float
+
+    @classmethod
+    def of(cls, model: Any, columns: int) -> "Request":
+        """From an estimator's parameters; one sentence for the first that breaks a rule."""
+        whole(1, n_clusters=model.n_clusters)
+        whole(1, n_iter=model.n_iter)
+        if model.epsilon is None:
+            raise InvalidInput("epsilon must be chosen before a fit, got None instead; for example epsilon=1.0")
+        positive(epsilon=model.epsilon)
+        if model.sampler is not None:
+            one_of(SAMPLERS, sampler=model.sampler)
+        if model.sample_size is not None:
+            positive(sample_size=model.sample_size)
+        in_range(0, 1, open_ends=True, first_look=model.first_look)
+        return cls(
+            int(model.n_clusters), float(model.epsilon), _delta(model), model.sampler, model.sample_size,
+            model.noise == "gaussian", _radius(model.radius), _center(model.center, columns), int(model.n_iter),
+            _init(model.init, model.n_clusters, columns), float(model.first_look),
+        )  # fmt: skip
+
+
+def _delta(model: Any) -> float:
+    one_of(("norm", "gaussian"), noise=model.noise)
+    in_range(0, 1, delta=model.delta)
+    if model.noise == "norm" and model.delta != 0:
+        raise InvalidInput(
+            f'delta is not needed with noise="norm", which is pure, got {model.delta!r} instead; '
+            'leave it 0, or ask for noise="gaussian"'
+        )
+    if model.noise == "gaussian" and not 0 < model.delta < 1:
+        raise InvalidInput(f'noise="gaussian" needs a delta strictly between 0 and 1, got {model.delta!r} instead')
+    return float(model.delta)
+
+
+def _radius(radius: Any) -> float | None:
+    if radius is None:
+        raise InvalidInput(
+            "radius must be chosen before a fit, got None instead; "
+            'give a public bound on the norms, or radius="private"'
+        )
+    if isinstance(radius, str) and radius == "private":
+        return None
+    positive(radius=radius)
+    return float(radius)
+
+
+def _center(center: Any, columns: int) -> FloatArray | None:
+    if center is None:
+        return np.zeros(columns)
+    if isinstance(center, str):
+        one_of(("private",), center=center)
+        return None
+    return _points(center, (columns,), "center")
+
+
+def _init(init: Any, clusters: int, columns: int) -> str | FloatArray:
+    if isinstance(init, str):
+        one_of(("spread", "ball"), init=init)
+        return init
+    return _points(init, (clusters, columns), "init")
+
+
+def _points(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
+    try:
+        points = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        points = np.empty(0)
+    if points.shape != shape or not np.all(np.isfinite(points)):
+        raise InvalidInput(f"{name} must be finite numbers of shape {shape}, got something else")
+    return points
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a fit may be asked about afterwards: released numbers and public rules, nothing secret."""
+
+    centres: FloatArray = field(repr=False)
+    counts: FloatArray = field(repr=False)
+    records: float
+    sample_size: float
+    ball: Ball
+    rule: Rule
+    plan: Joint
+    epsilon: float
+    delta: float
+    left: float  # of epsilon, for the sample
+    paid: tuple[Laplace | NormNoise, ...]  # before the sample
+    what: tuple[str, ...]  # was released by each
+    is_test: bool
+
+    @property
+    def budget(self) -> list[tuple[str, float, float]]:
+        """What was released, its epsilon and its delta, in the order it was spent."""
+        spent = [mechanism.profile(Neighbors.ADD_REMOVE).epsilon() for mechanism in self.paid]
+        first = [(what, cost, 0.0) for what, cost in zip(self.what, spent, strict=True)]
+        return [*first, (f"{len(self.plan.mechanisms)} noisy steps on one sample", self.left, self.delta)]
+
+    def certify(self) -> Guarantee:
+        """The guarantee once more, from the plan and the rule: what the sample's ledger said at the time."""
+        sample = amplify(self.plan, ImportanceSampling(self.rule))
+        whole = first_then_sample(self.epsilon, self.delta, self.left, self.paid, sample)
+        return replace(whole, assumes=(*whole.assumes, NOT_PRIVATE)) if self.is_test else whole
+
+
+def run(
+    request: Request, X: NDArray[Any], key: Key, pool: ThreadPool, progress: Progress | None = None
+) -> tuple[Fitted, Guarantee]:
+    """Fit the table."""
+    bill = PrivacySpend(request.epsilon, request.delta, key)
+    ball = _ball(request, bill, X, pool)
+    seen, lengths = look(bill, ball, X, request.first_look * request.epsilon, pool)
+
+    def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
+        capped = np.empty_like(lengths)
+        pool.map(lambda span: np.minimum(lengths[span], 1.0, out=capped[span]), pool.spans(len(X)))
+        return ImportanceSampling(rule).draw(Population(len(X), x=capped), key, over=pool.map), X, lengths
+
+    return after_first_look(request, bill, ball, seen, draw, pool, progress)
+
+
+def after_first_look(
+    request: Request,
+    bill: PrivacySpend,
+    ball: Ball,
+    seen: FirstLook,
+    draw: Callable[[Rule], tuple[Sample, NDArray[Any], FloatArray]],
+    pool: ThreadPool,
+    progress: Progress | None = None,
+) -> tuple[Fitted, Guarantee]:
+    """The rest of a fit. `draw` gives a rule's sample, and the rows and lengths that its positions count in."""
+    key = bill.key
+    target = Target(bill.left, request.delta, request.sampler, request.size)
+    every = Split(request.is_gaussian, seen.variances.size, seen.mean_square)
+    scheme = choose(seen, request.clusters, request.n_iter, request.is_gaussian, noise_level(target, seen, every))
+    level = noise_level(target, seen, scheme.split)
+    step = scheme.split.step(level, scheme.steps)
+    joint = Joint([step] * scheme.steps)
+    rule = make_rule(target, seen, step.influence.repeated(scheme.steps))
+    sample, X, lengths = draw(rule)
+    if key.is_test:
+        sample = SeededSample.of(sample)
+    sample.declare(joint.mechanisms, functions=False)
+    work = _Steps(request, ball, scheme, X, lengths, pool, exact.bits_for(seen.records), _sum_bits(rule, seen))
+    scale = scheme.split.scale(level, scheme.steps)
+    smoothing = Smoothing(
+        scheme.variances,
+        scheme.split.column_variance(scale),
+        scheme.split.count_error(scale),
+        seen.records / request.clusters,
+    )
+    centres, counts = work.start(request.init, key), np.zeros(request.clusters)
+    aside = _stream(key, "split")
+    for number in range(1, scheme.steps + 1):
+        sums, counts = sample.release(step, Bounded(partial(work.statistic, centres)))
+        centres = smoothing.next_centres(sums, counts, centres)
+        if number < scheme.steps:
+            centres = smoothing.split(centres, counts, aside)
+        if progress is not None:
+            progress(number, scheme.steps, ball.back(centres, scheme.columns))
+    fitted = Fitted(
+        centres=ball.back(centres, scheme.columns),
+        counts=counts,
+        records=seen.records,
+        sample_size=rule.expected_size(MIDDLES, seen.histogram),
+        ball=ball,
+        rule=rule,
+        plan=joint,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        left=bill.left,
+        paid=tuple(bill.paid),
+        what=tuple(bill.what),
+        is_test=key.is_test,
+    )
+    return fitted, bill.total(sample.guarantee())
+
+
+class _Steps:
+    """The part of a fit that sees the sample. Rows are gathered once; nothing here is kept."""
+
+    def __init__(
+        self,
+        request: Request,
+        ball: Ball,
+        scheme: FitPlan,
+        X: NDArray[Any],
+        lengths: FloatArray,
+        pool: ThreadPool,
+        row_bits: int,
+        sum_bits: int,
+    ) -> None:
+        self.request, self.ball, self.scheme = request, ball, scheme
+        self._X, self._lengths, self._crew = X, lengths, pool
+        self._row_bits, self._sum_bits = row_bits, sum_bits
+        self._rows: NDArray[np.float32] | None = None
+        self._weights: FloatArray | None = None
+
+    def start(self, init: str | FloatArray, key: Key) -> FloatArray:
+        """Starting centres in the unit ball."""
+        columns, ball = self.scheme.columns, self.ball
+        if isinstance(init, str):
+            seed = int(_stream(key, "start").words(1)[0])
+            return start(init, self.request.clusters, self.scheme.variances, seed)
+        return into_ball((init[:, columns] - ball.center[columns]) / ball.radius)
+
+    def statistic(self, centres: FloatArray, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
+        """Weighted sums and counts around the centres."""
+        if self._rows is None or self._weights is None:
+            self._rows = taken_inside(
+                self.ball, self._X, drawn.positions, self.scheme.columns, self._lengths, self._crew, self._row_bits
+            )
+            self._weights = drawn.counts * drawn.weights
+        fast = is_worth_compiling(self._X)
+        return sums_and_counts(self._rows, self._weights, centres, self._crew, bits=self._sum_bits, fast=fast)
+
+
+def _sum_bits(rule: Rule, seen: FirstLook) -> int:
+    """How fine weighted records may be added up: from the rule's largest weight and the noisy number of records."""
+    return exact.bits_for(seen.records, float(rule.weights_of_norms([0.0])[0]))
+
+
+def _ball(request: Request, bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:
+    share = _PRIVATE * request.epsilon
+    if request.center is not None:
+        radius = request.radius or private_radius(bill, X, request.center, share, pool)
+        return Ball(request.center, radius)
+    if request.radius is not None:
+        return Ball(private_center(bill, X, request.radius, share, pool), request.radius)
+    around = private_radius(bill, X, np.zeros(X.shape[1]), share / 2, pool)
+    center = private_center(bill, X, around, share, pool)
+    return Ball(center, private_radius(bill, X, center, share / 2, pool))
+
+
+def _stream(key: Key, purpose: str) -> Stream:
+    return Stream(key.subkey(purpose)) if key.is_test else Stream.from_os()

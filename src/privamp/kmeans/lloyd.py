@@ -1,0 +1,114 @@
+"""One Lloyd step: every row goes to its nearest centre; weighted sums and counts per centre.
+
+Scores are a matrix product per chunk in single precision; rows that it does not decide are decided again
+(nearest.py). Rows are multiples of 2^-24, what a record adds is rounded toward zero to a multiple of 2^-bits, and all
+sums are exact (exact.py). So a step is the same to the last bit with numba and without, with any number of threads,
+in any order of the records.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.log_domain import FloatArray
+from . import exact
+from .compiled import is_worth_compiling, lloyd_pass
+from .nearest import halves, is_open, largest_norm, nearest, room
+from .threads import ThreadPool
+
+_ROWS = 2048  # rows a product: more leave the cache, fewer make threads wait for the interpreter
+_ADDED = 8192  # rows a sparse table
+_LEAST = 8 * _ROWS  # rows a thread of a large table, because making a sparse table takes a while
+
+Single = NDArray[np.float32]
+
+
+def sums_and_counts(
+    rows: Single, weights: FloatArray, centres: FloatArray, pool: ThreadPool, *, bits: int, fast: bool | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Weighted sums (k, d) and counts (k,) of the rows (n, d) nearest to each centre, in multiples of 2^-bits.
+
+    The rows must be in the unit ball and on the grid of `exact.ROW_BITS`, and `bits` at most `exact.bits_for`.
+    """
+    fast = is_worth_compiling(rows) if fast is None else fast
+    k, d = centres.shape
+    own = _without_twins(centres)
+    points = np.ascontiguousarray(centres[own])
+    step = _Compiled(points) if fast else _Plain(points)
+    scale = math.ldexp(1.0, bits)
+
+    def part(span: slice) -> list[FloatArray]:
+        found = []
+        for block in exact.blocks(span):
+            total: FloatArray = np.zeros((len(points), d + 1))
+            step(rows[block], np.floor(weights[block] * scale), total)
+            found.append(total)
+        return found or [np.zeros((len(points), d + 1))]
+
+    spans = pool.spans(len(rows), _ROWS if fast or len(rows) < exact.BLOCK else _LEAST)
+    whole = np.zeros((k, d + 1))
+    whole[own] = exact.total([total for several in pool.map(part, spans) for total in several]) / scale
+    return np.ascontiguousarray(whole[:, :d]), whole[:, d].copy()
+
+
+def _without_twins(centres: FloatArray) -> NDArray[np.intp]:
+    """The first of equal centres: the others are nobody's nearest."""
+    _, first = np.unique(centres, axis=0, return_index=True)
+    return np.sort(first)
+
+
+class _Plain:
+    """Adds rows and whole weights to the totals of their nearest points, in units."""
+
+    def __init__(self, points: FloatArray) -> None:
+        self.points = points
+        self.single = points.astype(np.float32)
+        self.half = halves(points).astype(np.float32)
+        self.room = np.float32(room(points.shape[1], largest_norm(points), 1.0, np.float32))
+
+    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> None:
+        chosen = np.empty(len(rows), dtype=np.intp)
+        for at in range(0, len(rows), _ROWS):
+            some = rows[at : at + _ROWS]
+            scores = np.matmul(self.single, some.T)
+            scores -= self.half[:, None]
+            best = np.asarray(np.argmax(scores, axis=0))
+            unsure = np.flatnonzero(is_open(scores, best, self.room))
+            best[unsure] = nearest(some[unsure], self.points)
+            chosen[at : at + len(some)] = best
+        self.add(rows, weights, chosen, total)
+
+    def add(self, rows: Single, weights: FloatArray, chosen: NDArray[np.intp], total: FloatArray) -> None:
+        """The sums are the product with a sparse table, a one per record in the row of its point."""
+        from scipy.sparse import csc_matrix
+
+        k = len(self.points)
+        for at in range(0, len(rows), _ADDED):
+            some = slice(at, at + _ADDED)
+            part, w, mine = rows[some], weights[some], chosen[some]
+            units, scale = _units(part, w)
+            table = csc_matrix((np.ones(len(part)), mine, np.arange(len(part) + 1)), shape=(k, len(part)))
+            total[:, :-1] += (table @ units) * scale
+            total[:, -1] += np.bincount(mine, weights=w, minlength=k)
+
+
+def _units(rows: Single, weights: FloatArray) -> tuple[FloatArray, float]:
+    """What every record adds is the first times the second; with one large power of two there is nothing to round."""
+    units, first = rows.astype(np.float64), float(weights[0])
+    if first >= 2.0**exact.ROW_BITS and math.frexp(first)[0] == 0.5 and np.all(weights == first):
+        return units, first
+    units *= weights[:, None]
+    return np.trunc(units, out=units), 1.0
+
+
+class _Compiled(_Plain):
+    """The same in one compiled pass, and once more for the rows that it leaves open."""
+
+    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> None:
+        unsure: NDArray[Any] = np.empty(len(rows), dtype=np.intp)
+        found = lloyd_pass()(rows, weights, self.single, self.half, self.room, total, unsure)
+        if found:
+            left = unsure[:found]
+            self.add(rows[left], weights[left], nearest(rows[left], self.points), total)

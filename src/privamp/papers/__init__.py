@@ -1,0 +1,1 @@
+"""Every figure and table that is reproduced, one folder per paper."""

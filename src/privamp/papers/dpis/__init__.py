@@ -1,0 +1,1 @@
+"""DPIS: importance sampling for private training."""

@@ -1,0 +1,1 @@
+"""Importance sampling with privacy guarantees."""

@@ -1,0 +1,1 @@
+"""MUST: multistage sampling."""

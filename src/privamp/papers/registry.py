@@ -1,0 +1,63 @@
+"""The registry: every module in a paper's folder that holds an `ENTRY` reproduces one figure or table.
+
+To add one, add a file there with `ENTRY = Entry(...)`; nothing else changes.
+"""
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from ..errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run found: a text with ours beside the printed value, the files it wrote, and a verdict.
+
+    `ok` means that every number agrees with the print except the known errata, and that each erratum is still
+    seen.
+    """
+
+    text: str
+    files: tuple[Path, ...]
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One figure or table of one paper."""
+
+    name: str
+    paper: str
+    title: str
+    summary: str
+    run: Callable[[Path], Outcome]  # writes its files into the folder, all or none
+    full: Callable[[Path], Outcome] | None = None  # the paper's whole setting, where `run` is a quick version of it
+
+
+@cache
+def _found() -> tuple[Entry, ...]:
+    package = __name__.rpartition(".")[0]
+    path = import_module(package).__path__
+    modules = [import_module(info.name) for info in pkgutil.walk_packages(path, f"{package}.")]
+    return tuple(module.ENTRY for module in modules if isinstance(getattr(module, "ENTRY", None), Entry))
+
+
+def entries() -> dict[str, Entry]:
+    """Every entry by its name, in alphabetical order.
+
+    >>> "must-table-s1" in entries()
+    True
+    """
+    return {entry.name: entry for entry in sorted(_found(), key=lambda entry: entry.name)}
+
+
+def entry(name: str) -> Entry:
+    """The entry of this name."""
+    known = entries()
+    if name not in known:
+        raise InvalidInput(f"the name must be one of {', '.join(known)}, got {name!r} instead")
+    return known[name]

@@ -1,0 +1,1 @@
+"""Sampling designs of official statistics."""

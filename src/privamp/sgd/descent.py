@@ -1,0 +1,172 @@
+"""Noisy gradient descent: a fresh sample each step, clipped gradients, Gaussian noise, one composed guarantee.
+
+A step draws a sample, adds up the clipped gradients of its records (a record drawn u times counts u times), adds
+N(0, sigma^2) to every entry, divides by the *public expected* size and moves. An empty
+sample takes a step of pure noise.
+
+The sensitivity is stated once: each copy of a record adds a vector of norm at most `clip`, so the mechanism is
+Gaussian(sigma, sensitivity=clip) under add/remove, from which it follows that replacing a record moves the sum by up
+to 2 clip per copy. The guarantee is compose(amplify(mechanism, design), steps): valid because every stage is drawn
+afresh in every step, and for gradients that depend on all earlier steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..accounting.composition import compose
+from ..amplification import amplify
+from ..calibration import calibrate
+from ..chance.keys import Key
+from ..core.design import Design
+from ..core.guarantee import Guarantee
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.sample import Bounded, Sample
+from ..errors import InvalidInput
+from ..mechanisms.gaussian import Gaussian
+from ..numerics.log_domain import FloatArray
+from ..validation import in_range, nonnegative, positive, whole
+
+Ints = NDArray[np.int64]
+CLIPPED = "each copy of a record adds a vector of norm at most `clip` to the user's sum, whatever the other records are"
+ClippedSum = Callable[[FloatArray, Ints, Ints], FloatArray]
+"""(parameters, rows, counts) -> the sum over rows of counts times a gradient whose norm is at most the clip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Descended:
+    """Where a descent ended, the noise it used, and what it cost."""
+
+    parameters: FloatArray
+    mechanism: Gaussian
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descent:
+    """The public choices of a descent. Give `sigma`, or `epsilon` and `delta` for the whole run."""
+
+    design: Design
+    clip: float = 1.0  # C, largest l2 norm of one copy's gradient
+    steps: int = 100
+    sigma: float | None = None  # standard deviation of the noise on the *sum* of clipped gradients
+    epsilon: float | None = None
+    delta: float | None = None
+    learning_rate: float | Callable[[int], float] = 0.1  # a number, or a function of the step 0, 1, ...
+    l2: float = 0.0  # adds l2/2 |parameters|^2 to the loss
+    radius: float | None = None  # parameters are kept inside this ball
+    average: bool = False  # report the mean of the second half of the steps, not the last one
+    records: int | None = None  # public number of records to normalise by; needed where the true one is secret
+    neighbors: Neighbors | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.design, Design):
+            raise InvalidInput(
+                f"design must be a Design such as Poisson(0.01), got {type(self.design).__name__} instead"
+            )
+        positive(clip=self.clip)
+        whole(1, steps=self.steps)
+        nonnegative(l2=self.l2)
+        if self.radius is not None:
+            positive(radius=self.radius)
+        if not callable(self.learning_rate):
+            positive(learning_rate=self.learning_rate)
+        if self.sigma is not None:
+            positive(sigma=self.sigma)
+        if (self.sigma is None) == (self.epsilon is None) or (self.epsilon is None) != (self.delta is None):
+            raise InvalidInput(
+                "give either sigma, or both epsilon and delta, so that there is one way to set the noise"
+            )
+        if self.epsilon is not None:
+            positive(epsilon=self.epsilon)
+            in_range(0, 1, open_ends=True, delta=self.delta)
+        positive(expected_size=self.expected_size)
+
+    @property
+    def expected_size(self) -> float:
+        """The expected size of a sample: a public number, which the sum is divided by."""
+        records = self.records if self.records is not None else getattr(self.design, "population", None)
+        if records is None:
+            raise InvalidInput(
+                f"{self.design} does not say how many records there are, and the true number is secret under "
+                "add-remove; give records=, a public (rough) number to normalise by"
+            )
+        whole(1, records=records)
+        return self.design.expected_size(records)
+
+    def mechanism(self) -> Gaussian:
+        """The noise of one step, calibrated when a target was given."""
+        if self.sigma is not None:
+            return self._noise(self.sigma)
+        found = calibrate(
+            self._noise,
+            self.design,
+            epsilon=self.epsilon or 0.0,
+            delta=self.delta or 0.0,
+            steps=self.steps,
+            neighbors=self.neighbors,
+            within=(1e-3 * self.clip, 1e6 * self.clip),
+        )
+        return cast(Gaussian, found)
+
+    def run(
+        self,
+        clipped_sum: ClippedSum,
+        start: FloatArray,
+        population: Population | int,
+        key: Key | None = None,
+        *,
+        is_proved: bool = False,
+    ) -> Descended:
+        """Descend from `start`. Each key may be used for one descent on a population.
+
+        That `clipped_sum` keeps to the clip is not checked, and stands among the assumptions unless it `is_proved`.
+        """
+        mechanism = self.mechanism()
+        amplify(
+            mechanism, self.design, self.neighbors
+        )  # a design without a theorem is refused before anything is drawn
+        population, key = Population.of(population), key or Key.generate()
+        here, total = np.array(start, dtype=np.float64), np.zeros_like(start, dtype=np.float64)
+        for step in range(self.steps):
+            sample = self._fresh(population, key, step)
+            noisy = _released(sample, mechanism, clipped_sum, here)
+            here = self._moved(here, noisy / self.expected_size, step)
+            if step >= self.steps // 2:
+                total += here
+        guarantee = compose(sample.guarantee(self.neighbors).fresh(), self.steps)
+        if not is_proved:
+            guarantee = replace(guarantee, assumes=(*guarantee.assumes, CLIPPED))
+        mean = total / (self.steps - self.steps // 2)
+        return Descended(mean if self.average else here, mechanism, guarantee)
+
+    def _noise(self, sigma: float) -> Gaussian:
+        return Gaussian(sigma, sensitivity=self.clip, neighbors=Neighbors.ADD_REMOVE)
+
+    def _fresh(self, population: Population, key: Key, step: int) -> Sample:
+        sample = self.design.draw(population, key, round=step)
+        if sample.ledger.entries:
+            raise InvalidInput(
+                "this key has already drawn samples of this population that were released from; "
+                "train with a fresh key (Key.generate()), or name the other data set with Population(ids, label=…)"
+            )
+        return sample
+
+    def _moved(self, here: FloatArray, gradient: FloatArray, step: int) -> FloatArray:
+        rate = self.learning_rate(step) if callable(self.learning_rate) else self.learning_rate
+        positive(learning_rate=rate)
+        there: FloatArray = here - rate * (gradient + self.l2 * here)
+        if self.radius is not None:
+            there *= min(1.0, self.radius / max(float(np.linalg.norm(there)), 1e-300))
+        return there
+
+
+def _released(sample: Sample, mechanism: Gaussian, clipped_sum: ClippedSum, here: FloatArray) -> FloatArray:
+    noisy: FloatArray = sample.release(
+        mechanism, Bounded(lambda drawn: clipped_sum(here, drawn.positions, drawn.counts))
+    )
+    return noisy

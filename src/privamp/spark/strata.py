@@ -1,0 +1,82 @@
+"""Totals and means of every stratum from one sample on a cluster, for the price of one sum.
+
+A record lies in one stratum, so all strata's sums together move by no more than its own row when it comes or goes. Each
+sum is multiplied with the public number 1/rate of its stratum, after the noise.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.design import Design
+from ..designs.cluster import ClusterSampling
+from ..designs.importance import ImportanceSampling
+from ..designs.poisson import Poisson
+from ..designs.simple_random import WithoutReplacement
+from ..designs.stratified import Stratified
+from ..engines.spark_sample import SparkSample
+from ..engines.spark_totals import Exact
+from ..errors import InvalidInput
+from ..mechanisms.fixed_point import ExactLaplace
+from ..sums.estimates import Estimated
+from ..validation import one_of
+
+Name = str | int
+
+
+def estimate_strata(
+    sample: SparkSample,
+    column: str,
+    mechanism: Exact,
+    *,
+    by: str = "stratum",
+    strata: Sequence[Name] | None = None,
+    statistic: str = "total",
+    population: Mapping[Name, float] | None = None,
+) -> dict[Name, Estimated]:
+    """One estimate per stratum of the column `by`; values are clipped to +-`mechanism.sensitivity`.
+
+    `strata` is the public list of strata, those of a stratified design by default. A mean divides by the public number
+    of records of a stratum: that of `WithoutReplacement`, or given by `population`.
+    """
+    one_of(("total", "mean"), statistic=statistic)
+    design = sample.design
+    parts: dict[Any, Design] = dict(design.strata) if isinstance(design, Stratified) else {}
+    names = tuple(strata) if strata is not None else tuple(parts)
+    factors = [_factor(parts.get(name, design), name) for name in names]
+    if statistic == "mean":
+        factors = [f / _records(parts.get(name), name, population) for f, name in zip(factors, names, strict=True)]
+    sums = np.asarray(sample.release_sum(mechanism, column, by=by, groups=names))
+    privacy = sample.guarantee()
+    noise = math.sqrt(2.0) * mechanism.scale if isinstance(mechanism, ExactLaplace) else mechanism.sigma
+    return {
+        name: Estimated(float(total) * factor, noise * factor, None, "unknown", mechanism.grid * factor, privacy)
+        for name, total, factor in zip(names, sums, factors, strict=True)
+    }
+
+
+def _factor(design: Design, name: Name) -> float:
+    """One over the chance of a record, where it is the same for all of the stratum; 1 where rows have weights."""
+    if isinstance(design, ImportanceSampling):
+        return 1.0
+    if isinstance(design, Poisson) and design.rate > 0:
+        return 1.0 / design.rate
+    if isinstance(design, WithoutReplacement):
+        return design.population / design.size
+    if isinstance(design, ClusterSampling) and not design.second_size:
+        return 1.0 / (design.share * design.rate)
+    raise InvalidInput(
+        f"estimates know the weights of Poisson, WithoutReplacement, ClusterSampling without a fixed second stage and "
+        f"ImportanceSampling, got {type(design).__name__} in stratum {name!r} instead; "
+        "release its sum and weight it yourself"
+    )
+
+
+def _records(design: Design | None, name: Name, population: Mapping[Name, float] | None) -> float:
+    if population is not None and name in population:
+        return float(population[name])
+    if isinstance(design, WithoutReplacement):
+        return float(design.population)
+    raise InvalidInput(f"a mean needs the public number of records of every stratum; give population={{{name!r}: …}}")

@@ -1,0 +1,164 @@
+"""One release: draw, make rows, add noise, take the answer apart."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..chance.keys import Key
+from ..core.guarantee import Guarantee
+from ..core.population import Population
+from ..core.sample import Bounded, BudgetLike, Drawn, Sample
+from ..designs.simple_random import WithoutReplacement
+from ..errors import InvalidInput, NoTheorem
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ..numerics.log_domain import FloatArray
+from ..numerics.record_rows import rows_of
+from ..numerics.row_norms import clipped, finite
+from .estimates import Source
+from .noises import norm_of, standard_error
+from .options import SumOptions
+from .plan import Facts, Plan, plan
+from .rows import Rows
+
+Released = tuple[FloatArray, FloatArray | None, float | None]  # sums, sampling variances, count
+
+
+class SumRelease:
+    """One release of a sum, perhaps with its squares and its count, all in one row per record."""
+
+    def __init__(self, asked: SumOptions, dimension: int, count_share: float = 0.0) -> None:
+        self.asked, self.dimension = asked, dimension
+        share = asked.error_share if asked.sampler is not None else 0.0  # without a sample there is no such error
+        pure = asked.noise != "gaussian"
+        self.width = dimension * (2 if share else 1) + (1 if count_share else 0)
+        self.count = count_share * asked.radius
+        facts = Facts(
+            radius=float(asked.radius),
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            noise=asked.noise,
+            arithmetic=asked.arithmetic,
+            p=asked.p,
+            scale=asked.scale,
+            sample_size=asked.sample_size,
+            population=asked.population,
+            dimension=self.width,
+            per_record=self.count,
+            per_norm=1.0 + share if pure else math.sqrt(1.0 + share),
+            neighbors=asked.neighbors,
+            norms=asked.norms,
+        )
+        self.plan: Plan = plan(facts, asked.sampler)
+        self.p = norm_of(asked.noise, asked.p)
+        part = share if pure else math.sqrt(share)
+        self.rows = Rows(asked.radius, self.p, self._gain(part) if share else 0.0, part, self.count)
+
+    def _gain(self, part: float) -> float:
+        """What squares are multiplied with, so that few of them reach their share of the norm and are cut."""
+        most = self.plan.worst(1, self.asked.radius) if self.plan.rule is not None else self.asked.radius
+        return part / most if most > 0 else 1.0  # all weights 1: the squares are all zero
+
+    @property
+    def noise_error(self) -> float:
+        """Of one coordinate of the answer."""
+        noise = self.plan.mechanism.noise
+        scale = float(getattr(noise, "sigma" if self.asked.noise == "gaussian" else "scale"))
+        return self.plan.factor * standard_error(self.asked.noise, scale, self.width, self.p)
+
+    def draw(self, x: FloatArray, key: Key | None) -> Sample:
+        """The sample; weights look at the clipped records."""
+        rule = self.plan.rule
+        columns: dict[str, Any] = {} if rule is None else {"x": self.clip(x)}
+        design = self.plan.design
+        if isinstance(design, WithoutReplacement) and len(x) != design.population:
+            raise InvalidInput("the records must be as many as the design's population, which they are not")
+        sample = design.draw(Population(len(x), self.asked.label, **columns), key)
+        if sample.ledger.entries or sample.ledger.plan is not None:
+            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
+        return sample
+
+    def certify(self, sample: Sample, budget: BudgetLike | None) -> Guarantee:
+        """What the release will cost, known and charged before it is made."""
+        privacy = sample.declare([self.plan.mechanism], functions=False).guarantee(self.asked.neighbors)
+        if budget is not None:
+            sample.charge(budget, note=type(self.asked).__name__, delta=self.asked.delta or None)
+        return privacy
+
+    def clip(self, x: FloatArray) -> FloatArray:
+        """Into the ball of the noise, and into that of the rule where it has its own."""
+        x = clipped(x, self.asked.radius, self.p)
+        rule = self.plan.rule
+        return x if rule is None or rule.radius is None else clipped(x, rule.radius, rule.p)
+
+    def rows_of(self, x: FloatArray, weights: FloatArray) -> FloatArray:
+        """What kept records add, before weights."""
+        return self.rows.of(self.clip(x), weights - 1.0 if self.plan.rule is not None else np.ones(len(x)))
+
+    def release(self, sample: Sample, x: FloatArray) -> Released:
+        """Sums, sampling variances and count, as far as they were asked for, multiplied back."""
+        noise = self.plan.mechanism.noise
+
+        def statistic(drawn: Drawn) -> Any:
+            rows = self.rows_of(x[drawn.positions], drawn.weights)
+            if isinstance(noise, (ExactLaplace, ExactGaussian)):
+                return noise.total(rows, drawn)
+            bound = noise.row_bound
+            assert bound is not None  # Laplace, Gaussian and norm noise declare it
+            return bound.total(rows, drawn)
+
+        return self.taken_apart(sample.release(self.plan.mechanism, Bounded(statistic)))
+
+    def taken_apart(self, noisy: Any) -> Released:
+        """A noisy total as sums, sampling variances and count."""
+        answer, d = np.asarray(noisy) * self.plan.factor, self.dimension
+        variance = None
+        if self.rows.gain:
+            blur = self.noise_error / self.rows.gain  # one standard error of its own noise: err to the wide side
+            variance = self._spread * (np.maximum(answer[d : 2 * d] / self.rows.gain, 0.0) + blur)
+        return answer[:d], variance, float(answer[-1]) / self.count if self.count else None
+
+    @property
+    def _spread(self) -> float:
+        """What turns the released squares into a variance: weights are in them already, a common rate is not."""
+        if self.plan.rule is not None:
+            return 1.0
+        design = self.plan.design
+        finite = design.population / max(design.population - 1, 1) if isinstance(design, WithoutReplacement) else 1.0
+        return (self.plan.factor - 1.0) * finite
+
+    def sampling_error(
+        self, variance: FloatArray | None, records: float | None
+    ) -> tuple[FloatArray | float | None, Source]:
+        """Of one coordinate of the sum."""
+        if self.plan.rule is None and self.plan.factor == 1.0:
+            return 0.0, "no sampling"
+        if variance is not None:
+            return np.sqrt(variance), "private estimate"
+        design = self.plan.design
+        if isinstance(design, WithoutReplacement):
+            records = design.population
+        if records is None:
+            return None, "unknown"
+        try:
+            return math.sqrt(max(records, 1.0) * self.plan.worst(2, self.asked.radius)), "public bound"
+        except NoTheorem:  # a rule that looks at more than the norm
+            return None, "unknown"
+
+
+def records(X: Any) -> tuple[FloatArray, bool]:
+    """Rows of finite numbers, and whether X was a single column.
+
+    Only the type and the shape of X are refused, which are public. What is missing (NaN, masked, None) or no number
+    counts as 0, what is infinite or too large as the largest double: clipped later, like every record.
+    """
+    x = rows_of(X)
+    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
+        raise InvalidInput("X must have one row per record and at least one column, in one or two dimensions")
+    x = finite(x)
+    return (x[:, None], True) if x.ndim == 1 else (x, False)
+
+
+def flattened(flat: bool, *parts: Any) -> list[Any]:
+    """Numbers for a single column."""
+    return [part[0].item() if flat and isinstance(part, np.ndarray) else part for part in parts]

@@ -1,0 +1,266 @@
+"""A private mean, total or proportion from a sample, with both of its errors.
+
+Weights are public: N_h/n_h in strata drawn without replacement, 1/rate for Poisson; clusters, fixed shares and unequal
+coins have theorems for pure mechanisms alone and are estimated in `pure`. The weighted total goes through
+`Sample.release` with just the noise that the budget needs, each stratum with its own sensitivity, in exact arithmetic
+(`exact`). The sampling error is itself a fact about the data: it comes from a public standard deviation (`sd={...}`),
+from the bounds (`sd="range"`, wide but free), or, by default, from a variance that is released too and paid for with
+`variance_share` of the budget.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.sample import Bounded, Drawn, Sample
+from ..designs.stratified import Stratified
+from ..errors import InvalidInput
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, Whole, in_grid_units
+from ..mechanisms.gaussian import Gaussian
+from ..mechanisms.laplace import Laplace
+from ..numerics.log_domain import FloatArray
+from ..validation import in_range, one_of, positive
+from .exact import Lattice, Release, Statistic, release_of, summed
+from .frame import Frame, frame_of
+from .groups import Groups, groups_of
+from .hidden_signal import signal
+from .interval import Estimate
+from .pure import estimate_pure
+from .ratio import poisson_mean
+from .units import COVERED
+
+Declared = Laplace | Gaussian | ExactLaplace | ExactGaussian
+
+
+def estimate(
+    sample: Sample,
+    values: ArrayLike,
+    statistic: str = "mean",
+    *,
+    bounds: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    noise: str = "laplace",
+    mechanism: Declared | None = None,
+    stratum: ArrayLike | None = None,
+    by: ArrayLike | None = None,
+    groups: Any = None,
+    population: Any = None,
+    weights: str = "horvitz-thompson",
+    sd: Any = None,
+    variance_share: float = 0.2,
+    cluster: ArrayLike | None = None,
+    probability: ArrayLike | None = None,
+) -> Any:
+    """Release one estimate (or one per value of the public column `by`, as a dictionary) from a drawn sample.
+
+    `values` has one number per record of the population, in its order; it is clipped to `bounds` ((lowest, highest), or
+    one pair per stratum), which must be public; an entry that is no number (missing, nan, text) counts as the middle of
+    them. Give the budget as `epsilon` (and `delta` for Gaussian noise), or the
+    noise itself as `mechanism` (its scale, that of the released statistic, is kept; the noise is exact in any case).
+    `population` is the public number of
+    records for Poisson designs; a Poisson mean without it, or weights="hajek", is a ratio of two released sums.
+
+    `by` is public for designs of fixed size. For Poisson designs it is not, so `groups` lists the public groups (for
+    totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
+    strata); records of other groups are left out.
+
+    `Systematic`, `Proportional` (random rounding), `ClusterSampling` (give `cluster`, the column of the draw) and
+    `PoissonPPS` (give `probability`, one per record) take Laplace noise, under add/remove, in the same way.
+    """
+    one_of(("mean", "total", "proportion"), statistic=statistic)
+    one_of(("horvitz-thompson", "hajek"), weights=weights)
+    in_range(0, 1, open_ends=True, variance_share=variance_share)
+    if statistic == "proportion":
+        bounds = (0.0, 1.0) if bounds is None else bounds
+    if bounds is None:
+        raise InvalidInput("bounds must say between which two public numbers the values lie, got none instead")
+    if (epsilon is None) == (mechanism is None):
+        raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
+    if groups is not None and by is None:
+        raise InvalidInput("groups= goes with by=, the column that says who is in which group")
+    if sample.ledger.entries and isinstance(sample.design, Stratified):
+        raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
+    share = variance_share if sd is None else 0.0
+    if isinstance(sample.design, COVERED):
+        if epsilon is None or by is not None:
+            raise InvalidInput(f"{type(sample.design).__name__} takes epsilon= and no by=; set others' values to 0")
+        positive(epsilon=epsilon)
+        noise = "gaussian" if delta else noise
+        return estimate_pure(
+            sample, values, statistic, bounds, epsilon, noise, population, weights, sd, share, cluster, probability
+        )
+    frame = frame_of(sample, values, bounds, stratum, population)
+    secret = by is None and bool(np.any(np.isnan(frame.records)))
+    ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or secret)
+    if mechanism is not None:
+        noise = "laplace" if isinstance(mechanism, (Laplace, ExactLaplace)) else "gaussian"
+    else:
+        positive(epsilon=epsilon)
+    if mechanism is not None and (sd is None or ratio or by is not None):
+        raise InvalidInput("a declared mechanism releases one number: give sd= (or sd='range'), no by=, no hajek ratio")
+    if ratio:
+        if by is not None or len(frame.names) > 1:
+            raise InvalidInput("a ratio of two sums is for everybody; give population= by strata, groups= by groups")
+        return poisson_mean(sample, frame, float(epsilon or 0), delta, noise, sd, share)
+    split = groups_of(frame, by, groups)
+    if by is not None and not frame.fixed:  # what is measured from the middle of the bounds needs public sizes
+        frame = replace(frame, records=split.sizes.sum(axis=0))
+    task = _Weighted(frame, statistic, split, sd)
+    theta = None if mechanism else signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
+    return task.run(sample, noise, theta, mechanism, share)
+
+
+class _Weighted:
+    """Weighted totals of one or several groups, and their sampling variances."""
+
+    def __init__(self, frame: Frame, statistic: str, groups: Groups, sd: Any) -> None:
+        self.frame, self.statistic, self.groups = frame, statistic, groups
+        if isinstance(sd, str):
+            one_of(("range",), sd=sd)
+        elif sd is not None and not groups.is_one:
+            raise InvalidInput("with by=, leave sd out (a private variance) or give sd='range'")
+        if sd is not None and np.any(np.isnan(frame.records)):
+            raise InvalidInput(
+                "a public error of a Poisson total needs population=, the public number of records, or that of groups"
+            )
+        self.sd: FloatArray | str | None = sd if sd is None or isinstance(sd, str) else _sds(sd, frame)
+        self.z = frame.values - frame.centre[frame.which]
+        self.known = np.nan_to_num(groups.sizes * frame.centre).sum(axis=1)
+        self.records = groups.records
+
+    def totals(self, release: Release, drawn: Drawn) -> Whole:
+        """Weighted sums of the centred values, one per group, in units of the grid."""
+        at = drawn.positions
+        parts = drawn.counts * release.shares(0, self.z[at], self.frame.weight[self.frame.which[at]])
+        return summed(self.groups.which[at], parts, len(self.groups.names) + 1)[:-1]
+
+    def variances(self, release: Release, drawn: Drawn) -> Whole:
+        """Estimated sampling variances of the totals, in units of the grid."""
+        f, at, H, groups = self.frame, drawn.positions, len(self.frame.names), len(self.groups.names) + 1
+        group = self.groups.which[at]
+        if not f.fixed:
+            parts = release.shares(1, self.z[at] ** 2, ((1.0 - f.rate) / f.rate**2)[f.which[at]])
+            return summed(group, parts, groups)[:-1]
+        lattice = Lattice.of(f.farthest, f.drawn.max())
+        u, cell = lattice.whole(self.z[at], f.which[at]), group * H + f.which[at]
+        squares, sums = (summed(cell, part, groups * H).reshape(groups, H)[:-1].tolist() for part in (u * u, u))
+        known, each = self._per_square(lattice)
+        sizes = f.drawn.astype(int).tolist()
+        found = [
+            known + sum(c * (n * q - s * s) for n, c, q, s in zip(sizes, each, *row, strict=True))
+            for row in zip(squares, sums, strict=True)
+        ]
+        return np.array([release.once(1, value) for value in found], dtype=np.int64)
+
+    def _per_square(self, lattice: Lattice) -> tuple[Fraction, list[Fraction]]:
+        """The variance is the first number plus, from each stratum, its own times n sum u^2 - (sum u)^2."""
+        f, n = self.frame, np.maximum(self.frame.drawn, 2.0)
+        alone = f.drawn <= 1  # one record does not show how records differ: half the range, for all anybody knows
+        known = float((self.factor * (0.5 * f.range) ** 2)[alone].sum())
+        each = np.where(alone, 0.0, self.factor * lattice.unit**2 / (n * (n - 1.0)))
+        return Fraction(known), [Fraction(c) for c in each.tolist()]
+
+    @property
+    def factor(self) -> FloatArray:
+        """N_h^2 (1 - f_h)/n_h: what a stratum's variance is multiplied with."""
+        return self.frame.records**2 * (1.0 - self.frame.rate) / self.frame.drawn
+
+    @property
+    def variance_reach(self) -> FloatArray:
+        """How far one record moves the estimated variance: R^2/n_h for a stratum's variance."""
+        f = self.frame
+        found = self.factor * f.range**2 / f.drawn if f.fixed else (1.0 - f.rate) / f.rate**2 * f.farthest**2
+        return np.maximum(found, 1e-12 * f.reach**2)  # a stratum that is drawn in full still needs a sensitivity
+
+    def _asked(
+        self, kind: str, theta: FloatArray | None, declared: Declared | None, share: float, per: float
+    ) -> list[Statistic]:
+        """The total, and its variance where a share of the budget pays for it."""
+        f = self.frame
+        if theta is None:
+            assert declared is not None  # one of the two is given
+            return [Statistic(f.reach, _scale_of(declared) * per)]
+        if not share:
+            return [Statistic(f.reach, float(np.max(f.reach / theta)))]
+        wide = float(np.max(self.variance_reach / (theta * _portion(share, kind))))
+        scale = float(np.max(f.reach / _rest(theta, self.variance_reach / wide, kind)))
+        return [Statistic(f.reach, scale), Statistic(self.variance_reach, wide, is_sum=not f.fixed)]
+
+    def public_variance(self, totals: FloatArray) -> FloatArray:
+        """From public standard deviations, or from the bounds."""
+        f = self.frame
+        if not isinstance(self.sd, np.ndarray):
+            if not f.fixed:
+                return np.asarray((self.groups.sizes * (1.0 - f.rate) / f.rate * f.farthest**2).sum(axis=1))
+            share = self.groups.sizes / np.maximum(f.records - 1.0, 1.0)
+            return np.asarray((self.factor * share * (0.5 * f.range) ** 2).sum(axis=1))
+        if f.fixed:
+            return np.asarray([(self.factor * self.sd**2).sum()])
+        away = totals / self.records  # how far the estimated mean is from the centre
+        return np.asarray([((1.0 - f.rate) / f.rate * f.records * (self.sd**2 + away**2)).sum()])
+
+    def run(self, sample: Sample, kind: str, theta: FloatArray | None, declared: Declared | None, share: float) -> Any:
+        """Release, then put value and errors together."""
+        f, one = self.frame, np.ones(1)
+        per = one if self.statistic == "total" else self.records  # the statistic is total / per
+        if np.any(np.isnan(per)):
+            raise InvalidInput(
+                "a Poisson mean by strata or groups needs public sizes: population= per stratum, groups= per group"
+            )
+        if np.any(per <= 0):
+            raise InvalidInput("the mean of a group needs a public size above 0; leave empty groups out, or ask totals")
+        unit = float(np.sqrt(2.0 if kind == "laplace" else 1.0))  # standard deviation of noise of scale 1
+        asked = self._asked(kind, theta, declared, share, float(per[0]))
+        public = float(np.sum(f.drawn if f.fixed else f.records))
+        release = release_of(kind, asked, theta, None if np.isnan(public) else public)
+        mechanism = release.mechanism(f.names, replaced=f.fixed, within=f.relation.scope == "within stratum")
+        parts = (self.totals, self.variances)[: len(asked)]
+        noisy = sample.release(
+            mechanism, Bounded(lambda drawn: in_grid_units(np.concatenate([part(release, drawn) for part in parts])))
+        )
+        totals, *spread = release.answers(noisy)
+        scale = release.scale
+        if spread:  # half its noise up: err to the wide side
+            variances = np.maximum(spread[0], 0.0) + 0.5 * unit * release.scale_of(1)
+        else:
+            variances = self.public_variance(totals)
+        source = "private" if share else "range" if isinstance(self.sd, str) else "public sd"
+        errors = np.sqrt(np.maximum(variances, 0.0)) / per
+        noisy = scale * unit / per * np.ones_like(errors)
+        found = [
+            Estimate(float(v), float(s), float(e), kind, source, f.relation, self.groups.assumes, sample)
+            for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
+        ]
+        return found[0] if self.groups.is_one else dict(zip(self.groups.names, found, strict=True))
+
+
+def _scale_of(noise: Declared) -> float:
+    return noise.scale if isinstance(noise, (Laplace, ExactLaplace)) else noise.sigma
+
+
+def _portion(share: float, kind: str) -> float:
+    """Laplace losses add up, Gaussian ones in squares."""
+    return share if kind == "laplace" else float(np.sqrt(share))
+
+
+def _rest(theta: FloatArray, spent: FloatArray, kind: str) -> FloatArray:
+    """What the variance leaves of each stratum's budget."""
+    return theta - spent if kind == "laplace" else np.sqrt(theta**2 - spent**2)
+
+
+def _sds(sd: Any, frame: Frame) -> NDArray[np.float64]:
+    if isinstance(sd, Mapping):
+        missing = [name for name in frame.names if name not in sd]
+        if missing:
+            raise InvalidInput(f"sd must name every stratum, got nothing for {missing[0]!r} instead")
+        found = np.array([float(sd[name]) for name in frame.names])
+    else:
+        found = np.full(len(frame.names), float(sd))
+    if not (np.all(np.isfinite(found)) and np.all(found >= 0)):
+        raise InvalidInput("sd must be finite numbers of at least 0")
+    return found

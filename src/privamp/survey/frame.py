@@ -1,0 +1,151 @@
+"""The public side of an estimate: strata with their rates, weights and bounds, and the values cut to those bounds.
+
+Every value has a place within its bounds: one beyond them (infinite, or too large for a double) is cut to the nearer
+end, and an entry that is no number counts as the middle. None is refused, which would tell that it is there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..core.design import Design
+from ..core.neighbors import Neighbors
+from ..core.sample import Sample
+from ..designs.poisson import Poisson
+from ..designs.simple_random import WithoutReplacement
+from ..designs.stratified import WITHIN, Stratified
+from ..errors import InvalidInput
+from ..numerics.entries import column_of
+from ..numerics.log_domain import FloatArray, as_floats
+from .names import labels_of, places
+
+Name = str | int
+EVERYBODY: Name = "everybody"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Arrays over strata (H,) and over records (n,)."""
+
+    names: tuple[Name, ...]
+    fixed: bool  # without replacement; otherwise Poisson
+    rate: FloatArray  # (H,)
+    drawn: FloatArray  # (H,) sizes of fixed strata, nan for Poisson
+    records: FloatArray  # (H,) N_h, public for fixed strata; nan for Poisson unless declared
+    low: FloatArray
+    high: FloatArray
+    which: NDArray[np.intp] = field(repr=False)  # (n,) stratum of each record
+    values: FloatArray = field(repr=False)  # (n,) within the bounds
+    relation: Neighbors = WITHIN
+
+    @property
+    def range(self) -> FloatArray:
+        """R_h."""
+        return self.high - self.low
+
+    @property
+    def centre(self) -> FloatArray:
+        """Values are measured from here where the number of records is public; from 0 where it is not."""
+        return np.where(np.isnan(self.records), 0.0, 0.5 * (self.low + self.high))
+
+    @property
+    def farthest(self) -> FloatArray:
+        """The largest distance of a value from the centre."""
+        return np.maximum(np.abs(self.low - self.centre), np.abs(self.high - self.centre))
+
+    @property
+    def weight(self) -> FloatArray:
+        """1/r_h: N_h/n_h for strata of fixed size."""
+        return 1.0 / self.rate
+
+    @property
+    def reach(self) -> FloatArray:
+        """How far one record moves the estimated total: replaced in a fixed stratum, added in a Poisson one."""
+        return self.weight * (self.range if self.fixed else self.farthest)
+
+
+def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any) -> Frame:
+    """Check what was given against the design."""
+    design, numbers = sample.design, numbers_of(sample, values)
+    parts = design.strata if isinstance(design, Stratified) else ((EVERYBODY, design),)
+    names = tuple(name for name, _ in parts)
+    which = _membership(design, names, stratum, numbers.size)
+    kinds = {type(part) for _, part in parts}
+    if not (kinds == {WithoutReplacement} or kinds == {Poisson}):
+        raise InvalidInput(
+            "estimate knows the weights of WithoutReplacement, of Poisson, of strata that are all one or all the "
+            "other, and, without strata, of ClusterSampling, Systematic, Proportional and PoissonPPS, "
+            f"got {design} instead"
+        )
+    fixed = kinds == {WithoutReplacement}
+    counted = np.bincount(which, minlength=len(names)).astype(float)
+    if fixed:
+        drawn = as_floats([part.size for _, part in parts if isinstance(part, WithoutReplacement)])
+        records = as_floats([part.population for _, part in parts if isinstance(part, WithoutReplacement)])
+        if np.any(records != counted):
+            raise InvalidInput("the design must declare as many records per stratum as the frame has, but does not")
+        rate = drawn / records
+    else:
+        rate = as_floats([part.rate for _, part in parts if isinstance(part, Poisson)])
+        drawn, records = np.full_like(rate, np.nan), _per_stratum(population, names, "population")
+        if np.any(rate <= 0):
+            raise InvalidInput("a stratum drawn at rate 0 cannot be estimated; give it a rate above 0")
+    low, high = bounds_of(bounds, names)
+    relation = WITHIN if fixed and isinstance(design, Stratified) else (
+        Neighbors.REPLACE_ONE if fixed else Neighbors.ADD_REMOVE
+    )  # fmt: skip
+    return Frame(names, fixed, rate, drawn, records, low, high, which, cut(numbers, low[which], high[which]), relation)
+
+
+def numbers_of(sample: Sample, values: ArrayLike) -> FloatArray:
+    """One number per record of the population, nan where an entry is none."""
+    numbers = column_of(values)
+    if numbers.shape != sample._ids.shape:
+        raise InvalidInput("values must have one number per record of the population, in its order, but have not")
+    return numbers
+
+
+def cut(numbers: FloatArray, low: Any, high: Any) -> FloatArray:
+    """Each number cut to its bounds; the middle of them for nan."""
+    return np.where(np.isnan(numbers), 0.5 * low + 0.5 * high, np.clip(numbers, low, high))
+
+
+def _membership(design: Design, names: tuple[Name, ...], stratum: ArrayLike | None, size: int) -> NDArray[np.intp]:
+    if not isinstance(design, Stratified):
+        return np.zeros(size, dtype=np.intp)
+    labels = None if stratum is None else labels_of(stratum)
+    if labels is None or len(labels) != size:
+        raise InvalidInput("a stratified sample needs stratum=, one stratum per record in the order of the values")
+    which = places(labels, names)
+    if np.any(which == len(names)):
+        raise InvalidInput(f"a record is in a stratum that is not a stratum of the design; it names {names[:8]}")
+    return which
+
+
+def _per_stratum(given: Any, names: tuple[Name, ...], what: str) -> FloatArray:
+    """One number for all, one per name, or nan for None."""
+    if given is None:
+        return np.full(len(names), np.nan)
+    if isinstance(given, Mapping):
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise InvalidInput(f"{what} must name every stratum, got nothing for {missing[0]!r} instead")
+        return np.array([float(given[name]) for name in names])
+    if len(names) > 1 and what == "population":
+        raise InvalidInput("population must name every stratum, got one number instead")
+    return np.full(len(names), float(given))
+
+
+def bounds_of(bounds: Any, names: tuple[Name, ...]) -> tuple[FloatArray, FloatArray]:
+    """(lowest, highest) of every stratum, from one pair or one per stratum."""
+    pairs = [bounds[name] for name in names if name in bounds] if isinstance(bounds, Mapping) else [bounds] * len(names)
+    try:
+        low, high = np.array(pairs, dtype=np.float64).reshape(len(names), 2).T
+    except (TypeError, ValueError):
+        raise InvalidInput("bounds must be (lowest, highest), or one such pair for every stratum") from None
+    if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
+        raise InvalidInput("bounds must be finite with lowest < highest in every stratum")
+    return low, high

@@ -1,0 +1,94 @@
+"""Groups that are estimated together: who is in which, and the public number of records of each.
+
+Where records are replaced (fixed sizes) the column of the groups is public, and so are the groups that occur and their
+sizes. Under add/remove neither is: a group may be there because of one record. Its groups, and their sizes where an
+estimate needs them, are declared; a record of another group counts in none, and the answers have one shape and one
+normaliser for every population.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
+from ..validation import nonnegative
+from .frame import Frame
+from .names import labels_of, places
+
+PUBLIC_BY = "the column given as `by` is public, and a replaced record keeps its value of it"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Names, the group of each record, and sizes by group and stratum."""
+
+    names: tuple[Any, ...]
+    which: NDArray[np.intp] = field(repr=False)  # (n,), len(names) for a record in no group
+    sizes: FloatArray = field(repr=False)  # (G, H) public numbers of records, nan where they are secret
+    is_one: bool = False  # everybody: no groups were asked for
+    assumes: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> FloatArray:
+        """N of each group, nan where it is secret."""
+        return np.asarray(self.sizes.sum(axis=1))
+
+
+def groups_of(frame: Frame, by: ArrayLike | None, declared: Any) -> Groups:
+    """The groups of an estimate, from public facts only."""
+    n = frame.values.size
+    if by is None:
+        return Groups(("everybody",), np.zeros(n, dtype=np.intp), frame.records[None, :], is_one=True)
+    labels = labels_of(by)
+    if len(labels) != n:
+        raise InvalidInput("by must have one value per record, in the order of the values")
+    if declared is None and not frame.fixed:
+        raise InvalidInput(
+            "a Poisson sample by groups needs groups=, the public list of them, or a dictionary with their public "
+            "numbers of records: which groups occur, and how large they are, is secret under add/remove"
+        )
+    names = _in_order(labels) if declared is None else tuple(declared)
+    if len(set(names)) < len(names) or not names:
+        raise InvalidInput("groups must name at least one group, and each once")
+    which = places(labels, names)
+    if frame.fixed:
+        return Groups(names, which, _counted(which, frame, len(names)), assumes=(PUBLIC_BY,))
+    return Groups(names, which, _declared(declared, names, frame))
+
+
+def _in_order(labels: list[Any]) -> tuple[Any, ...]:
+    """The different labels of a public column, sorted."""
+    different = list(dict.fromkeys(label for label in labels if isinstance(label, Hashable)))
+    try:
+        return tuple(sorted(different))
+    except TypeError:  # several types
+        return tuple(sorted(different, key=lambda label: (type(label).__name__, str(label))))
+
+
+def _counted(which: NDArray[np.intp], frame: Frame, groups: int) -> FloatArray:
+    sizes = np.zeros((groups + 1, len(frame.names)))
+    np.add.at(sizes, (which, frame.which), 1.0)
+    return sizes[:groups]
+
+
+def _declared(declared: Any, names: tuple[Any, ...], frame: Frame) -> FloatArray:
+    """Sizes as declared: numbers, or one number per stratum; nan for a list of names."""
+    strata = frame.names
+    if not isinstance(declared, Mapping):
+        return np.full((len(names), len(strata)), np.nan)
+    return np.array([_per_stratum(declared[name], strata) for name in names])
+
+
+def _per_stratum(size: Any, strata: tuple[Any, ...]) -> list[float]:
+    if len(strata) == 1 and not isinstance(size, Mapping):
+        nonnegative(**{"size of a group": size})
+        return [float(size)]
+    if not isinstance(size, Mapping) or set(size) != set(strata):
+        raise InvalidInput("sizes of groups must be dictionaries that name every stratum, as {'a': {'north': 120, …}}")
+    for number in size.values():
+        nonnegative(**{"size of a group": number})
+    return [float(size[name]) for name in strata]

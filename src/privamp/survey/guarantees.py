@@ -1,0 +1,26 @@
+"""What each stratum is promised: people in thinly sampled strata may expect more than those counted in full."""
+
+from dataclasses import replace
+
+from ..amplification import amplify
+from ..core.guarantee import Guarantee
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..designs.stratified import Stratified
+from ..errors import InvalidInput
+
+
+def guarantees(
+    design: Stratified, mechanism: Mechanism, neighbors: Neighbors | None = None
+) -> dict[str | int, Guarantee]:
+    """One guarantee per stratum, for a change inside it; a record that changes its stratum loses the sum of two.
+
+    >>> from privamp import Poisson, PureDP
+    >>> each = guarantees(Stratified({"shops": Poisson(0.1), "mines": Poisson(0.5)}), PureDP(1.0))
+    >>> {name: round(g.epsilon(), 4) for name, g in each.items()}
+    {'mines': 0.6201, 'shops': 0.1586}
+    """
+    if not isinstance(design, Stratified):
+        raise InvalidInput(f"guarantees takes a Stratified design, got {type(design).__name__} instead")
+    plain = replace(neighbors or design.natural, scope="anywhere")
+    return {name: amplify(mechanism.in_stratum(name), part, plain) for name, part in design.strata}

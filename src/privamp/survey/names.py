@@ -1,0 +1,27 @@
+"""Columns of names (strata, groups): every record's place in a public list, whatever the other records are."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidInput
+
+
+def labels_of(column: ArrayLike) -> list[Any]:
+    """The entries of a column of names, each as it is: an odd one does not change the type of others."""
+    if isinstance(column, (list, tuple)):
+        return list(column)
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise InvalidInput(f"a column of names must have one dimension, got {array.ndim} instead")
+    return list(array.tolist())
+
+
+def places(labels: list[Any], names: tuple[Any, ...]) -> NDArray[np.intp]:
+    """Where each label stands among the names; len(names) for one that is not among them."""
+    place = {name: at for at, name in enumerate(names)}
+    none = len(names)
+    found = (place.get(label, none) if isinstance(label, Hashable) else none for label in labels)
+    return np.fromiter(found, dtype=np.intp, count=len(labels))

@@ -1,0 +1,228 @@
+"""Plan before you draw: candidate designs side by side, from public facts only.
+
+For each design: what an epsilon-DP mechanism on its sample amplifies to (upper and lower), the noise that the weighted
+mean needs for the target epsilon, and the standard error to expect from sampling and from noise. Noise is computed for
+replace-one neighbours (within a stratum for stratified designs; clusters say otherwise), so that rows can be compared.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..amplification import amplify
+from ..calibration import calibrate
+from ..core.design import Design
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..designs.poisson import Poisson
+from ..designs.simple_random import WithoutReplacement
+from ..errors import InvalidInput, NoTheorem
+from ..mechanisms.black_box import PureDP
+from ..mechanisms.gaussian import Gaussian
+from ..mechanisms.laplace import Laplace
+from ..validation import in_range, positive, whole
+from .allocation import Stratum, allocate
+from .frame import bounds_of
+from .hidden_signal import strength
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One candidate design and what it would give."""
+
+    name: str
+    design: Design
+    relation: Neighbors  # of the noise and of the amplified epsilon
+    amplified_upper: float  # of a mechanism that is epsilon-DP on the sample
+    amplified_lower: float | None
+    noise_scale: float  # on the released mean, for the target epsilon
+    standard_error_sampling: float
+    standard_error_noise: float
+    note: str = ""
+
+    @property
+    def standard_error(self) -> float:
+        """Sampling and noise together."""
+        return math.hypot(self.standard_error_sampling, self.standard_error_noise)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Candidates, best first; the recommendation and its reason; what was assumed or left out."""
+
+    rows: tuple[PlanRow, ...]
+    recommendation: str
+    reason: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Public facts: everybody and, where given, strata and clusters."""
+
+    records: int
+    size: int
+    epsilon: float
+    delta: float
+    noise: str
+    range: float
+    sd: float
+    icc: float
+
+    @property
+    def unit(self) -> float:
+        return math.sqrt(2.0 if self.noise == "laplace" else 1.0)
+
+    def calibrated(self, design: Design, reach: float, stated: Neighbors, asked: Neighbors) -> float:
+        """The least noise for the target when one record moves the mean by `reach`."""
+        make = Laplace if self.noise == "laplace" else Gaussian
+        found = calibrate(
+            lambda scale: make(scale, 1.0, stated), design, epsilon=self.epsilon, delta=self.delta, neighbors=asked
+        )
+        return reach * (found.scale if isinstance(found, Laplace) else found.sigma)  # type: ignore[attr-defined]
+
+
+def plan(
+    frame: Mapping[str, ArrayLike],
+    *,
+    size: int,
+    epsilon: float,
+    bounds: Any,
+    strata: str | None = None,
+    cluster: str | None = None,
+    sd: Any = None,
+    overall_sd: float | None = None,
+    delta: float = 0.0,
+    noise: str = "laplace",
+    icc: float = 0.05,
+) -> Plan:
+    """Compare designs for a private mean before anything is drawn.
+
+    `frame` holds the public columns, one value per record; `strata` and `cluster` name two of them. `bounds` is
+    (lowest, highest), or one pair per stratum; `sd` the public standard deviations per stratum and `overall_sd` that of
+    everybody (the largest that the bounds allow where they are not given). `icc` is the assumed correlation inside
+    clusters.
+    """
+    columns = {name: np.asarray(values) for name, values in frame.items()}
+    for name in (strata, cluster):
+        if name is not None and name not in columns:
+            raise InvalidInput(f"the frame has no column {name!r}; it has {', '.join(sorted(columns)) or 'none'}")
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InvalidInput("the frame must have at least one record and columns of one length")
+    records = lengths.pop()
+    whole(1, records, size=size)
+    positive(epsilon=epsilon)
+    in_range(0, 1, icc=icc)
+    names, counts = np.unique(columns[strata], return_counts=True) if strata else (np.array(["everybody"]), [records])
+    labels = tuple(names.tolist())
+    low, high = bounds_of(bounds, labels)
+    widest = float(high.max() - low.min())
+    spread = 0.5 * widest * math.sqrt(records / max(records - 1, 1)) if overall_sd is None else float(overall_sd)
+    facts = _Facts(records, size, epsilon, delta, noise, widest, spread, icc)
+    strength(noise, np.array([epsilon]), delta)  # a budget that the noise can keep
+    notes = ["the sampling error of unstratified designs uses the largest sd that the bounds allow; give overall_sd="]
+    notes = [] if overall_sd is not None else notes
+    rows = [_simple(facts), _poisson(facts)]
+    if strata:
+        known = sd if isinstance(sd, Mapping) else dict.fromkeys(labels, sd)
+        cells = [
+            Stratum(name, int(n), float(r), known.get(name))
+            for name, n, r in zip(labels, counts, high - low, strict=True)
+        ]
+        rows += _stratified(facts, cells, notes)
+    if cluster:
+        rows += _clusters(facts, columns[cluster], notes)
+    rows.sort(key=lambda row: row.standard_error)
+    return Plan(tuple(rows), rows[0].name, _reason(rows), tuple(notes))
+
+
+def _row(
+    facts: _Facts, name: str, design: Design, asked: Neighbors, stated: Neighbors, scale: float, sampling: float,
+    note: str = "",
+) -> PlanRow:  # fmt: skip
+    upper, lower = _amplified(PureDP(facts.epsilon, neighbors=stated), design, asked)
+    return PlanRow(name, design, asked, upper, lower, scale, math.sqrt(sampling), facts.unit * scale, note)
+
+
+def _amplified(mechanism: Mechanism, design: Design, asked: Neighbors) -> tuple[float, float | None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a design that degrades shows its larger number in the table
+        found = amplify(mechanism, design, asked)
+    return found.epsilon(), found.lower.epsilon() if found.lower else None
+
+
+def _simple(f: _Facts) -> PlanRow:
+    rate = np.array([f.size / f.records])
+    scale = f.range / f.records / float(strength(f.noise, np.array([f.epsilon]), f.delta).phi(rate)[0])
+    sampling = f.sd**2 * (1.0 / f.size - 1.0 / f.records)
+    return _row(f, "simple random", WithoutReplacement(f.size, f.records), RO, RO, scale, sampling)
+
+
+def _poisson(f: _Facts) -> PlanRow:
+    """The better of the centred Horvitz-Thompson mean (public number of records) and the Hajek ratio of two sums."""
+    design = Poisson(f.size / f.records)
+    scale = f.calibrated(design, 0.5 * f.range / f.size, AR, RO)
+    part = 1.0 / f.size - 1.0 / f.records
+    halves = 2.0 if f.noise == "laplace" else math.sqrt(2.0)  # half the budget for the sum, half for the count
+    choices = [
+        (scale, part * (0.5 * f.range) ** 2, "weights 1/rate with the public number of records"),
+        (scale * halves * math.sqrt(2.0), part * f.sd**2, "hajek weights"),
+    ]
+    best = min(choices, key=lambda c: (f.unit * c[0]) ** 2 + c[1])
+    return _row(f, "poisson", design, RO, AR, best[0], best[1], f"random size; {best[2]}")
+
+
+def _stratified(f: _Facts, cells: list[Stratum], notes: list[str]) -> Iterator[PlanRow]:
+    methods = ["proportional", "minimax"]
+    if all(h.sd is not None for h in cells):
+        methods.append("optimal")
+    else:
+        notes.append("no optimal allocation, because not every stratum has a public sd; minimax stands for it")
+    if f.size < len(cells):
+        notes.append(f"no stratified design: {f.size} draws are fewer than {len(cells)} strata")
+        return
+    for method in methods:
+        found = allocate(cells, f.size, f.epsilon, method, f.delta, f.noise)
+        design = found.design()
+        note = "sizes " + ", ".join(f"{name}: {n}" for name, n in list(found.sizes.items())[:8])
+        yield _row(f, f"stratified, {method}", design, design.natural, RO, found.scale, found.cost.sampling, note)
+
+
+def _clusters(f: _Facts, column: Any, notes: list[str]) -> Iterator[PlanRow]:
+    try:
+        from ..designs.cluster import ClusterSampling
+    except ImportError:
+        notes.append("cluster sampling is not available here")
+        return
+    sizes = np.unique(column, return_counts=True)[1]
+    k, most, mean = int(sizes.size), int(sizes.max()), float(sizes.mean())
+    chosen = max(1, min(k, round(f.size * k / f.records)))
+    design = ClusterSampling(chosen, k, most)
+    try:
+        scale = f.calibrated(design, 0.5 * f.range * k / (chosen * f.records), AR, AR)
+    except NoTheorem as error:
+        notes.append(f"cluster sampling: {error}")
+        return
+    kish = 1.0 + ((1.0 + float(sizes.var()) / mean**2) * mean - 1.0) * f.icc
+    sampling = kish * f.sd**2 * max(1.0 / (chosen * mean) - 1.0 / f.records, 0.0)
+    note = f"{chosen} of {k} clusters of up to {most} records; icc {f.icc:g} assumed; noise for add/remove only"
+    yield _row(f, "cluster", design, AR, AR, scale, sampling, note)
+
+
+def _reason(rows: list[PlanRow]) -> str:
+    best = rows[0]
+    words = (
+        f"smallest expected standard error, {best.standard_error:.4g} ({best.standard_error_sampling:.4g} "
+        f"from sampling, {best.standard_error_noise:.4g} from noise)"
+    )
+    if len(rows) > 1:
+        words += f"; next is {rows[1].name} with {rows[1].standard_error:.4g}"
+    return words + "; sampling saves interviews, it never lowers the noise that a mean needs"

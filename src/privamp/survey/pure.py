@@ -1,0 +1,192 @@
+"""Estimates from designs whose theorems are for pure mechanisms under add/remove: clusters, shares, unequal coins.
+
+Exact Laplace noise, calibrated so that the amplified loss of everything released here is the wanted epsilon, through
+`Sample.release`, whose ledger certifies it. The sampling error is private (paid for out of the budget) or, with
+sd="range", the largest that bounds and caps allow: free, and too large. Weights and sensitivities: `units`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.neighbors import Neighbors
+from ..core.sample import Bounded, Drawn, Sample
+from ..designs.proportional import Proportional
+from ..designs.systematic import Systematic
+from ..errors import InvalidInput, NoTheorem
+from ..mechanisms.fixed_point import Whole, in_grid_units
+from ..numerics.log_domain import FloatArray
+from ..validation import nonnegative, one_of, positive
+from .exact import Release, Statistic, release_of
+from .frame import EVERYBODY, Frame, bounds_of, cut, numbers_of
+from .interval import Estimate
+from .ratio import poisson_mean
+from .units import Units, inner_epsilon, units_of
+
+AR = Neighbors.ADD_REMOVE
+_SD = float(np.sqrt(2.0))  # of Laplace noise of scale 1
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: clipped values, the statistic, and where the sampling error comes from."""
+
+    values: FloatArray
+    low: float
+    high: float
+    statistic: str
+    population: float | None
+    sd: Any
+    share: float
+
+    @property
+    def source(self) -> str:
+        """As `Estimate.variance_source` says it."""
+        return "private" if self.share else "range" if isinstance(self.sd, str) else "public sd"
+
+
+def estimate_pure(
+    sample: Sample, values: ArrayLike, statistic: str, bounds: Any, epsilon: float, noise: str, population: Any,
+    weights: str, sd: Any, share: float, cluster: ArrayLike | None, probability: ArrayLike | None,
+) -> Estimate:  # fmt: skip
+    """Release a total, a mean (total / public size) or, with the size secret, a ratio of two totals."""
+    if noise != "laplace":
+        raise NoTheorem(
+            f"{type(sample.design).__name__} amplifies pure mechanisms only, got {noise} noise instead; take Laplace "
+            "noise with delta 0, or draw by Poisson or WithoutReplacement"
+        )
+    if population is not None:
+        positive(population=population)
+    if isinstance(sd, str):
+        one_of(("range",), sd=sd)
+    elif sd is not None:
+        nonnegative(sd=sd)
+    numbers = numbers_of(sample, values)
+    (low,), (high,) = bounds_of(bounds, (EVERYBODY,))
+    known = None if population is None else float(population)
+    units = units_of(sample.design, numbers.size, known, cluster, probability)
+    if share and units.refusal:
+        raise InvalidInput(f"{units.refusal}, or give sd='range' for the largest error that the bounds allow")
+    is_share = units.per_record and isinstance(sample.design, Systematic | Proportional)
+    if sd is not None and not isinstance(sd, str) and not is_share:
+        raise InvalidInput("a public sd is for equal weights of records; leave sd out, or give sd='range'")
+    asked = Question(cut(numbers, low, high), float(low), float(high), statistic, known, sd, share)
+    theta = inner_epsilon(sample.design, float(epsilon))
+    if statistic == "total" and known is None and is_share and share:
+        return _share_total(sample, units, asked, theta)
+    if statistic == "total" or (known is not None and weights != "hajek"):
+        return _total(sample, units, asked, theta)
+    return _simple_ratio(sample, units, asked, theta) if is_share else _ratio(sample, units, asked, theta)
+
+
+def _asked(reach: float, theta: float, is_sum: bool = True) -> Statistic:
+    return Statistic(np.array([reach]), reach / theta, is_sum)
+
+
+def _released(sample: Sample, release: Release, statistics: Callable[[Drawn], list[Whole]]) -> list[float]:
+    """The statistics, each one number, through the sample's ledger."""
+    mechanism = release.mechanism((EVERYBODY,), replaced=False, within=False)
+    noisy = sample.release(mechanism, Bounded(lambda drawn: in_grid_units(np.concatenate(statistics(drawn)))))
+    return [float(answer[0]) for answer in release.answers(noisy)]
+
+
+def _total(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+    """The total, measured from the middle of the bounds where the number of records is public."""
+    known, sd = asked.population, asked.sd
+    if sd is not None and known is None and units.per_record:
+        raise InvalidInput("a public error of this total needs population=, the number of records; or leave sd out")
+    centre = 0.0 if known is None else 0.5 * (asked.low + asked.high)
+    z, most = asked.values - centre, max(abs(asked.low - centre), abs(asked.high - centre))
+    reach = most * units.heaviest
+    statistics = [_asked(reach, theta * (1.0 - asked.share))]
+    if asked.share:
+        far = units.squares_reach(most)
+        statistics.append(_asked(far, theta * asked.share, units.is_sum))
+    release = release_of("laplace", statistics, theta, known)
+    scale = release.scale
+    if asked.share:
+        wide = release.scale_of(1)
+        total, squares = _released(
+            sample, release, lambda d: [units.total(release, 0, z, d), units.squares(release, 1, z, most, d)]
+        )
+        variance = squares - units.shrink * max(total**2 - (_SD * scale) ** 2, 0.0)
+        variance = max(variance, 0.0) + 0.5 * _SD * wide  # half its noise up: err to the wide side
+    else:
+        (total,) = _released(sample, release, lambda d: [units.total(release, 0, z, d)])
+        if isinstance(sd, str):
+            variance = units.largest_variance(most, known or 0.0)
+        else:
+            part = (known or 0.0) * units.rate % 1.0  # the rounded size varies by part (1 - part)
+            mean = total / (units.rate * (known or 1.0))
+            variance = units.largest_variance(float(sd), known or 0.0) + part * (1.0 - part) * mean**2
+    per = 1.0 if asked.statistic == "total" else float(known or 1.0)
+    value = (total + (known or 0.0) * centre) / per
+    return Estimate(
+        float(value), float(np.sqrt(variance)) / per, _SD * scale / per, "laplace", asked.source, AR, (), sample
+    )
+
+
+def _share_total(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+    """A fixed share q of secretly many records: T and, for its variance, squares around the centre c and the count C.
+
+    The variance is (1-q)/q^2 (sum z^2 - (sum z)^2/C) C/(C-1) with z = x - c and sum z = qT - cC, and the rounded size
+    adds at most (mean/q)^2/4.
+    """
+    q, centre, half = units.rate, 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
+    x, z = asked.values, asked.values - centre
+    part = theta * asked.share / 2.0
+    reach = max(abs(asked.low), abs(asked.high)) * units.heaviest, units.squares_reach(half), 1.0
+    asked_for = [_asked(r, p) for r, p in zip(reach, (theta - 2.0 * part, part, part), strict=True)]
+    release = release_of("laplace", asked_for, theta)
+    scale, wide, loose = (release.scale_of(i) for i in range(3))
+
+    def statistics(drawn: Drawn) -> list[Whole]:
+        ones = np.ones(drawn.positions.size)
+        squares = units.squares(release, 1, z, half, drawn)
+        return [units.total(release, 0, x, drawn), squares, release.total(2, ones)]
+
+    total, squares, count = _released(sample, release, statistics)
+    many = max(count, 2.0)
+    noise = (_SD * q * scale) ** 2 + (_SD * centre * loose) ** 2
+    shift = max((q * total - centre * many) ** 2 - noise, 0.0) / many
+    spread = max(squares + 0.5 * _SD * wide - (1.0 - q) / q**2 * shift, 0.0) * many / (many - 1.0)
+    middle = min(abs(q * total / many), abs(centre) + half)
+    error = float(np.sqrt(spread + (middle / q) ** 2 / 4.0))
+    return Estimate(total, error, _SD * scale, "laplace", asked.source, AR, (), sample)
+
+
+def _simple_ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+    """Equal weights: they cancel, and the Poisson ratio's variance is that of a fixed share."""
+    none, rate = np.full(1, np.nan), np.full(1, units.rate)
+    frame = Frame(
+        (EVERYBODY,), False, rate, none, none, np.full(1, asked.low), np.full(1, asked.high),
+        np.zeros(asked.values.size, dtype=np.intp), asked.values, AR,
+    )  # fmt: skip
+    return poisson_mean(sample, frame, 0.0, 0.0, "laplace", asked.sd, asked.share, theta)
+
+
+def _ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+    """centre + T/N, both weighted totals noisy; then Q of the residuals from the released mean, each at most R."""
+    centre, half = 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
+    z, ones = asked.values - centre, np.ones_like(asked.values)
+    part = theta * 0.5 * (1.0 - asked.share)
+    reach = half * units.heaviest, units.heaviest
+    release = release_of("laplace", [_asked(r, part) for r in reach], 2.0 * part)
+    scales = [release.scale_of(i) for i in range(2)]
+    total, count = _released(
+        sample, release, lambda d: [units.total(release, 0, z, d), units.total(release, 1, ones, d)]
+    )
+    records = max(count, units.heaviest)
+    away = float(np.clip(total / records, -half, half))
+    if asked.share:
+        far = units.squares_reach(2.0 * half)
+        spread = release_of("laplace", [_asked(far, theta * asked.share, units.is_sum)], theta * asked.share)
+        (squares,) = _released(sample, spread, lambda d: [units.squares(spread, 0, z - away, 2.0 * half, d)])
+        variance = max(squares, 0.0) + 0.5 * _SD * spread.scale
+    else:
+        variance = units.largest_variance(2.0 * half, records)
+    noisy = _SD * float(np.hypot(scales[0], away * scales[1])) / records
+    return Estimate(centre + away, float(np.sqrt(variance)) / records, noisy, "laplace", asked.source, AR, (), sample)

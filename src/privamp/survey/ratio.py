@@ -1,0 +1,60 @@
+"""The Hajek mean of a Poisson sample: a noisy sum over a noisy count, when the number of records is secret.
+
+Values are measured from the middle of their bounds, c: mean = c + T/C, T the sum of (x - c) and C the count over the
+sample. One record moves T by at most R/2, C by 1, and the sum of squares Q by R^2/4 (add/remove). The sampling variance
+is (1-q)(Q - T^2/C)/C^2 and the noise adds (var T + (T/C)^2 var C)/C^2, both by linearisation.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ..core.sample import Bounded, Drawn, Sample
+from ..mechanisms.fixed_point import Whole, in_grid_units
+from ..validation import nonnegative
+from .exact import Statistic, release_of
+from .frame import Frame
+from .hidden_signal import signal
+from .interval import Estimate
+
+
+def poisson_mean(
+    sample: Sample, frame: Frame, epsilon: float, delta: float, noise: str, sd: Any, share: float,
+    theta: float | None = None,
+) -> Estimate:  # fmt: skip
+    """Release T, C and, unless `sd` is public, Q; `theta` is the loss inside the sample, that of Poisson when None."""
+    q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
+    centre, half = 0.5 * (low + high), 0.5 * (high - low)
+    z = frame.values - centre
+    if sd is not None and not isinstance(sd, str):
+        nonnegative(sd=sd)
+    if theta is None:
+        theta = float(signal((q,), epsilon, delta, noise)[0])
+    shares = [(1.0 - share) / 2.0] * 2 + ([share] if share else [])
+    reach = [half, 1.0, half * half][: len(shares)]
+    portions = shares if noise == "laplace" else [s**0.5 for s in shares]
+    asked = [Statistic(np.array([r]), r / (theta * p)) for r, p in zip(reach, portions, strict=True)]
+    release = release_of(noise, asked, theta)
+    scales = [release.scale_of(i) for i in range(len(asked))]
+
+    def sums(drawn: Drawn) -> Whole:
+        kept = z[drawn.positions]
+        rows = (kept, np.ones_like(kept), kept**2)[: len(asked)]
+        return in_grid_units(np.concatenate([release.total(i, row) for i, row in enumerate(rows)]))
+
+    mechanism = release.mechanism(frame.names, replaced=False, within=False)
+    answers = [float(x[0]) for x in release.answers(sample.release(mechanism, Bounded(sums)))]
+    total, count = answers[0], max(answers[1], 1.0)
+    away = float(np.clip(total / count, -half, half))
+    if share:
+        extra = 0.5 * scales[2] * (2.0 if noise == "laplace" else 1.0) ** 0.5  # half its noise up: err to the wide side
+        spread = max((answers[2] + extra) / count - away**2, 0.0)
+    elif isinstance(sd, str):
+        spread = half * half
+    else:
+        spread = float(sd) ** 2
+    unit = 2.0 if noise == "laplace" else 1.0
+    noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count
+    source = "private" if share else "range" if isinstance(sd, str) else "public sd"
+    sampling = np.sqrt((1.0 - q) * spread / count)
+    return Estimate(centre + away, float(sampling), float(noisy), noise, source, frame.relation, (), sample)

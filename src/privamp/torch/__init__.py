@@ -1,0 +1,36 @@
+"""Training torch modules with differential privacy: `PrivacyEngine`. Needs torch (pip install 'privamp[torch]').
+
+Torch is imported when a name below is used, so that plans can be made where it is not installed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .dpis import DPISPlan
+    from .engine import PrivacyEngine, Progress, device
+    from .importance import ImportanceRule
+    from .lstm import LSTM
+    from .plan import Plan
+
+__all__ = ["LSTM", "DPISPlan", "ImportanceRule", "Plan", "PrivacyEngine", "Progress", "device"]
+
+_HOME = {
+    "LSTM": "lstm",
+    "DPISPlan": "dpis",
+    "ImportanceRule": "importance",
+    "Plan": "plan",
+    "PrivacyEngine": "engine",
+    "Progress": "engine",
+    "device": "engine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError("privamp.torch needs PyTorch; install it with: pip install 'privamp[torch]'") from error
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

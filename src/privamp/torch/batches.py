@@ -1,0 +1,165 @@
+"""Where batches come from: coins by the importance rule, or a design. Drawing needs no torch.
+
+Everything random in step t is a function of (key, session, t): a step that is made again after a crash draws anew.
+Bounds, positions, counts and norms are secret.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..chance.keyed import keep, keyed_numbers
+from ..chance.keys import Key
+from ..core.population import Population
+from ..numerics.log_domain import FloatArray
+from .importance import ImportanceRule
+from .plan import Plan
+
+Ints = NDArray[np.int64]
+Arrays = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The records of one step, or some of them: secret."""
+
+    step: int
+    positions: Ints = field(repr=False)
+    counts: Ints = field(repr=False)
+    bounds: FloatArray = field(repr=False)
+
+    def part(self, start: int, stop: int) -> "Batch":
+        """The records from `start` to `stop`."""
+        here = slice(start, stop)
+        return Batch(self.step, self.positions[here], self.counts[here], self.bounds[here])
+
+
+Norms = Callable[[Ints], FloatArray]
+"""positions -> the norms of these records' gradients under the current parameters."""
+
+
+class Batches(ABC):
+    """Draws the records of a step, weighs their gradients, remembers what it may."""
+
+    clip: float  # how far one copy of a record moves the sum
+    save: Callable[[], None] = staticmethod(lambda: None)  # called when something must not be forgotten
+
+    @abstractmethod
+    def begin_session(self, key: Key) -> None:
+        """Draw by this key from now on."""
+
+    def begin(self, step: int) -> None:
+        """Called once per attempt of a step, before it is drawn: what it costs is spent now."""
+        return
+
+    def prepare(self, step: int, norms: Norms) -> None:
+        """Called before a step is drawn. Raises BudgetExceeded when the step must not be taken."""
+        return
+
+    @property
+    @abstractmethod
+    def noise(self) -> tuple[float, float]:
+        """Standard deviation added to the sum, and what the noisy sum is divided by."""
+
+    @abstractmethod
+    def draw(self, step: int) -> Batch:
+        """The records of step 0, 1, ..."""
+
+    @abstractmethod
+    def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
+        """What each gradient is multiplied with before they are added up."""
+
+    def remember(self, batch: Batch, norms: FloatArray) -> None:
+        """Called once per step, when the step is done."""
+        return
+
+    def state(self) -> Arrays:
+        """The secret state, for checkpoints."""
+        return {}
+
+    def restore(self, state: Arrays, now: Arrays) -> None:
+        """Take up a state again; what was spent until `now` stays spent."""
+        return
+
+
+class CoinBatches(Batches):
+    """Independent coins by the importance rule; without `learns` the bounds stay at the clip, which is DP-SGD."""
+
+    def __init__(self, plan: Plan, population: Population) -> None:
+        self.clip = plan.clip
+        self.rule, self.learns = plan.rule, plan.sampler != "uniform"
+        self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
+        self.bounds = self.rule.start(population.size)
+        self._ids = population.ids
+
+    def begin_session(self, key: Key) -> None:
+        """Keys of the two coins."""
+        self._coins, self._acceptance = key.subkey("coins"), key.subkey("acceptance")
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """The plan's."""
+        return self._noise
+
+    def draw(self, step: int) -> Batch:
+        """Everybody whose coin says so, with a snapshot of the bounds that decided."""
+        numbers = keyed_numbers(self._coins, self._ids, step)
+        chance = self.rule.chances(self.bounds) if self.learns else self.rule.rate
+        positions = np.flatnonzero(keep(numbers, chance)).astype(np.int64, copy=False)
+        return Batch(step, positions, np.ones(positions.size, np.int64), self.bounds[positions])
+
+    def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
+        """The rule's, with a second coin where it rejects."""
+        factors = self.rule.coefficients(batch.bounds, norms)
+        if self.rule.rejects and norms.size:
+            numbers = keyed_numbers(self._acceptance, self._ids[batch.positions], batch.step)
+            factors = np.where(keep(numbers, self.rule.acceptance(batch.bounds, norms)), factors, 0.0)
+        return factors
+
+    def remember(self, batch: Batch, norms: FloatArray) -> None:
+        """The new bounds of the drawn records."""
+        if self.learns:
+            self.bounds[batch.positions] = self.rule.remembered(norms)
+
+    def state(self) -> Arrays:
+        """The bounds."""
+        return {"bounds": self.bounds.copy()} if self.learns else {}
+
+    def restore(self, state: Arrays, now: Arrays) -> None:
+        """The bounds."""
+        if self.learns:
+            self.bounds = np.array(state["bounds"], dtype=np.float64)
+
+
+class DesignBatches(Batches):
+    """A fresh sample by a design in every step; a record drawn u times counts u times, clipped once per copy."""
+
+    def __init__(self, plan: Plan, population: Population) -> None:
+        self._design, self.clip, self._population = plan.design, plan.clip, population
+        self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
+
+    def begin_session(self, key: Key) -> None:
+        """The key of the samples."""
+        self._key = key
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """The plan's."""
+        return self._noise
+
+    def draw(self, step: int) -> Batch:
+        """The design's sample of this round."""
+        subkey = self._key.subkey("batches", repr(self._design), step)
+        part = self._design.merge([self._design.partial(self._population.batch(), subkey)])
+        drawn = self._design.finish(part, subkey)
+        order = np.argsort(drawn.positions)
+        positions = drawn.positions[order]
+        return Batch(step, positions, drawn.counts[order], np.full(positions.size, self.clip))
+
+    def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
+        """Copies times the usual clipping."""
+        return batch.counts * ImportanceRule(1.0, self.clip).coefficients(batch.bounds, norms)

@@ -1,0 +1,76 @@
+"""Checkpoints: one secret file that is always whole, and a public file that holds nothing secret."""
+
+import contextlib
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import InvalidInput
+
+FORMAT = 2
+
+
+def write(path: str | os.PathLike[str], content: Any, *, secret: bool) -> None:
+    """Write to a new file and move it into place, so that a crash leaves the old one or the new one."""
+    target = Path(path)
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
+    except OSError as error:
+        raise InvalidInput(f"{target.name} cannot be written ({error.strerror}); choose a folder that exists") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(buffer.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        if not secret:
+            os.chmod(name, 0o644)
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    _settle(target.parent)
+
+
+def _settle(folder: Path) -> None:
+    """Make the move last through a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A checkpoint written by `write`; tensors and plain values only, no code is run."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InvalidInput(f"there is no checkpoint {os.fspath(path)!r}; give the file that was saved") from None
+    except Exception:
+        raise InvalidInput(
+            f"{os.fspath(path)!r} is not a checkpoint of a training run; give the file that was saved"
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or "secret" not in content:
+        raise InvalidInput(
+            f"{os.fspath(path)!r} is not a secret checkpoint of this version; a published model cannot be resumed"
+        )
+    return content
+
+
+def packed(values: dict[str, Any]) -> dict[str, Any]:
+    """Arrays as tensors."""
+    return {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in values.items()}
+
+
+def unpacked(values: dict[str, Any]) -> dict[str, Any]:
+    """Tensors as arrays."""
+    return {name: v.numpy() if isinstance(v, torch.Tensor) else v for name, v in values.items()}

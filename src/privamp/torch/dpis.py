@@ -1,0 +1,322 @@
+"""The paper's own system (DPIS), with its slips mended: released sums, rejection, adaptive clipping, two budget phases.
+
+Every epoch releases K, a noisy sum of gradient norms, and draws record i with probability b*bound_i/K. That is one
+step of DP-SGD at rate r = bC/K with multiplier m = sigma_G N C/K. Mended (docs/errata.md): bounds never exceed C; the
+sampled sum of norms, scaled by 1/p after summing, has multiplier sigma_K p; the sum for the next clip goes over all
+records, so it is not sampled; sums are divided by b once; the length of an epoch is public. sigma_G is chosen by what
+was released before, so the budget is a filter of one Rényi order fixed in advance, and training stops before it would
+be passed.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..accounting.amounts import Amounts, cost_amounts, number_of
+from ..accounting.filters import RenyiFilter, added
+from ..accounting.renyi import loss_within
+from ..chance.keyed import keep, keyed_numbers
+from ..chance.keys import Key
+from ..chance.stream import Stream
+from ..core.guarantee import Guarantee, Part
+from ..core.mechanism import IDEALISED
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..designs.poisson import Poisson
+from ..errors import BudgetExceeded, Infeasible, InvalidInput
+from ..mechanisms.gaussian import Gaussian
+from ..numerics.log_domain import FloatArray
+from ..numerics.roots import NumericalFailure, least_passing
+from ..validation import in_range, nonnegative, positive, whole
+from .batches import Arrays, Batch, Batches, Ints, Norms
+from .importance import THEOREM, ImportanceRule
+from .plan import stated
+from .sampled_gaussian import renyi_step
+
+_LOSS = "renyi_loss"
+_ORDERS = (*range(2, 33), *range(34, 65, 2), *range(68, 129, 4), 160, 192, 256)
+_SMALLEST, _LARGEST = 1e-2, 1e5  # of sigma_G
+_SLACK = 1e-9  # of the limit: each cost is rounded up a little when it is counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DPISPlan:
+    """The public choices of a run. Expected batch b = rate * public_size, as in the paper."""
+
+    rate: float
+    steps: int
+    epsilon: float
+    delta: float
+    clip: float  # C, of the first epoch
+    public_size: int
+    growth: float = 5.0  # k
+    floor: float = 0.01  # gL
+    steps_per_epoch: int | None = None  # None: 1/rate
+    split: float = 0.8  # a_E: share of the epochs that assume the worst of later ones
+    size_noise: float | None = None  # sigma_N; None: 0.02 public_size
+    sum_noise: float | None = None  # sigma_K; None: 0.02 public_size
+    external_clip: float | None = None  # C*; None: the clip stays as it is
+    quantile: float = 1.0  # lambda
+    order: int | None = None  # of the Rényi filter; None: the best for DP-SGD at this rate
+    physical_batch: int | None = None
+
+    sampler = "dpis"
+
+    def __post_init__(self) -> None:
+        in_range(0, 0.5, sample_rate=self.rate)
+        positive(sample_rate=self.rate, target_epsilon=self.epsilon, quantile=self.quantile)
+        in_range(0, 1, open_ends=True, target_delta=self.delta)
+        in_range(0, 1, split=self.split)
+        whole(1, steps=self.steps, public_size=self.public_size, steps_per_epoch=self.epoch)
+        for name in ("size_noise", "sum_noise", "external_clip"):
+            if getattr(self, name) is not None:
+                positive(**{name: getattr(self, name)})
+        ImportanceRule(self.rate, self.clip, self.growth, self.floor)
+        if self.order is not None:
+            whole(2, 256, order=self.order)
+
+    @property
+    def epoch(self) -> int:
+        """Steps between two sums of norms."""
+        return self.steps_per_epoch if self.steps_per_epoch is not None else max(1, round(1.0 / self.rate))
+
+    @property
+    def epochs(self) -> int:
+        """How many there are, the last one perhaps shorter."""
+        return -(-self.steps // self.epoch)
+
+    @property
+    def noises(self) -> tuple[float, float]:
+        """sigma_N and sigma_K."""
+        usual = 0.02 * self.public_size
+        return self.size_noise or usual, self.sum_noise or usual
+
+    def sums(self, rate: float, order: int) -> tuple[float, float]:
+        """Costs of the sampled sum of norms and of the sum for the next clip (over all records, so not sampled)."""
+        sigma = self.noises[1]
+        star = 0.5 * order / sigma**2 if self.external_clip is not None else 0.0
+        return renyi_step(rate, sigma * rate, order), star
+
+    def fixed(self, rate: float, order: int, done: int = 0) -> float:
+        """What is still to be spent on sums when `done` epochs have been opened."""
+        sampled, star = self.sums(rate, order)
+        clips = self.epochs - max(done, 1)  # the first epoch opens without a sum for the clip
+        return sampled * (self.epochs - done) + star * clips
+
+    def filter(self) -> RenyiFilter:
+        """The limit, at one order chosen now."""
+        order = self.order if self.order is not None else self._best_order()
+        return RenyiFilter(float(order), self.epsilon, self.delta)
+
+    def _best_order(self) -> int:
+        """The order at which plain DP-SGD at this rate would need the least noise."""
+        noises = [(self._least_noise(order), order) for order in _ORDERS]
+        found: list[tuple[float, int]] = [(sigma, order) for sigma, order in noises if sigma is not None]
+        if not found:
+            raise Infeasible(
+                f"the sums of norms alone pass epsilon {self.epsilon:g} at delta {self.delta:g}; allow a larger "
+                "epsilon, fewer epochs or more sum_noise and size_noise"
+            )
+        return min(found)[1]
+
+    def _least_noise(self, order: int) -> float | None:
+        try:
+            limit = loss_within(float(order), self.epsilon, self.delta)
+            rest = limit - 0.5 * order / self.noises[0] ** 2 - self.fixed(self.rate, order)
+            return least_passing(
+                lambda s: self.steps * renyi_step(self.rate, s, order) - rest, _SMALLEST, _LARGEST, relative=1e-3
+            )
+        except (Infeasible, NumericalFailure):
+            return None
+
+    def facts(self) -> dict[str, Any]:
+        """Names and values, for reports and for telling one run from another."""
+        return {"sampler": "dpis", **{name: getattr(self, name) for name in self.__slots__}}
+
+    def guarantee(self, steps: int | None = None, neighbors: Neighbors | None = None) -> Guarantee:
+        """The filter's limit, whatever was spent of it and however often training stopped."""
+        if neighbors not in (None, Neighbors.ADD_REMOVE):
+            raise InvalidInput(f"the filter of this sampler protects add-remove, got {neighbors} instead")
+        limit = self.filter()
+        upper = limit.whole().profile(Neighbors.ADD_REMOVE).rounded_up()
+        assumes = (IDEALISED, *Poisson.assumes)
+        total = Guarantee(Neighbors.ADD_REMOVE, upper, lambda: (limit.theorem,), assumes, (Part(upper, None),))
+        return stated(total, (THEOREM,))
+
+
+class DPISBatches(Batches):
+    """Batches of the paper's system, with its releases and their budget."""
+
+    def __init__(self, plan: DPISPlan, population: Population) -> None:
+        self.plan, self.limit = plan, plan.filter()
+        self._order = int(self.limit.order)
+        self._limit_loss = self.limit.limits[_LOSS]
+        self._population = population
+        self._spent: Amounts = {_LOSS: 0}
+        self._epoch = -1
+        self._size = 0.0  # N~, released
+        self._sum = 0.0  # K~, released
+        self._clip = plan.clip
+        self._multiplier = math.nan  # m
+        self._norms = np.zeros(population.size)
+        self.bounds = np.full(population.size, plan.clip)
+
+    def begin_session(self, key: Key) -> None:
+        """Keys of the coins and of the released sums."""
+        self._key, self._coins, self._acceptance = key, key.subkey("coins"), key.subkey("acceptance")
+
+    @property
+    def clip(self) -> float:  # type: ignore[override]
+        """C of this epoch."""
+        return self._clip
+
+    @property
+    def spent(self) -> float:
+        """The Rényi loss counted so far: public, since it follows from what was released."""
+        return number_of(_LOSS, self._spent[_LOSS])
+
+    @property
+    def rule(self) -> ImportanceRule:
+        """The rule of this epoch."""
+        return ImportanceRule(self._rate, self._clip, self.plan.growth, self.plan.floor, rejects=True)
+
+    @property
+    def _batch(self) -> float:
+        return self.plan.rate * self.plan.public_size  # b
+
+    @property
+    def _rate(self) -> float:
+        return min(self._batch * self._clip / self._sum, 1.0)  # r
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """m C and N~ r."""
+        return self._multiplier * self._clip, self._size * self._rate
+
+    @property
+    def gradient_noise(self) -> float:
+        """sigma_G in the paper's units (its Figure 1)."""
+        return self._multiplier * self._sum / (self._size * self._clip)
+
+    def prepare(self, step: int, norms: Norms) -> None:
+        """Open an epoch where one begins, and ask the filter before anything of the step is drawn."""
+        if self._epoch < 0:
+            self._release_size()
+        if step // self.plan.epoch != self._epoch:
+            self._open(step // self.plan.epoch, norms)
+        self._check(self._step_cost)
+
+    def begin(self, step: int) -> None:
+        """The cost of the step."""
+        self._charge(self._step_cost)
+
+    def draw(self, step: int) -> Batch:
+        """Coins with probability r bound/C."""
+        numbers = keyed_numbers(self._coins, self._population.ids, step)
+        positions = np.flatnonzero(keep(numbers, self.rule.chances(self.bounds))).astype(np.int64, copy=False)
+        return Batch(step, positions, np.ones(positions.size, np.int64), self.bounds[positions])
+
+    def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
+        """C/norm for those that a second coin accepts."""
+        rule = self.rule
+        numbers = keyed_numbers(self._acceptance, self._population.ids[batch.positions], batch.step)
+        accepted = keep(numbers, rule.acceptance(batch.bounds, norms))
+        return np.where(accepted, rule.coefficients(batch.bounds, norms), 0.0)
+
+    def remember(self, batch: Batch, norms: FloatArray) -> None:
+        """Bounds and norms of the drawn records."""
+        self.bounds[batch.positions] = self.rule.remembered(norms)
+        self._norms[batch.positions] = _finite(norms)
+
+    def _release_size(self) -> None:
+        """N~, once."""
+        sigma = self.plan.noises[0]
+        self._charge(0.5 * self._order / sigma**2)
+        self.save()  # paid for before it is known
+        noisy = self._released(Gaussian(sigma, sensitivity=1.0), float(self._population.size), "size", 0)
+        self._size = max(noisy, 2.0 * self._batch)
+
+    def _open(self, epoch: int, norms: Norms) -> None:
+        """Release the sums, move the clip, choose the noise of the epoch."""
+        sigma, chance = self.plan.noises[1], min(self._batch / self._size, 1.0)
+        sampled_cost, star_cost = self.plan.sums(chance, self._order)
+        moves = epoch > 0 and self.plan.external_clip is not None
+        self._charge(sampled_cost + (star_cost if moves else 0.0))
+        self.save()  # paid for before they are known
+        everybody: Ints = np.arange(self._population.size, dtype=np.int64)
+        fresh = _finite(norms(everybody))
+        if moves:
+            self._clip = self._next_clip(sigma, epoch)
+        self._norms = fresh
+        kept = keep(keyed_numbers(self._key.subkey("sum of norms"), self._population.ids, epoch), chance)
+        total = math.fsum(np.minimum(self._norms[kept], self._clip))
+        noise = Gaussian(sigma * self._clip * chance, sensitivity=self._clip)
+        noisy = self._released(noise, total, "sum of norms", epoch) / chance
+        smallest = self._batch * self._clip * (1.0 + 1e-9)
+        self._sum = min(max(noisy, smallest), self._size * self._clip)
+        self.bounds = self.rule.remembered(self._norms)
+        self._multiplier = self._choose(epoch, chance)
+        self._epoch = epoch
+        self.save()  # stored before it is used
+
+    def _next_clip(self, sigma: float, epoch: int) -> float:
+        """C of this epoch, from a noisy sum of the norms of all records as they were last seen."""
+        largest = float(self.plan.external_clip or 0.0)
+        total = math.fsum(np.minimum(self._norms, largest))
+        star = self._released(Gaussian(sigma * largest, sensitivity=largest), total, "sum for the clip", epoch)
+        return min(max(self.plan.quantile * star / self._size, 1e-3 * self.plan.clip), largest)
+
+    def _choose(self, epoch: int, chance: float) -> float:
+        """The least multiplier with which this epoch and those to come fit into what is left."""
+        plan, share = self.plan, self._sum / (self._size * self._clip)  # K~/(N~ C)
+        left = plan.steps - epoch * plan.epoch
+        now = min(plan.epoch, left)
+        left_loss = self._limit_loss * (1.0 - _SLACK) - self.spent - plan.fixed(chance, self._order, epoch + 1)
+        assumes_worst = epoch < plan.split * plan.epochs
+
+        def excess(sigma: float) -> float:
+            here = renyi_step(self._rate, sigma / share, self._order)
+            later = renyi_step(chance, sigma, self._order) if assumes_worst else here
+            return now * here + (left - now) * later - left_loss
+
+        try:
+            return least_passing(excess, _SMALLEST, _LARGEST) / share
+        except NumericalFailure:
+            raise BudgetExceeded(
+                f"the budget of epsilon {plan.epsilon:g} has no room for epoch {epoch + 1}, so training stops before it"
+            ) from None
+
+    @property
+    def _step_cost(self) -> float:
+        return renyi_step(self._rate, self._multiplier, self._order)
+
+    def _released(self, noise: Gaussian, value: float, what: str, epoch: int) -> float:
+        return float(noise.release(value, Stream(self._key.subkey("released sums", what, epoch))))
+
+    def _check(self, cost: float) -> None:
+        nonnegative(cost=cost)
+        self.limit.check(self._spent, cost_amounts({_LOSS: cost}), "training stops here")
+
+    def _charge(self, cost: float) -> None:
+        self._check(cost)
+        self._spent = added(self._spent, cost_amounts({_LOSS: cost}))
+
+    def state(self) -> Arrays:
+        """Everything released and everything remembered."""
+        numbers = {name: getattr(self, name) for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier")}
+        return {**numbers, "spent": self._spent[_LOSS], "norms": self._norms.copy(), "bounds": self.bounds.copy()}
+
+    def restore(self, state: Arrays, now: Arrays) -> None:
+        """Take up a run again."""
+        for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier"):
+            setattr(self, name, state[name])
+        self._spent = {_LOSS: max(int(state["spent"]), int(now["spent"]))}
+        self._norms = np.array(state["norms"], dtype=np.float64)
+        self.bounds = np.array(state["bounds"], dtype=np.float64)
+
+
+def _finite(norms: FloatArray) -> FloatArray:
+    """A norm that is not a number counts as 0 in sums, like its gradient."""
+    return np.where(np.isfinite(norms), norms, 0.0)

@@ -1,0 +1,332 @@
+"""The engine: a module, an optimiser, a criterion and a data set in; the same loop as before, with a guarantee, out."""
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..chance.keys import Key, build
+from ..core.design import Design
+from ..core.guarantee import NOT_PRIVATE, Guarantee
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..errors import BudgetExceeded, InvalidInput
+from ..validation import whole
+from . import checkpoint as files
+from .choices import batches_of, epoch_of, planned
+from .dpis import DPISPlan
+from .journal import Journal
+from .loader import BatchSource
+from .plan import Plan
+from .records import Records
+from .run import Compute, Run
+
+_USED: set[bytes] = set()  # keys that have drawn in this process
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """After a step. `loss` is the mean over the drawn batch: SECRET, for the eyes of those who hold the data."""
+
+    step: int
+    steps: int
+    secret_loss: float = field(repr=False)
+    secret_batch: int = field(repr=False)
+
+
+class PrivacyEngine:
+    """Trains a torch module with differential privacy on batches drawn by importance, uniformly or by a design.
+
+        engine = PrivacyEngine()
+        model, optimizer, criterion, loader = engine.make_private(
+            module=model, optimizer=optimizer, criterion=criterion, data_loader=loader,
+            sample_rate=0.05, steps=1000, target_epsilon=3.0, target_delta=1e-5, max_grad_norm=1.0, public_size=60000,
+            sampler="importance",
+        )
+
+    then the usual loop (zero_grad, forward, criterion, backward, step), or `engine.train()`. One engine, one run.
+    """
+
+    def __init__(self, *, key: Key | None = None) -> None:
+        self._key = key or Key.generate()
+        self._run: Run | None = None
+        self._neighbors: Neighbors | None = None
+
+    def make_private(
+        self,
+        *,
+        module: Any,
+        optimizer: Any,
+        criterion: Any,
+        data_loader: Any,
+        steps: int,
+        max_grad_norm: float,
+        sample_rate: float | None = None,
+        public_size: int | None = None,
+        noise_multiplier: float | None = None,
+        target_epsilon: float | None = None,
+        target_delta: float | None = None,
+        sampler: str | Design = "importance",
+        growth: float | None = None,
+        floor: float | None = None,
+        neighbors: Neighbors | None = None,
+        max_physical_batch_size: int | None = None,
+        steps_per_epoch: int | None = None,
+        ids: Iterable[Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        scheduler: Any = None,
+        compute: Compute | None = None,
+        example: Any = None,
+        **dpis: Any,
+    ) -> tuple[Any, Any, Any, BatchSource]:
+        """Attach the run to the module and the optimiser; returns module, optimizer, criterion, batches.
+
+        `sample_rate` is the largest chance of a record to be drawn in a step, `public_size` a public (rough) number of
+        records that sums are divided by, `max_grad_norm` the clip. Give `noise_multiplier` (noise over clip), or
+        `target_epsilon` and `target_delta` for all `steps`. `sampler` is "uniform" (DP-SGD), "importance",
+        "importance-reject", "dpis" (with the options of `DPISPlan`), or a design. `growth` and `floor` steer how a
+        record's last gradient norm bounds its next (floor: a norm, clip/100 by default). With a `checkpoint` the run is
+        saved there (a SECRET file, and a journal of the steps since) every `checkpoint_every` steps, and taken up again
+        if the file exists. A `scheduler` is stepped after every step, and kept in the checkpoint.
+
+        Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
+        must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that
+        do not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
+        `criterion(module(*inputs), target)`.
+        """
+        if self._run is not None:
+            raise InvalidInput(
+                "this engine already has a run, whose rate and noise cannot change; make a new PrivacyEngine"
+            )
+        self._neighbors = neighbors
+        whole(1, steps=steps)
+        if checkpoint_every is not None:
+            whole(1, checkpoint_every=checkpoint_every)
+        plan = planned(
+            sampler, steps, max_grad_norm, sample_rate, public_size, noise_multiplier, target_epsilon, target_delta,
+            growth, floor, max_physical_batch_size, steps_per_epoch, neighbors, dpis,
+        )  # fmt: skip
+        plan.guarantee(1, neighbors)  # a design without a theorem is refused before anything is drawn
+        records = Records(data_loader, next(module.parameters()).device)
+        population = Population(range(records.size) if ids is None else ids)
+        if population.size != records.size:
+            raise InvalidInput("ids must name every record of the data set once, but their number differs")
+        stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
+        if stored is not None:
+            self._key = _stored_key(stored)
+        self._claim_key(resumed=stored is not None)
+        run = Run(
+            plan, batches_of(plan, population), self._key, module, optimizer, criterion, records, compute, example,
+            scheduler,
+        )  # fmt: skip
+        self._run = run
+        if stored is not None and checkpoint is not None:
+            self._take_up(stored, Journal(Path(checkpoint)))
+        if checkpoint is not None:
+            self._keep(Path(checkpoint), checkpoint_every or max(1, steps // 100))
+        return module, optimizer, run.criterion, BatchSource(run, steps_per_epoch or epoch_of(plan))
+
+    @property
+    def step(self) -> int:
+        """Steps taken."""
+        return self._running.step
+
+    @property
+    def plan(self) -> Plan | DPISPlan:
+        """The public plan of the run."""
+        return self._running.plan
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all certified steps are taken."""
+        return self._running.is_finished
+
+    def train(self, steps: int | None = None, on_step: Callable[[Progress], None] | None = None) -> int:
+        """Take `steps` more steps, all that are left by default; returns how many were taken.
+
+        Stops early only when the filter of "dpis" closes. `on_step` is called after every step.
+        """
+        run = self._running
+        wanted = max(run.left, 0) if steps is None else steps
+        whole(0, steps=wanted)
+        for taken in range(wanted):
+            try:
+                loss, drawn = self._one_step(run)
+            except BudgetExceeded:
+                if taken == 0 and wanted:
+                    raise
+                return taken
+            if on_step is not None:
+                on_step(Progress(run.step, run.plan.steps, loss, drawn))
+        return wanted
+
+    @staticmethod
+    def _one_step(run: Run) -> tuple[float, int]:
+        total, drawn = 0.0, 0
+        for part in run.parts(padded=True):
+            losses, some = run.losses(part)
+            run.backward(losses, some)
+            run.optimizer.step()
+            size = part.positions.size
+            if losses is not None:
+                total += float(losses.detach()[:size].nan_to_num(0.0, 0.0, 0.0).sum())
+            drawn += size
+        return total / max(drawn, 1), drawn
+
+    def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
+        """What all the planned steps cost together, taken or not."""
+        return self._marked(self.plan.guarantee(None, neighbors or self._neighbors))
+
+    def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
+        """What the steps begun so far cost, or None before the first; for "dpis" the limit that holds throughout."""
+        begun = self._running.charged
+        if begun == 0:
+            return None
+        return self._marked(self.plan.guarantee(begun, neighbors or self._neighbors))
+
+    def get_epsilon(self, delta: float) -> float:
+        """Epsilon of the steps begun so far: a step that was lost in a crash is spent."""
+        spent = self.spent()
+        return spent.epsilon(delta) if spent is not None else 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on. SECRET: it holds the key and what is remembered of every record."""
+        run = self._running
+        return {
+            "format": files.FORMAT,
+            "plan": run.plan.facts(),
+            "step": run.step,
+            "charged": run.charged,
+            "session": run.session,
+            "model": run.module.state_dict(),
+            "optimizer": run.optimizer.state_dict(),
+            "scheduler": None if run.scheduler is None else run.scheduler.state_dict(),
+            "secret": {
+                "key": torch.frombuffer(bytearray(self._key.secret_bytes()), dtype=torch.uint8),
+                "is_test": self._key.is_test,
+                "records": run.records.size,
+                "batches": files.packed(run.batches.state()),
+            },
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go back to a state of this run. Steps made since stay paid for; they are made anew, with fresh randomness."""
+        run = self._running
+        _same_plan(state["plan"], run.plan.facts())
+        if _stored_key(state) != self._key:
+            raise InvalidInput(
+                "this state belongs to another run; resume it with PrivacyEngine.make_private(checkpoint=…)"
+            )
+        if state["secret"]["records"] != run.records.size:
+            raise InvalidInput(
+                "the data set has another number of records than when the state was saved; give the same data"
+            )
+        if (state["scheduler"] is None) != (run.scheduler is None):
+            raise InvalidInput("the saved run has a scheduler and this one has none, or the other way round")
+        try:
+            run.module.load_state_dict(state["model"])
+            run.optimizer.load_state_dict(state["optimizer"])
+        except (RuntimeError, ValueError, KeyError):
+            raise InvalidInput("the module or optimizer is not the one that was saved; build them as before") from None
+        if run.scheduler is not None:
+            run.scheduler.load_state_dict(state["scheduler"])
+        run.restored()
+        run.batches.restore(files.unpacked(state["secret"]["batches"]), run.batches.state())
+        run.step, run.charged = int(state["step"]), max(run.charged, int(state["charged"]))
+        run.begin_session(max(run.session, int(state["session"])) + 1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a SECRET file (readable by you alone), whole or not at all."""
+        files.write(path, self.state_dict(), secret=True)
+
+    def publish(self, path: str | os.PathLike[str], *, delta: float = 1e-6) -> None:
+        """Write the model, the plan and its guarantee to a file that may be shared."""
+        run = self._running
+        facts = {"format": files.FORMAT, "plan": run.plan.facts(), "step": run.step, "model": run.module.state_dict()}
+        files.write(path, {**facts, "guarantee": self.guarantee().to_json(delta=delta)}, secret=False)
+
+    def detach(self) -> None:
+        """Take the hooks off the module and the optimiser; the run is over."""
+        self._running.detach()
+
+    def __repr__(self) -> str:
+        if self._run is None:
+            return "PrivacyEngine(no run)"
+        return f"PrivacyEngine(sampler={self.plan.sampler!s}, step={self.step} of {self.plan.steps})"
+
+    @property
+    def _running(self) -> Run:
+        if self._run is None:
+            raise InvalidInput("this engine has no run yet; call make_private first")
+        return self._run
+
+    def _marked(self, guarantee: Guarantee) -> Guarantee:
+        return replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE)) if self._key.is_test else guarantee
+
+    def _claim_key(self, *, resumed: bool) -> None:
+        """The same key twice would draw the same coins and noise for another run."""
+        if self._key.fingerprint in _USED and not resumed and not self._key.is_test:
+            raise InvalidInput(
+                "this key has already trained a model, and its noise must not be used twice; take a fresh one"
+            )
+        _USED.add(self._key.fingerprint)
+
+    def _take_up(self, stored: dict[str, Any], journal: Journal) -> None:
+        """The checkpoint, then the steps after it whose noisy sums are stored; a step that left none is spent."""
+        run, since = self._running, int(stored["session"])
+        self.load_state_dict(stored)
+        for entry in journal.entries():
+            if entry["session"] != since or entry["step"] < run.step:
+                continue  # older than the checkpoint
+            if entry["kind"] == "begun":
+                run.charged += 1
+                run.batches.begin(entry["step"])
+            else:
+                run.replay(entry)
+
+    def _keep(self, path: Path, every: int) -> None:
+        """Save now, so that the key outlives a crash, and then every so many steps and at the end."""
+        run = self._running
+
+        def save() -> None:
+            self.save(path)
+            if run.journal is not None:
+                run.journal.restart()
+
+        def after_step() -> None:
+            if run.step % every == 0 or run.is_finished:
+                save()
+
+        save()
+        run.journal = Journal(path)
+        run.journal.restart()
+        run.after_step, run.batches.save = after_step, save
+
+
+def device(name: str) -> Any:
+    """The torch device of a name such as "cpu" or "cuda", or a sentence when it is not there."""
+    try:
+        found = torch.device(name)
+    except RuntimeError:
+        raise InvalidInput(f"device must be cpu, cuda or cuda:N, got {name!r} instead") from None
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise InvalidInput(f"{name} was asked for but torch sees {torch.cuda.device_count()} CUDA devices; use cpu")
+    return found
+
+
+def _stored_key(state: dict[str, Any]) -> Key:
+    secret = state["secret"]
+    return build(bytes(secret["key"].tolist()), is_test=bool(secret["is_test"]))
+
+
+def _same_plan(stored: dict[str, Any], asked: dict[str, Any]) -> None:
+    for name in asked:
+        if stored.get(name) != asked[name]:
+            raise InvalidInput(
+                f"the saved run has {name}={stored.get(name)!r} and this one asks for {asked[name]!r}; a run cannot "
+                "change on the way: resume it as it was, or start a new one with a new checkpoint"
+            )

@@ -1,0 +1,36 @@
+"""Which optimisers and schedulers a run takes, and the settings that a replayed step needs."""
+
+from typing import Any
+
+import torch
+
+from ..errors import InvalidInput
+
+
+def settings_of(optimizer: Any) -> list[dict[str, Any]]:
+    """The settings of each parameter group, such as its learning rate."""
+    return [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
+
+
+def check_optimizer(optimizer: Any, parameters: list[Any]) -> None:
+    """A step is computed once, for exactly these parameters."""
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise InvalidInput(f"optimizer must be a torch optimizer, got {type(optimizer).__name__} instead")
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise InvalidInput(
+            "LBFGS evaluates the loss several times per step; use SGD, Adam or another one-pass optimizer"
+        )
+    given = {id(p) for group in optimizer.param_groups for p in group["params"] if p.requires_grad}
+    if given != {id(p) for p in parameters}:
+        raise InvalidInput(
+            "the optimizer must hold exactly the trainable parameters of the module, but they differ; build it from "
+            "module.parameters() and freeze what should not learn"
+        )
+
+
+def check_scheduler(scheduler: Any) -> None:
+    """A schedule must not follow what is secret."""
+    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+        raise InvalidInput(
+            "ReduceLROnPlateau follows a loss, which is secret and carries no noise; take a schedule by steps"
+        )

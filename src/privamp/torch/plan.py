@@ -1,0 +1,142 @@
+"""The public plan of a training run, fixed before the first step, and the guarantee it has."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+from ..accounting.composition import compose
+from ..amplification import amplify
+from ..calibration import calibrate
+from ..core.design import Design
+from ..core.guarantee import Guarantee
+from ..core.neighbors import Neighbors
+from ..designs.multistage import MultiStage
+from ..designs.poisson import Poisson
+from ..designs.simple_random import WithoutReplacement
+from ..designs.with_replacement import WithReplacement
+from ..errors import InvalidInput
+from ..mechanisms.gaussian import Gaussian
+from ..validation import in_range, positive, whole
+from .importance import THEOREM, ImportanceRule
+
+SAMPLERS = ("uniform", "importance", "importance-reject", "dpis")
+DESIGNS = (Poisson, WithoutReplacement, WithReplacement, MultiStage)
+
+ONLY_PARAMETERS = (
+    "only the parameters after a step are seen, and nothing is steered by secrets: losses, norms, batch sizes and "
+    "checkpoints stay secret (no learning rate that follows the loss)"
+)
+OWN_LOSS = (
+    "a record's tensors, loss and gradient depend on no other record of its batch (tried on made-up records of the "
+    "data's shape, which is public), but for rounding"
+)
+NO_STOP = "the run does not stop because of a record: engine.train() never does, a loop of one's own must not"
+SAME_DATA = "the data set stays as it is until the run ends, also between a crash and the resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything about a run that may be known. Noise of standard deviation `noise_multiplier * clip` is added."""
+
+    sampler: str | Design
+    steps: int
+    noise_multiplier: float
+    clip: float
+    public_size: int  # n0: the sum is divided by the sample size expected from so many records
+    rate: float | None = None  # r; None when a design draws
+    growth: float = 2.0
+    floor: float = 0.01
+    physical_batch: int | None = None  # records held in memory at a time
+
+    def __post_init__(self) -> None:
+        whole(1, steps=self.steps, public_size=self.public_size)
+        positive(noise_multiplier=self.noise_multiplier, max_grad_norm=self.clip)
+        if self.physical_batch is not None:
+            whole(1, max_physical_batch_size=self.physical_batch)
+        if isinstance(self.sampler, Design):
+            check_design(self.sampler, self.public_size, self.rate)
+        else:
+            check_rate(self.rate)
+            self.rule  # noqa: B018 (checks growth and floor)
+
+    @property
+    def design(self) -> Design:
+        """The design whose theorems certify one step: for importance sampling, Poisson at the largest rate."""
+        return self.sampler if isinstance(self.sampler, Design) else Poisson(float(self.rate or 0.0))
+
+    @property
+    def rule(self) -> ImportanceRule:
+        """The sampling rule of the samplers that go by coins."""
+        rejects = self.sampler == "importance-reject"
+        return ImportanceRule(float(self.rate or 0.0), float(self.clip), self.growth, self.floor, rejects)
+
+    @property
+    def normaliser(self) -> float:
+        """What the noisy sum is divided by: public, whatever was drawn."""
+        return self.design.expected_size(self.public_size)
+
+    def guarantee(self, steps: int | None = None, neighbors: Neighbors | None = None) -> Guarantee:
+        """What `steps` of the run cost, all of them by default; add/remove unless the design or you say otherwise."""
+        total = compose(amplify(_noise(self.noise_multiplier), self.design, neighbors), steps or self.steps)
+        return stated(total, () if isinstance(self.sampler, Design) or self.sampler == "uniform" else (THEOREM,))
+
+    def facts(self) -> dict[str, Any]:
+        """Names and values, for reports and for telling one run from another."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "sampler": str(self.sampler)}
+
+
+def stated(guarantee: Guarantee, theorems: tuple[str, ...]) -> Guarantee:
+    """With the theorems and assumptions of training in front of those of the design."""
+    return replace(
+        guarantee,
+        reasons=lambda: (*theorems, *guarantee.reasons()),
+        assumes=(*guarantee.assumes, OWN_LOSS, ONLY_PARAMETERS, NO_STOP, SAME_DATA),
+    )
+
+
+def check_rate(rate: float | None) -> None:
+    """A rate is a probability above 0."""
+    if rate is None:
+        raise InvalidInput("sample_rate is missing; give the largest chance of a record to be drawn, such as 0.01")
+    in_range(0, 1, sample_rate=rate)
+    positive(sample_rate=rate)
+
+
+def check_design(design: Design, public_size: int, rate: float | None) -> None:
+    """Batches may come from the designs that draw records by their ids alone."""
+    if not isinstance(design, DESIGNS):
+        names = ", ".join(kind.__name__ for kind in DESIGNS)
+        raise InvalidInput(f"batches are drawn by {names}, got {type(design).__name__} instead")
+    if rate is not None:
+        raise InvalidInput(f"{design} says how much is drawn; leave out sample_rate, got {rate!r} as well")
+    declared = getattr(design, "population", public_size)
+    if declared != public_size:
+        raise InvalidInput(
+            f"public_size must be the population of {design}, got {public_size} instead; leave it out to take that one"
+        )
+
+
+def calibrated(
+    sampler: str | Design,
+    rate: float | None,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    neighbors: Neighbors | None = None,
+) -> float:
+    """The least noise multiplier whose whole run is (epsilon, delta)-DP."""
+    if not isinstance(sampler, Design):
+        check_rate(rate)
+    design = sampler if isinstance(sampler, Design) else Poisson(float(rate or 0.0))
+    in_range(0, 1, open_ends=True, target_delta=delta)
+    positive(target_epsilon=epsilon)
+    whole(1, steps=steps)
+    found = calibrate(
+        _noise, design, epsilon=epsilon, delta=delta, steps=steps, neighbors=neighbors, within=(1e-2, 1e6)
+    )
+    return cast(Gaussian, found).sigma
+
+
+def _noise(multiplier: float) -> Gaussian:
+    """Noise against a clip of 1: under replace-one a copy moves the sum by 2."""
+    return Gaussian(multiplier, sensitivity=1.0, neighbors=Neighbors.ADD_REMOVE)

@@ -1,0 +1,150 @@
+"""The data set behind a loader, read by position; the loader's own order of records is not used."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Sampler, SequentialSampler, Subset, TensorDataset
+
+from ..errors import InvalidInput, NoTheorem
+from . import made_up
+from .batches import Ints
+from .seeding import reading
+
+Bools = NDArray[np.bool_]
+
+_NO_THEOREM = {
+    "RandomSampler": "shuffled batches use every record once per pass, so batches depend on one another and nothing is "
+    "proved that would amplify",
+    "WeightedRandomSampler": "its weights are a function of all records, so one record changes everybody's chance",
+}
+
+
+def refuse_sampler(sampler: Any) -> None:
+    """A torch sampler or loader in place of a design: say why not."""
+    if isinstance(sampler, DataLoader):
+        sampler = sampler.sampler
+    if isinstance(sampler, Sampler):
+        name = type(sampler).__name__
+        why = _NO_THEOREM.get(name, "no theorem says what its batches give away")
+        raise NoTheorem(
+            f"{name} is not certified: {why}; use sampler='uniform' or 'importance', or a design such as "
+            "WithoutReplacement(size, population)"
+        )
+
+
+class Records:
+    """Records by position, in batches of tensors on one device."""
+
+    def __init__(self, source: Any, device: Any) -> None:
+        self._device = device
+        self.dataset, self._collate = _opened(source)
+        self.size = _length(self.dataset)
+        self._tensors, self._index = _in_memory(self.dataset)
+
+    def made_up(self, count: int) -> Any:
+        """Records of the shapes and types of this data set, which are public, with made-up values."""
+        if self._tensors is not None:
+            return made_up.like([t[:0].to(self._device) for t in self._tensors], count)
+        for position in range(self.size):
+            one = self._one(position)
+            if one is not None:
+                if not made_up.only_tensors(one):
+                    break
+                return made_up.like(_moved(one, self._device), count)
+        raise InvalidInput(
+            "no record of the data set can be read as tensors, so their shapes are not known; give a batch of made-up "
+            "records as example="
+        )
+
+    def take(self, positions: Ints, seeds: Ints, blank: Any) -> tuple[Any, Bools | None]:
+        """One batch, read with a seed for every record, and which of them cannot be read: `blank` stands for those."""
+        if self._tensors is not None:
+            rows = positions if self._index is None else self._index[positions]
+            at = torch.from_numpy(np.ascontiguousarray(rows))
+            return [t[at.to(t.device)].to(self._device, non_blocking=True) for t in self._tensors], None
+        with reading() as seed:
+            several = getattr(self.dataset, "__getitems__", None)
+            try:
+                if several:
+                    seed(int(seeds[0]))
+                    items = several(positions.tolist())
+                else:
+                    items = [self._item(i, s, seed) for i, s in zip(positions.tolist(), seeds.tolist(), strict=True)]
+                return _moved(self._collate(items), self._device), None
+            except Exception:
+                return self._one_by_one(positions, seeds, blank, seed)
+
+    def _item(self, position: int, number: int, seed: Any) -> Any:
+        seed(number)
+        return self.dataset[position]
+
+    def _one_by_one(self, positions: Ints, seeds: Ints, blank: Any, seed: Any) -> tuple[Any, Bools]:
+        """A record that cannot be read, or has another shape than the others, counts as nothing: to stop would tell."""
+        found, is_lost = [], np.zeros(positions.size, bool)
+        for at, (position, number) in enumerate(zip(positions.tolist(), seeds.tolist(), strict=True)):
+            seed(number)
+            one = self._one(position)
+            one = None if one is None else _moved(one, self._device)
+            is_lost[at] = one is None or made_up.shapes(one) != made_up.shapes(blank)
+            found.append(blank if is_lost[at] else one)
+        return made_up.joined(found), is_lost
+
+    def _one(self, position: int) -> Any:
+        try:
+            return self._collate([self.dataset[position]])
+        except Exception:
+            return None
+
+
+def _opened(source: Any) -> tuple[Any, Any]:
+    if isinstance(source, DataLoader):
+        if not isinstance(source.sampler, SequentialSampler):
+            refuse_loader(source)
+        return source.dataset, source.collate_fn
+    if isinstance(source, Dataset) or hasattr(source, "__getitem__"):
+        return source, torch.utils.data.default_collate
+    raise InvalidInput(f"data_loader must be a DataLoader or a Dataset, got {type(source).__name__} instead")
+
+
+def refuse_loader(loader: Any) -> None:
+    """Batches are drawn anew, so an order given by the loader would be ignored: better to say so."""
+    if isinstance(loader.dataset, IterableDataset):
+        return
+    refuse_sampler(loader.sampler)
+    raise NoTheorem(
+        f"the data loader has a sampler of its own ({type(loader.sampler).__name__}) for which no theorem is known; "
+        "leave it out, the engine draws the batches"
+    )
+
+
+def _length(dataset: Any) -> int:
+    try:
+        if isinstance(dataset, IterableDataset):
+            raise TypeError
+        return len(dataset)
+    except TypeError:
+        raise InvalidInput(
+            "the data set has no length, so records cannot be drawn by position; use a map-style Dataset"
+        ) from None
+
+
+def _in_memory(dataset: Any) -> tuple[Any, Any]:
+    """The tensors of a TensorDataset, also behind a Subset: rows are then taken at once."""
+    index = None
+    while isinstance(dataset, Subset):
+        rows = np.asarray(dataset.indices, dtype=np.int64)
+        index = rows if index is None else rows[index]
+        dataset = dataset.dataset
+    return (dataset.tensors, index) if isinstance(dataset, TensorDataset) else (None, None)
+
+
+def _moved(batch: Any, device: Any) -> Any:
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, (list, tuple)):
+        return [_moved(part, device) for part in batch]
+    if isinstance(batch, dict):
+        return {name: _moved(part, device) for name, part in batch.items()}
+    return batch

@@ -1,0 +1,142 @@
+"""Does the model keep records apart? Tried once, on made-up records, before a real one is drawn.
+
+    alone       a record's loss alone equals its loss in a batch, and does not change with the others
+    rows        the derivative of record r's loss by the output of every layer is exactly 0 outside row r
+    gradients   norms and weighted sums are those of autograd, for every trainable parameter
+
+A broadcasting loss fails the first, a time-first model the second, a layer whose parameters are used behind its back
+the third. To pass is evidence, not proof: that records stay apart remains an assumption of the guarantee.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..errors import InvalidInput
+from . import made_up
+from .precision import is_autocast
+
+if TYPE_CHECKING:
+    from .run import Run
+
+Tensor = Any
+_TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative; half precision: _HALF
+_HALF = 5e-2
+_WAY_OUT = "; if it is made-up records that the model cannot take, give some that it can as example="
+
+
+def check(run: "Run", batch: Any) -> None:
+    """Raise unless the model and the criterion of a run keep the records of this made-up batch apart."""
+    count = made_up.length(batch)
+    if count < 3:
+        raise InvalidInput(f"example must hold at least 3 made-up records, got {count} instead")
+    check_rows(run, batch, count)
+    others = made_up.rows(batch, torch.tensor([0] + [1] * (count - 1)))
+    _same(run, _losses(run, batch, count)[0], _losses(run, others, count)[0], "changes with the other records")
+    with _steady(run, batch, count) as is_steady:
+        if is_steady:
+            together = _losses(run, batch, count)
+            for r in range(count):
+                alone = _losses(run, made_up.rows(batch, slice(r, r + 1)), 1)
+                _same(run, together[r], alone[0], "is another in a batch than alone")
+
+
+def check_rows(run: "Run", batch: Any, count: int) -> None:
+    """Derivatives by the outputs of layers, and gradients against autograd."""
+    losses = _losses(run, batch, count, keep=True)
+    if not bool(torch.isfinite(losses).all()):
+        raise InvalidInput("the losses of made-up records are no finite numbers" + _WAY_OUT)
+    names, edges = run.recorder.edges()
+    gradients = [_of_record(losses[r], r, names, edges, run.parameters) for r in range(count)]
+    weights = torch.linspace(0.5, 1.0, count, dtype=torch.float64, device=losses.device)
+    recorded = run.recorder.measure(losses)
+    found = {id(parameter): gradient for parameter, gradient in recorded.weighted(weights)}
+    tolerance = _tolerance(run, losses)
+    for at, (name, parameter) in enumerate(run.named_parameters()):
+        truth = sum(float(w) * g[at] for w, g in zip(weights, gradients, strict=True))
+        sizes = sum(float(g[at].norm()) for g in gradients)
+        ours = found.get(id(parameter))
+        if ours is None or float((ours.double() - truth).norm()) > tolerance * sizes + 1e-30:
+            raise InvalidInput(
+                f"parameter {name!r} gets another gradient here than by autograd: its layer uses it in a way that is "
+                "not known (weight_norm, a patched forward, a weight used by other layers), or it takes no part in the "
+                "loss; freeze it or rebuild the layer"
+            )
+    truths = torch.stack([torch.cat([g.flatten() for g in one]).norm() for one in gradients])
+    norms = torch.nan_to_num(recorded.norms.to(truths.device))
+    if bool((norms < truths * (1 - tolerance) - 1e-30).any()):
+        raise InvalidInput(
+            "the norms of gradients come out smaller than by autograd; rebuild the model from known layers"
+        )
+
+
+def _of_record(loss: Tensor, r: int, names: list[str], edges: list[Any], parameters: list[Any]) -> list[Tensor]:
+    """The gradient of one record's loss by every parameter, and no trace of it in the rows of others."""
+    every = torch.autograd.grad(loss, [*edges, *parameters], retain_graph=True, allow_unused=True)
+    for name, back in zip(names, every[: len(edges)], strict=True):
+        if back is not None and bool(torch.cat([back[:r], back[r + 1 :]]).ne(0).any()):
+            raise InvalidInput(
+                f"records are mixed: the loss of one record depends on the row of another in the output of layer "
+                f"{name!r}; keep records in the first dimension (batch first) and apart in the model and the loss"
+            )
+    found = every[len(edges) :]
+    return [torch.zeros_like(p).double() if g is None else g.double() for p, g in zip(parameters, found, strict=True)]
+
+
+def _losses(run: "Run", batch: Any, count: int, *, keep: bool = False) -> Tensor:
+    """Losses of made-up records, so a message may say everything."""
+    run.recorder.listen(count)
+    try:
+        losses = run.compute(run.module, run.criterion.unguarded, batch)
+    except InvalidInput:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"the model or the criterion fails on made-up records of the data's shape ({type(error).__name__}: "
+            f"{str(error).splitlines()[0] if str(error) else 'no message'})" + _WAY_OUT
+        ) from error
+    finally:
+        if not keep:
+            run.recorder.forget()
+    if not isinstance(losses, torch.Tensor) or losses.shape != (count,):
+        raise InvalidInput("there must be one loss per record; see the compute= of make_private for loops of your own")
+    return losses if keep else losses.detach()
+
+
+def _same(run: "Run", one: Tensor, other: Tensor, how: str) -> None:
+    a, b = float(one), float(other)
+    if not abs(a - b) <= _tolerance(run, one) * (abs(a) + abs(b) + 1e-3):
+        raise InvalidInput(
+            f"records are mixed: the loss of a record {how}; check the shapes of output and target (does the loss "
+            "broadcast?), and keep records apart in the model and the loss"
+        )
+
+
+def _tolerance(run: "Run", losses: Tensor) -> float:
+    kinds = {p.dtype for p in run.parameters} | {losses.dtype}
+    if is_autocast(losses.device.type):
+        return _HALF
+    return max(_TOLERANCE.get(kind, _HALF) for kind in kinds)
+
+
+@contextlib.contextmanager
+def _steady(run: "Run", batch: Any, count: int) -> Iterator[bool]:
+    """Whether losses are no matter of chance; a model with dropout is asked in evaluation mode."""
+    if _repeats(run, batch, count):
+        yield True
+        return
+    modes = [(layer, layer.training) for layer in run.module.modules()]
+    try:
+        run.module.eval()
+        yield _repeats(run, batch, count)
+    finally:
+        for layer, mode in modes:
+            layer.training = mode
+
+
+def _repeats(run: "Run", batch: Any, count: int) -> bool:
+    one = _losses(run, batch, count)
+    with run.placed("made up", 1):
+        return bool(torch.equal(one, _losses(run, batch, count)))

@@ -1,0 +1,393 @@
+"""One training run: drawn batches in, private gradients out, step by step and never a step too many."""
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..chance.keyed import keyed_numbers
+from ..chance.keys import Key
+from ..errors import BudgetExceeded, InvalidInput
+from ..numerics.log_domain import FloatArray
+from . import made_up, records_apart
+from .batches import Batch, Batches, Ints
+from .criterion import PrivateCriterion
+from .dpis import DPISPlan
+from .ghost import GradientRecorder
+from .journal import Journal
+from .optimizers import check_optimizer, check_scheduler, settings_of
+from .plan import Plan
+from .records import Records
+from .release import noisy_gradients
+from .seeding import Surroundings, seed_of
+
+Tensor = Any
+Compute = Callable[[Any, Any, Any], Any]
+"""(module, criterion, batch) -> what the criterion gave, as in a training loop."""
+
+_PADDED = {"cuda": 64}  # batches of `engine.train` are filled up to a multiple, so that few sizes are ever planned for
+_TRIED = 3  # made-up records
+
+
+class Run:
+    """Holds the step counter and the sums of the step in progress. Everything inside is secret but the counters.
+
+    A session is one stretch of a run between two crashes. Each session makes a step at most once, so (session, step)
+    is the attempt that coins, noise and seeds are derived from.
+    """
+
+    def __init__(
+        self,
+        plan: Plan | DPISPlan,
+        batches: Batches,
+        key: Key,
+        module: Any,
+        optimizer: Any,
+        criterion: Any,
+        records: Records,
+        compute: Compute | None = None,
+        example: Any = None,
+        scheduler: Any = None,
+    ) -> None:
+        self.plan, self.batches, self.module, self.optimizer, self.records = plan, batches, module, optimizer, records
+        self.compute, self.scheduler = compute or _usual, scheduler
+        self.criterion = PrivateCriterion(criterion, self)
+        self.step = 0  # steps taken
+        self.charged = 0  # steps begun, which is what is paid for
+        self.session = 0
+        self.journal: Journal | None = None
+        self.after_step: Callable[[], None] = lambda: None
+        self.recorder = GradientRecorder(module)
+        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        check_optimizer(optimizer, self.parameters)
+        check_scheduler(scheduler)
+        self._buffers = _versions(module)
+        self._sums: dict[int, Tensor] = {}
+        self._done: list[tuple[Batch, FloatArray]] = []
+        self._part: Batch | None = None  # handed out, backward not yet called
+        self._lost: Any = None  # which records of the part cannot be read
+        self._is_measured = False  # backward called, optimizer step not yet
+        self._is_last = True
+        self._is_begun = False  # the step is paid for and its noisy sum not yet made
+        self._is_replayed = False
+        self._padding = 0  # records behind the part that weigh nothing
+        self._place: tuple[str | int, ...] = ("made up", 0)
+        self._random: list[Surroundings] = []
+        self._secret = key
+        self.begin_session(1)
+        self._hooks = [
+            optimizer.register_step_pre_hook(lambda opt, args, kwargs: self._before_optimizer(args, kwargs)),
+            optimizer.register_step_post_hook(lambda opt, args, kwargs: self._after_optimizer()),
+            module.register_forward_pre_hook(lambda m, args: self._seed()),
+            module.register_forward_hook(lambda m, args, out: self._unseed(), always_call=True),
+        ]
+        try:
+            tried = example if example is not None else records.made_up(_TRIED)
+            self._blank = made_up.rows(tried, slice(0, 1))
+            records_apart.check(self, tried)
+            self._require_same_buffers()
+        except BaseException:
+            self.detach()
+            raise
+
+    def begin_session(self, number: int) -> None:
+        """Coins, noise and seeds from now on come from (key, run, session number, nonce), never used before."""
+        self.session = number
+        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint is another session
+        self._key = self._secret.subkey("session", number, nonce)
+        self.batches.begin_session(self._key)
+        self._is_begun = False
+
+    @property
+    def device(self) -> Any:
+        """Where the parameters are."""
+        return self.parameters[0].device
+
+    @property
+    def left(self) -> int:
+        """Steps that may still be made: those begun and lost in a crash are spent."""
+        return min(self.plan.steps - self.step, self.plan.steps - self.charged + self._is_begun)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every certified step was taken."""
+        return self.left <= 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a batch was handed out whose losses are expected."""
+        return self._part is not None
+
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """Trainable parameters in the order of `parameters`."""
+        return [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+
+    def detach(self) -> None:
+        """Take every hook off the module and the optimiser."""
+        self.recorder.detach()
+        for hook in self._hooks:
+            hook.remove()
+
+    def parts(self, *, padded: bool = False) -> Iterator[Batch]:
+        """The batch of the next step, in parts that fit into memory; each must be worked through before the next.
+
+        With `padded` the losses of the padded part are expected.
+        """
+        if self.is_finished:
+            raise BudgetExceeded(
+                f"all {self.plan.steps} certified steps are taken, so no further batch is drawn; "
+                "plan more steps in a new run"
+            )
+        self._require_finite()
+        self._sums, self._done = {}, []
+        self._part, self._is_measured = None, False
+        self._begin()
+        batch = self.batches.draw(self.step)
+        size = self.plan.physical_batch or max(batch.positions.size, 1)
+        starts = range(0, max(batch.positions.size, 1), size)
+        for number, start in enumerate(starts):
+            part = batch.part(start, start + size)
+            self._part, self._is_measured, self._place = part, False, (self.step, number)
+            self._is_last = start + size >= batch.positions.size
+            self._padding = self._missing(part.positions.size) if padded else int(part.positions.size == 0)
+            self.recorder.listen(part.positions.size + self._padding)
+            yield part
+            if self._part is not None or self._is_measured:
+                raise InvalidInput(
+                    "a batch was left unfinished; call loss.backward() and optimizer.step() for every batch"
+                )
+
+    def _begin(self) -> None:
+        """Pay for the step and write down that it is attempted, before anything of it is drawn."""
+        if self._is_begun:
+            return  # drawn since the last resume and never released: the same attempt
+        self.batches.prepare(self.step, self.norms)
+        if self.journal is not None:
+            self.journal.append({"kind": "begun", "step": self.step, "session": self.session})
+        self.batches.begin(self.step)
+        self.charged += 1
+        self._is_begun = True
+
+    def _missing(self, drawn: int) -> int:
+        """How many records fill a part up, without going over what memory was promised."""
+        missing = -drawn % _PADDED.get(self.device.type, 1)
+        most = self.plan.physical_batch
+        return missing if most is None else min(missing, most - drawn)
+
+    def read(self, part: Batch) -> Any:
+        """The records of a part, some of them once more with weight 0; a made-up one where nobody was drawn."""
+        if part.positions.size == 0:
+            return self._blank
+        positions = np.resize(part.positions, part.positions.size + self._padding)
+        batch, self._lost = self._taken(positions)
+        return batch
+
+    def _taken(self, positions: Ints) -> tuple[Any, Any]:
+        numbers = keyed_numbers(self._key.subkey("reading", self.step), positions.astype(np.uint64), 0)
+        return self.records.take(positions, (numbers >> np.uint64(8)).astype(np.int64), self._blank)
+
+    def losses(self, part: Batch) -> tuple[Tensor | None, Ints | None]:
+        """One loss for each record of a part, and where in it they stand if not everybody has one."""
+        if part.positions.size == 0:
+            return None, None
+        return self._tolerant(self.read(part), part.positions.size + self._padding)
+
+    def _tolerant(self, batch: Any, count: int) -> tuple[Tensor | None, Ints | None]:
+        """Losses; where the model fails, of those records on which it does not fail: to stop would tell about one."""
+        try:
+            return self.compute(self.module, self.criterion.losses, batch), None
+        except InvalidInput:
+            raise
+        except torch.OutOfMemoryError:
+            raise InvalidInput("the batch does not fit into memory; give a max_physical_batch_size") from None
+        except Exception:
+            some = [r for r in range(count) if self._works(made_up.rows(batch, slice(r, r + 1)))]
+        if not some:
+            return None, np.empty(0, np.int64)
+        self.recorder.listen(len(some))
+        losses = self.compute(self.module, self.criterion.losses, made_up.rows(batch, torch.tensor(some)))
+        return losses, np.array(some, dtype=np.int64)
+
+    def _works(self, batch: Any) -> bool:
+        self.recorder.listen(1)
+        try:
+            with torch.no_grad():
+                self.compute(self.module, self.criterion.losses, batch)
+        except Exception:
+            return False
+        return True
+
+    def backward(self, losses: Tensor | None, some: Ints | None = None) -> None:
+        """Measure the gradients of a part and add their weighted sum to the step's."""
+        part = self._part
+        if part is None:
+            raise InvalidInput("backward was called twice for one batch, or without a batch; call it once per batch")
+        size, lost = part.positions.size, self._lost
+        everybody = np.arange(size + self._padding)
+        at = everybody if some is None else some
+        if losses is not None and losses.shape != at.shape:
+            raise InvalidInput(
+                "the losses must be those of the batch that was drawn, one per record, but their number differs"
+            )
+        self._part, self._is_measured, self._lost = None, True, None
+        norms = np.full(everybody.size, np.nan)
+        if losses is None or size == 0:
+            self.recorder.forget()
+        else:
+            recorded = self.recorder.measure(losses)
+            norms[at] = recorded.norms.cpu().numpy()
+            if lost is not None:
+                norms[lost] = np.nan
+            weights = np.zeros(everybody.size)
+            weights[:size] = self.batches.coefficients(part, norms[:size])
+            for parameter, gradient in recorded.weighted(torch.from_numpy(weights[at]).to(self.device)):
+                held = self._sums.get(id(parameter))
+                self._sums[id(parameter)] = gradient if held is None else held.add_(gradient)
+        self._done.append((part, norms[:size]))
+        self._require_same_buffers()
+
+    def norms(self, positions: Ints) -> FloatArray:
+        """Gradient norms of any records under the current parameters: secret."""
+        found = [np.empty(0)]
+        size = self.plan.physical_batch or 1024
+        for start in range(0, positions.size, size):
+            some = positions[start : start + size]
+            batch, lost = self._taken(some)
+            self._place = (self.step, -1 - start // size)
+            self.recorder.listen(some.size)
+            losses, at = self._tolerant(batch, some.size)
+            norms = np.full(some.size, np.nan)
+            if losses is not None:
+                norms[slice(None) if at is None else at] = self.recorder.measure(losses).norms.cpu().numpy()
+            if lost is not None:
+                norms[lost] = np.nan
+            found.append(norms)
+        return np.concatenate(found)
+
+    def _before_optimizer(self, args: Any, kwargs: Any) -> None:
+        if self._is_replayed:
+            return
+        if any(callable(a) for a in args) or kwargs.get("closure") is not None:
+            raise InvalidInput("optimizer.step takes no closure here, since a step is computed once; leave it out")
+        if not self._is_measured:
+            raise InvalidInput("there is no gradient to step with; draw a batch and call loss.backward() first")
+        if self._is_last:
+            self._release()
+        else:
+            for parameter in self.parameters:
+                parameter.grad = None  # nothing moves until the step is complete
+
+    def _release(self) -> None:
+        """The noisy, normalised sum as the gradient of every parameter, stored first; also when nobody was drawn."""
+        key = self._key.subkey("noise", self.step)
+        gradients = noisy_gradients(key, self.parameters, self._sums, self.batches)
+        self._sums, self._is_begun = {}, False
+        if self.journal is not None:
+            self.journal.append(self._entry(gradients))
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient
+
+    def _entry(self, gradients: list[Tensor]) -> dict[str, Any]:
+        batch, norms = _joined(self._done)
+        secret = {"positions": batch.positions, "norms": norms}
+        return {
+            "kind": "noisy",
+            "step": self.step,
+            "session": self.session,
+            "gradients": [g.detach().cpu() for g in gradients],
+            "groups": settings_of(self.optimizer),
+            "secret": {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in secret.items()},
+        }
+
+    def replay(self, entry: dict[str, Any]) -> None:
+        """Make a step again from its stored noisy sum, which costs nothing more."""
+        positions, norms = (entry["secret"][name].numpy() for name in ("positions", "norms"))
+        for group, settings in zip(self.optimizer.param_groups, entry["groups"], strict=True):
+            group.update(settings)
+        for parameter, gradient in zip(self.parameters, entry["gradients"], strict=True):
+            parameter.grad = gradient.to(parameter.device)
+        self._is_replayed = True
+        try:
+            self.optimizer.step()
+        finally:
+            self._is_replayed = False
+        nothing = np.zeros(positions.size)
+        self._finish(Batch(self.step, positions, nothing.astype(np.int64), nothing), norms)
+
+    def _after_optimizer(self) -> None:
+        if self._is_replayed:
+            return
+        self._is_measured = False
+        if self._is_last:
+            done, self._done = _joined(self._done), []
+            self._finish(*done)
+            self.after_step()
+
+    def _finish(self, batch: Batch, norms: FloatArray) -> None:
+        self.batches.remember(batch, norms)
+        self.step += 1
+        if self.scheduler is not None:
+            self.scheduler.step()
+
+    def restored(self) -> None:
+        """The module was loaded from a file: its buffers are as they should be."""
+        self._buffers = _versions(self.module)
+
+    def _require_finite(self) -> None:
+        total = torch.stack([p.detach().sum().to(torch.float64) for p in self.parameters])
+        if not bool(torch.isfinite(total).all()):
+            raise InvalidInput(
+                f"the parameters are no longer finite numbers after step {self.step}, so training stops and nothing of "
+                "the next step is drawn; start again with a smaller learning rate, on what is left of the budget"
+            )
+
+    def _require_same_buffers(self) -> None:
+        if self._buffers != _versions(self.module):
+            raise InvalidInput(
+                "a buffer of the module changed in the forward pass, which would publish statistics of the records "
+                "without noise; use layers that keep no running statistics"
+            )
+
+    @contextlib.contextmanager
+    def placed(self, *place: str | int) -> Iterator[None]:
+        """Forward passes meanwhile draw by another seed."""
+        before, self._place = self._place, place
+        try:
+            yield
+        finally:
+            self._place = before
+
+    def _seed(self) -> None:
+        """Dropout and the like are drawn from the attempt too."""
+        if self.recorder.is_listening:
+            self._random.append(Surroundings(self.device))
+            self._random[-1].seed(seed_of(self._key.subkey("forward", *self._place)))
+
+    def _unseed(self) -> None:
+        if self._random:
+            self._random.pop().restore()
+
+
+def _usual(module: Any, criterion: Any, batch: Any) -> Any:
+    *inputs, target = batch
+    return criterion(module(*inputs), target)
+
+
+def _joined(done: list[tuple[Batch, FloatArray]]) -> tuple[Batch, FloatArray]:
+    if len(done) == 1:
+        return done[0]
+    parts = [part for part, _ in done]
+    whole = Batch(
+        parts[0].step,
+        np.concatenate([p.positions for p in parts]),
+        np.concatenate([p.counts for p in parts]),
+        np.concatenate([p.bounds for p in parts]),
+    )
+    return whole, np.concatenate([norms for _, norms in done])
+
+
+def _versions(module: Any) -> dict[str, tuple[int, int]]:
+    return {name: (buffer.data_ptr(), buffer._version) for name, buffer in module.named_buffers()}

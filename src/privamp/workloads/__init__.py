@@ -1,1 +1,0 @@
-"""Jobs that people do on samples, from the draw to the released answer."""
