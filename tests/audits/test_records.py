@@ -17,7 +17,7 @@ def named(audits):
 
 def runnable(audit):
     if audit.missing:
-        pytest.skip(f"{audit.missing} is not installed")
+        pytest.skip(f"needs {audit.missing}")
     return audit
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from ...verify.one_record import Most, Pair, Progress, check_release, declared
 from ...verify.report import Report
 
+CUDA = "a CUDA device"
+
 Pairs = Callable[[np.random.Generator], Iterable[Pair]]
 
 
@@ -20,7 +22,8 @@ class RecordAudit:
 
     `pairs(random)` yields one round of pairs: the same hard records every time, in data drawn from `random`, so that a
     longer audit takes more rounds. Within a round, hard records take turns: each comes up once before any comes up
-    again. Modules named in `needs` must be installed. `quick` is the number of pairs of a short check.
+    again. Modules named in `needs` must be installed, and there must be a GPU where it names `CUDA`. `quick` is the
+    number of pairs of a short check.
     """
 
     name: str
@@ -35,8 +38,8 @@ class RecordAudit:
 
     @property
     def missing(self) -> str | None:
-        """The first module that is not installed, or None."""
-        return next((name for name in self.needs if find_spec(name) is None), None)
+        """The first thing that is not there, or None."""
+        return next((name for name in self.needs if not _is_there(name)), None)
 
     def perform(self, pairs: int, *, seed: int = 0, progress: Progress | None = None) -> Report:
         """Ask with this many pairs, a round after the other."""
@@ -50,6 +53,14 @@ class RecordAudit:
         for number in count():
             random = np.random.default_rng([seed, number])
             yield from _in_turn(list(self.pairs(random)), random)
+
+
+def _is_there(name: str) -> bool:
+    if name != CUDA:
+        return find_spec(name) is not None
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def _in_turn(pairs: list[Pair], random: np.random.Generator) -> Iterator[Pair]:

@@ -14,7 +14,7 @@ from ...numerics.row_norms import clipped
 from ...testing import seeded_key, seeded_stream
 from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_rows, pairs_of
 from ...verify.one_record import Pair
-from .audit import RecordAudit
+from .audit import CUDA, RecordAudit
 
 SIDE, WORDS, PLACES, CLASSES = 6, 11, 5, 3
 LABELS = (-1, CLASSES, 7351, -100, 2**40, -(2**63))
@@ -32,11 +32,13 @@ class Setting:
     autocast: bool = False
     steps: int = 2
     places: int = PLACES
+    device: str = "cpu"
 
     @property
     def name(self) -> str:
         """For the list of audits."""
         extra = [f"parts of {self.physical}"] * (self.physical is not None) + ["autocast"] * self.autocast
+        extra += [self.device] * (self.device != "cpu")
         return ", ".join([self.model, self.dtype, self.sampler, *extra])
 
 
@@ -84,7 +86,7 @@ def _module(setting: Setting) -> Any:
         "time first": TimeFirst,
         "rescaled": Rescaled,
     }  # fmt: skip
-    return made[setting.model]().to(getattr(torch, setting.dtype))
+    return made[setting.model]().to(setting.device, getattr(torch, setting.dtype))
 
 
 def trained(setting: Setting, rows: list[Any]) -> Any:
@@ -113,9 +115,9 @@ def trained(setting: Setting, rows: list[Any]) -> Any:
         max_physical_batch_size=setting.physical, **options,
     )  # fmt: skip
     seen: list[str] = []
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=setting.autocast):
+    with torch.autocast(setting.device, dtype=torch.bfloat16, enabled=setting.autocast):
         engine.train(on_step=lambda progress: seen.append(repr(progress)))
-    parameters = [p.detach().double().numpy() for p in module.parameters()]
+    parameters = [p.detach().double().cpu().numpy() for p in module.parameters()]
     return parameters, repr(engine), seen, engine.plan.facts()
 
 
@@ -149,7 +151,7 @@ def _audit(setting: Setting) -> RecordAudit:
     rounding = ROUNDING["bfloat16" if setting.autocast else setting.dtype]
     return RecordAudit(
         f"training, {setting.name}", what, partial(trained, setting), partial(_pairs, setting), rounding=rounding,
-        needs=("torch",),
+        needs=("torch",) if setting.device == "cpu" else ("torch", CUDA),
     )  # fmt: skip
 
 
@@ -159,6 +161,10 @@ SETTINGS = (
     *(Setting(model, physical=size) for model in ("cnn", "lstm") for size in (None, 4)),
     Setting("cnn", sampler="importance", autocast=True),
     Setting("rescaled"),
+    Setting(device="cuda"),
+    Setting("cnn", physical=4, device="cuda"),
+    Setting("cnn", sampler="importance", autocast=True, device="cuda"),
+    Setting("lstm", device="cuda"),
 )
 JOBS = tuple(partial(_audit, setting) for setting in SETTINGS)
 

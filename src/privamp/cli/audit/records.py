@@ -75,8 +75,17 @@ def _chosen(only: str) -> tuple[list[tuple[bool, int]], list[tuple[str, str]]]:
 
 
 def _pieces(chosen: list[tuple[bool, int]], pairs: int, seed: int) -> list[Piece]:
-    shares = [min(_SHARE, pairs - start) for start in range(0, pairs, _SHARE)]
-    return [(*which, share, seed + number) for number, share in enumerate(shares) for which in chosen]
+    """Shares of every job; a planted mistake is asked with enough pairs to be found, however few are wanted."""
+    from ...audits import records as room
+
+    planted = room.planted()
+    wanted = {which: max(pairs, planted[which[1]].quick) if which[0] else pairs for which in chosen}
+    return [
+        (*which, min(_SHARE, most - start), seed + start // _SHARE)
+        for start in range(0, max(wanted.values()), _SHARE)
+        for which, most in wanted.items()
+        if start < most
+    ]
 
 
 def _check(piece: Piece) -> "tuple[tuple[bool, int], Report]":
@@ -131,7 +140,7 @@ def _show(rows: list[dict[str, Any]], skipped: list[tuple[str, str]], json: bool
             for violation in row["violations"][:5]:
                 say(f"  {row['job']}: {violation}", "red")
     for name, module in skipped:
-        say(f"Skipped: {name} needs {module}, which is not installed.")
+        say(f"Skipped: {name} needs {module}, which is not there.")
     failed = sum(not row["ok"] for row in rows)
     verdict = "everything as it must be" if not failed else f"{failed} FAILED"
     say(f"{compared:,} comparisons on {pairs:,} pairs of data sets: {verdict}.")
