@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_without_torch_the_room_says_what_to_install() -> None:
-    code = "import sys; sys.modules['torch'] = None; import privamp; privamp.torch"
+    code = "import sys; sys.modules['torch'] = None; import privamp; privamp.torch.PrivacyEngine"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1] == (
