@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "privamp"
 # Left to right. A room may import every room in an earlier line; rooms on one line may not import each other.
 ORDER = (
     ("errors",),
+    ("extras",),
     ("validation",),
     ("numerics",),
     ("chance",),

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from .extras import is_installed as _is_installed
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -19,6 +21,7 @@ _HOME = {
     "Key": "chance.keys",
     "PrivampError": "errors",
     "InvalidInput": "errors",
+    "MissingExtra": "errors",
     "NoTheorem": "errors",
     "Infeasible": "errors",
     "BudgetExceeded": "errors",
@@ -81,8 +84,9 @@ _HOME = {
 }
 _ROOMS = ("bootstrap", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify")
 _EXTRAS = ("spark", "torch")  # need more than the core's dependencies, so `from privamp import *` leaves them out
+_NEEDS = {"PrivateKMeans": "sklearn"}  # `from privamp import *` leaves it out where that is not installed
 
-__all__ = [*sorted(_HOME), "__version__", *_ROOMS]
+__all__ = [*sorted(name for name in _HOME if name not in _NEEDS or _is_installed(_NEEDS[name])), "__version__", *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
@@ -96,4 +100,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_EXTRAS])
+    return sorted({*__all__, *_HOME, *_EXTRAS})

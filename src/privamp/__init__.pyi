@@ -49,6 +49,7 @@ from .designs.with_replacement import WithReplacement as WithReplacement
 from .errors import BudgetExceeded as BudgetExceeded
 from .errors import Infeasible as Infeasible
 from .errors import InvalidInput as InvalidInput
+from .errors import MissingExtra as MissingExtra
 from .errors import NoTheorem as NoTheorem
 from .errors import PrivampError as PrivampError
 from .kmeans.estimator import PrivateKMeans as PrivateKMeans

@@ -9,6 +9,10 @@ class InvalidInput(PrivampError, ValueError):
     """An argument breaks a rule that its sentence names."""
 
 
+class MissingExtra(InvalidInput, ImportError):
+    """An optional library is not installed; the sentence gives the command that installs it."""
+
+
 class NoTheorem(PrivampError):
     """Nothing is proved for this combination, so nothing is certified."""
 

@@ -22,7 +22,7 @@ def test_importing_privamp_spark_does_not_import_pyspark() -> None:
 def test_no_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     find = util.find_spec
     hidden = lambda name, *rest: None if name == "pyspark" else find(name, *rest)  # noqa: E731
-    monkeypatch.setattr("privamp.engines.spark_session.find_spec", hidden)
+    monkeypatch.setattr("privamp.extras.find_spec", hidden)
     for attempt in (session, lambda: sample(None, Poisson(0.5), id="uid")):
         with pytest.raises(InvalidInput, match=r"needs PySpark 4; install it with: pip install 'privamp\[spark\]'"):
             attempt()

@@ -15,7 +15,8 @@ def test_without_torch_the_room_says_what_to_install() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1] == (
-        "ImportError: privamp.torch needs PyTorch; install it with: pip install 'privamp[torch]'"
+        "privamp.errors.MissingExtra: privamp.torch.PrivacyEngine needs PyTorch; "
+        "install it with: pip install 'privamp[torch]'"
     )
 
 

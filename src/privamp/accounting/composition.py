@@ -16,6 +16,7 @@ from ..core.curves import directed_curve
 from ..core.guarantee import Guarantee, Lower, Part
 from ..core.profile import Curve, Profile
 from ..errors import InvalidInput
+from ..extras import need
 from ..numerics.log_domain import FloatArray
 from ..numerics.rounding import total_up
 from ..validation import positive, whole
@@ -215,6 +216,7 @@ class Composition:
 
     def pld(self) -> Any:
         """dp-accounting's PrivacyLossDistribution of the whole composition (its FFT, no error bound added)."""
+        need("dp_accounting", "a privacy loss distribution")
         from dp_accounting.pld.pld_pmf import DensePLDPmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..errors import Infeasible, InvalidInput, NoTheorem, PrivampError
+from ..extras import missing
 from .surroundings import discard_output, interrupted, is_output_error
 from .visible import visible
 
@@ -48,6 +49,8 @@ class OneSentenceGroup(TyperGroup):
 
 def _explain(error: Exception, arguments: list[str]) -> int:
     """The sentence and the exit code of an error."""
+    if isinstance(error, ModuleNotFoundError):
+        error = missing(error, "this command")
     kind = type(error).__name__
     if isinstance(error, _CLICK_ERROR):
         return _usage(error, arguments)

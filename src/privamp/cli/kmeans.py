@@ -145,6 +145,7 @@ def _center(text: str | None) -> list[float] | str | None:
 def _check_files(file: Path, out: Path, report: Path | None, overwrite: bool) -> None:
     """Names that can be written, before anything is read."""
     from ..errors import InvalidInput
+    from ..extras import need
     from .tables import ENDINGS, check_file
 
     if not file.name.lower().endswith(ENDINGS):
@@ -154,6 +155,8 @@ def _check_files(file: Path, out: Path, report: Path | None, overwrite: bool) ->
         raise InvalidInput(f"the centres must be named .csv, got {out.name!r} instead")
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"a report must be named .html, got {report.name!r} instead")
+    if report is not None:
+        need("matplotlib", "the report's picture")
     for path in (out, report):
         if path is None:
             continue

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from ..errors import InvalidInput
+from ..extras import need
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,9 +46,8 @@ def session(url: str | None = None) -> "SparkSession":
 
 def check_pyspark() -> None:
     """PySpark and what it needs to speak Arrow."""
-    for module, name in (("pyspark", "PySpark 4"), ("pandas", "pandas, through which PySpark speaks Arrow")):
-        if find_spec(module) is None:
-            raise InvalidInput(f"privamp.spark needs {name}; install it with: pip install 'privamp[spark]'")
+    for module in ("pyspark", "pandas"):
+        need(module, "privamp.spark")
 
 
 def check_java() -> None:

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..chance.keys import Key
 from ..chance.seeds import key_of_seed
 from ..core.guarantee import Guarantee
+from ..extras import missing
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray
 from .ball import chunks, lengths, measured
@@ -23,6 +22,12 @@ from .fit import Fitted, Request, run
 from .nearest import nearest
 from .tables import table_of
 from .threads import ThreadPool
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ModuleNotFoundError as error:
+    raise missing(error, "PrivateKMeans") from None
 
 
 class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]

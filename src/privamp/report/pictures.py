@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
+from ..extras import need
 from ..numerics.log_domain import FloatArray
 from ..numerics.printing import shown_up
 from .aligned import align
@@ -22,7 +23,8 @@ FORMATS = (".png", ".svg")
 
 
 def check_picture(path: Path) -> None:
-    """A name that can be written, before anything is computed."""
+    """A name that can be written and a library that draws, before anything is computed."""
+    need("matplotlib", "a picture")
     if path.suffix.lower() not in FORMATS:
         raise InvalidInput(f"a picture must be named .png or .svg, got {path.name!r} instead")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
@@ -31,6 +33,7 @@ def check_picture(path: Path) -> None:
 
 def new_figure(width: float, height: float) -> Any:
     """A figure with no window behind it."""
+    need("matplotlib", "a picture")
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its cache is no news to the reader
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine

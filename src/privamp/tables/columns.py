@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import compute
 
 from ..errors import InvalidInput
+from ..extras import missing
+
+try:
+    import pyarrow as pa
+    from pyarrow import compute
+except ModuleNotFoundError as error:
+    raise missing(error, "reading files and frames") from None
 
 _TEXT = (pa.types.is_string, pa.types.is_large_string)
 

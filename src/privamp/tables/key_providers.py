@@ -12,6 +12,7 @@ from typing import Any
 
 from ..chance.keys import Key
 from ..errors import InvalidInput
+from ..extras import missing
 from .key_files import key_from_digits, make_key_file, read_key_file
 
 _SERVICE = "privamp"
@@ -91,10 +92,8 @@ class KeyringKey(KeyProvider):
         try:
             import keyring
             from keyring.errors import KeyringError
-        except ImportError:
-            raise InvalidInput(
-                "keys in the system's keyring need the keyring library; install it with: pip install 'privamp[keyring]'"
-            ) from None
+        except ModuleNotFoundError as error:
+            raise missing(error, "a key in the system's keyring") from None
         try:
             return getattr(keyring, what)(*arguments)
         except KeyringError as error:

@@ -13,10 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ..errors import InvalidInput
+from ..extras import missing
 from .sources import Piece
+
+try:
+    import pyarrow as pa
+except ModuleNotFoundError as error:
+    raise missing(error, "storing a sample") from None
 
 SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it; a sample is not a release"
 _MARK = b"privamp"

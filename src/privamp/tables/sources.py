@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import dataset
-
 from ..errors import InvalidInput
+from ..extras import missing
+
+try:
+    import pyarrow as pa
+    from pyarrow import dataset
+except ModuleNotFoundError as error:
+    raise missing(error, "reading files and frames") from None
 
 BATCH = 1 << 16  # rows
 _PIECE = 1 << 20  # rows of a piece, unless one row group has more

@@ -6,6 +6,8 @@ Torch is imported when a name below is used, so that plans can be made where it 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ..extras import missing
+
 if TYPE_CHECKING:
     from .dpis import DPISPlan
     from .engine import PrivacyEngine, Progress, device
@@ -30,7 +32,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise ImportError("privamp.torch needs PyTorch; install it with: pip install 'privamp[torch]'") from error
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise missing(error, f"privamp.torch.{name}") from None

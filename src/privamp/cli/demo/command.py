@@ -25,13 +25,12 @@ def demo(
     """One job, four sampling designs: what each release guarantees and how good it is. Takes seconds.
 
     The people are made up, but the samples are really drawn and the noise is real, so every run differs a little;
-    the guarantees do not.
+    the guarantees do not. The picture needs matplotlib (pip install 'privamp[plots]').
     """
-    from ...report.pictures import check_picture, draw_demo
+    from ...report.pictures import draw_demo
     from . import job as job
 
-    picture = _folder(out) / "privamp-demo.png"
-    check_picture(picture)
+    picture, without = _picture(out)
     with waiting("drawing, releasing, certifying", quiet=json) as advance:
         ages, results = job.synthetic_ages(), []
         for done, design in enumerate(job.designs(), 1):
@@ -39,16 +38,30 @@ def demo(
             advance(done, 6)
         limits = job.reference_points()
         truth = {"mean_age": float(ages.mean()), "seniors": int((ages > 65).sum())}
-        draw_demo(results, truth["mean_age"], limits["everyone"], picture)
+        if picture is not None:
+            draw_demo(results, truth["mean_age"], limits["everyone"], picture)
     if json:
         answer = {"delta": job.DELTA, "neighbors": "replace-one", "truth_not_private": truth, "epsilon": limits}
-        emit(answer | {"designs": [vars(result) for result in results], "picture": str(picture)})
+        emit(answer | {"designs": [vars(result) for result in results], "picture": picture and str(picture)})
     else:
         _tell(results, truth)
         _remember(results, limits)
-        say(f"Picture: {picture}")
+        say(f"Picture: {picture}" if picture else without)
         size = f"--size {job.DRAWS} --population {job.PEOPLE}"
         say(f"Next: privamp compare {size} --mechanism gaussian:sigma={job.SIGMA:g}")
+
+
+def _picture(out: Path) -> tuple[Path | None, str]:
+    """Where the picture goes; or None and the sentence that says what it needs."""
+    from ...errors import MissingExtra
+    from ...report.pictures import check_picture
+
+    picture = _folder(out) / "privamp-demo.png"
+    try:
+        check_picture(picture)
+    except MissingExtra as error:
+        return None, f"No picture: {error}"
+    return picture, ""
 
 
 def _folder(out: Path) -> Path:

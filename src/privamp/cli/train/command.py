@@ -135,12 +135,9 @@ def train(
 
 def _torch() -> Any:
     from ... import torch
-    from ...errors import InvalidInput
+    from ...extras import need
 
-    try:
-        _ = torch.PrivacyEngine
-    except ImportError:
-        raise InvalidInput("training needs PyTorch; install it with: pip install 'privamp[torch]'") from None
+    need("torch", "training")
     return torch
 
 
@@ -164,6 +161,7 @@ def _check_options(
 def _check_files(data: Path, out: Path, report: Path | None, checkpoint: Path | None, overwrite: bool) -> None:
     """Names that can be written, before anything is read."""
     from ...errors import InvalidInput
+    from ...extras import need
     from ..tables import check_file
     from .data import ENDINGS
 
@@ -172,6 +170,8 @@ def _check_files(data: Path, out: Path, report: Path | None, checkpoint: Path | 
     check_file(data)
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"a report must be named .html, got {report.name!r} instead")
+    if report is not None:
+        need("matplotlib", "the report's picture")
     named = [path for path in (data, out, report, checkpoint) if path is not None]
     if len({os.path.realpath(path) for path in named}) < len(named):
         raise InvalidInput("--data, --out, --report and --checkpoint must be different files; choose other names")
