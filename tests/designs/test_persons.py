@@ -107,6 +107,22 @@ def test_no_bound_for_people_is_below_the_enumerated_truth():
     assert reached > 0.999
 
 
+@pytest.mark.parametrize("noise", [Gaussian, Laplace])
+def test_every_theorem_about_people_holds_alone(noise):
+    seen = set()
+    for design, guarantee, true in settings(lambda stated: noise(0.8, neighbors=stated)):
+        mechanism = guarantee.claims[0].mechanism
+        for theorem in type(design).theorems:
+            if theorem.people and theorem.speaks_of(guarantee.neighbors) and theorem.applies(mechanism):
+                claim = theorem.bound(design, mechanism, guarantee.neighbors).rounded_up()
+                assert np.all(np.asarray(claim.delta(EPSILONS)) >= true - 1e-10), (theorem.name, design)
+                seen.add(theorem.name)
+    about_people = [t for kind in (Poisson, WithoutReplacement, WithReplacement) for t in kind.theorems if t.people]
+    gaussian = {t.name for t in about_people if t.applies(Gaussian(1.0)) and not t.applies(PureDP(1.0))}
+    pure = {t.name for t in about_people if t.applies(PureDP(1.0))}
+    assert seen == (gaussian if noise is Gaussian else pure)
+
+
 def test_the_same_check_catches_a_person_counted_as_one_record():
     wrong = 0
     mechanism = Gaussian(0.8)

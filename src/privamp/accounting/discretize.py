@@ -25,6 +25,7 @@ _START, _CHORD = 257, 2e-6  # points to begin with; relative excess of a chord t
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
 
 Ints = NDArray[np.int64]
+Points = tuple[Ints, FloatArray]  # grid indices from 0 on, and delta there, never rising
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,11 @@ def reach(profile: Profile) -> float:
 def loss_laws(profile: Profile, interval: float, *, upper: bool = True) -> tuple[LossLaw, LossLaw]:
     """Both directions' laws: of log(P/Q) under P, and of log(Q/P) under Q. They dominate the profile's
     curves (`upper`) or are dominated by them."""
-    forward = _Dots(profile.forward, interval, upper)
+    forward = _dots(profile.forward, interval, upper)
     if profile.is_symmetric:
         law = _join(forward, forward, interval, upper)
         return law, law
-    backward = _Dots(profile.backward, interval, upper)
+    backward = _dots(profile.backward, interval, upper)
     return _join(forward, backward, interval, upper), _join(backward, forward, interval, upper)
 
 
@@ -67,19 +68,22 @@ def _top(curve: Curve) -> float:
     return first_at_most(curve, max(LOG_TAIL, floor + 1e-12), limit=end, rounds=30)
 
 
+def law_of_points(own: Points, other: Points, interval: float) -> LossLaw:
+    """The law of log(P/Q) under P that dominates both directions, each known at some grid points from 0 on."""
+    first, second = (_Dots(at, delta, interval, upper=True) for at, delta in (own, other))
+    return _join(first, second, interval, upper=True)
+
+
 class _Dots:
     """One direction's curve at some of 0, interval, 2 interval, ... and the masses that reproduce it."""
 
-    def __init__(self, curve: Curve, interval: float, upper: bool) -> None:
-        count = max(1, math.ceil(_top(curve) / interval))
-        at, delta = _sampled(curve, count, interval)
+    def __init__(self, at: Ints, delta: FloatArray, interval: float, *, upper: bool, lost: float = 0.0) -> None:
         widths = np.diff(at) * interval
         if not upper:
-            lost = float(np.exp(curve(np.asarray(_NOWHERE))))  # delta never falls below this: a loss that is infinite
             delta = lost + _below(np.maximum(delta - lost, 0.0), widths)
         mass, rebuilt = _masses(delta, widths, at, interval)
         if np.max(np.abs(_ratio(delta, rebuilt) - 1.0)) > _TOLERATED:
-            hopeless = not upper and count * interval > _SPAN  # a lower bound may always be nothing
+            hopeless = not upper and float(at[-1]) * interval > _SPAN  # a lower bound may always be nothing
             delta = np.zeros_like(delta) if hopeless else _lower_hull(delta, as_floats(at * interval))
             mass, rebuilt = _masses(delta, widths, at, interval)
         self.mass = mass
@@ -87,6 +91,13 @@ class _Dots:
         self.shortfall = float(np.min(_ratio(delta, rebuilt)))
         self.infinite = float(delta[-1])
         self.at_zero = float(rebuilt[0])
+
+
+def _dots(curve: Curve, interval: float, upper: bool) -> _Dots:
+    count = max(1, math.ceil(_top(curve) / interval))
+    at, delta = _sampled(curve, count, interval)
+    lost = 0.0 if upper else float(np.exp(curve(np.asarray(_NOWHERE))))  # delta never falls below: infinite losses
+    return _Dots(at, delta, interval, upper=upper, lost=lost)
 
 
 def _sampled(curve: Curve, count: int, interval: float) -> tuple[Ints, FloatArray]:

@@ -6,8 +6,10 @@ from functools import cache
 import numpy as np
 
 from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log_expm1, log_sum
+from .chains import chain_curve
 from .profile import Curve, Profile
 
+_FOLLOWED = 512  # records up to which a chain is followed step by step
 _OFF = 2e-15  # relative error of a logarithm after a few operations, generously
 
 
@@ -106,22 +108,28 @@ def _pair_curve(log_p: FloatArray, log_q: FloatArray) -> Curve:
 
 
 def group(profile: Profile, records: int) -> Profile:
-    """Black-box groups: delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) * delta(eps/j), pure part exact."""
-    if records == 1:
+    """Groups of records: the iterated trade-off function (chains.py), and no more than both pure ends allow."""
+    if records == 1 or profile.largest_loss == 0.0:
         return profile
-    own, other = profile.forward.largest_loss, profile.backward.largest_loss
-    forward = _group_curve(profile.forward, records, other)
-    return Profile(forward, forward if profile.is_symmetric else _group_curve(profile.backward, records, own))
+    forward = _group_curve(profile.forward, profile.backward, records)
+    both = profile.is_symmetric
+    return Profile(forward, forward if both else _group_curve(profile.backward, profile.forward, records))
+
+
+def _group_curve(own: Curve, other: Curve, records: int) -> Curve:
+    end, curves = records * own.largest_loss, [_closed_group(own, records)]
+    if records <= _FOLLOWED:
+        curves.append(chain_curve(own, other, records))
+    if math.isfinite(end):
+        curves.append(directed_curve(end, records * other.largest_loss))
+    return Curve(lambda at: np.minimum.reduce([curve(at) for curve in curves]), end)
 
 
 _CANDIDATES = np.geomspace(1e-3, 1e3, 241)
 
 
-def _group_curve(curve: Curve, j: int, other: float) -> Curve:
-    """The group bound up to where it is least and that value from there on: delta_j never grows with eps.
-
-    `other` is where the opposite direction ends: j steps stay within j times both ends.
-    """
+def _closed_group(curve: Curve, j: int) -> Curve:
+    """delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) * delta(eps/j), and from where it is least that value."""
 
     def bound(at: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
@@ -139,12 +147,9 @@ def _group_curve(curve: Curve, j: int, other: float) -> Curve:
         return float(grid[int(np.argmin(bound(grid)))])
 
     def log_delta(at: FloatArray) -> FloatArray:
-        values = bound(np.minimum(at, turning_point()))
-        return np.minimum(values, pure(at)) if pure else values
+        return bound(np.minimum(at, turning_point()))
 
-    end = j * curve.largest_loss
-    pure = directed_curve(end, j * other) if math.isfinite(end) else None
-    return Curve(log_delta, end)
+    return Curve(log_delta, j * curve.largest_loss)
 
 
 def rare_event(loss: float) -> Profile:

@@ -1,9 +1,9 @@
 """Mechanisms of which only a guarantee is known.
 
-PureDP: the largest curve of any epsilon0-DP pair is randomised response's, (e^eps0 - e^eps)/(1 + e^eps0); j
-records apart the same with j epsilon0. ApproxDP: delta is lost and the rest is pure; j records apart by group
-privacy, delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) delta(eps/j). A black box has no weights, no norm and no
-noise to add.
+PureDP: the largest curve of any epsilon0-DP pair is randomised response's, (e^eps0 - e^eps)/(1 + e^eps0); j records
+apart, through j - 1 samples in between, it is that of discrete Laplace noise moved by j steps (docs/persons.md, Thm 5).
+ApproxDP: delta is lost and the rest is pure; j records apart by iterating the trade-off function. A black box has no
+weights, no norm and no noise to add.
 """
 
 import math
@@ -22,6 +22,7 @@ from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, log1mexp, log_sum
 from ..validation import in_range, nonnegative
+from .discrete_laplace import discrete_laplace_curve, log_chain
 from .noise import check_relation
 
 
@@ -65,16 +66,17 @@ class PureDP(BlackBox):
 
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """The largest curve of any such mechanism, symmetric."""
-        return Profile.symmetric(pure_curve(float(self.epsilon) * self._records(neighbors, change)))
+        records, epsilon = self._records(neighbors, change), float(self.epsilon)
+        if records == 1 or epsilon == 0.0:
+            return Profile.symmetric(pure_curve(epsilon))
+        return Profile.symmetric(discrete_laplace_curve(epsilon, records))
 
     def family(self, neighbors: Neighbors) -> Callable[[FloatArray, FloatArray], FloatArray]:
         """All distances at once."""
-        step = self.epsilon * self.records_apart(neighbors)
-
-        def log_delta(copies: FloatArray, epsilon: FloatArray) -> FloatArray:
-            return log1mexp(np.minimum(epsilon - copies * step, 0.0)) - np.logaddexp(0.0, -copies * step)
-
-        return log_delta
+        apart, step = self.records_apart(neighbors), float(self.epsilon)
+        if step == 0.0:
+            return lambda copies, epsilon: np.full(np.broadcast_shapes(copies.shape, epsilon.shape), -np.inf)
+        return lambda copies, epsilon: log_chain(step, copies * apart, epsilon)
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """A yes/no mechanism that says yes with chance proportional to e^(epsilon u): the worst one when u <= 1."""

@@ -29,22 +29,24 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..core.row_sums import RowBound
-from ..numerics.log_domain import FloatArray, log1mexp
+from ..numerics.log_domain import FloatArray, as_floats, log1mexp
 from .discrete_mixture import ENTRIES, discrete_mixture, identical
 from .noise import check_relation, check_sizes, check_whole_sensitivity, like, whole_numbers, whole_shift_of
 
 
 def discrete_laplace_curve(rate: float, shift: int) -> Curve:
     """Two-sided geometric noise of ratio e^-rate moved by a whole shift."""
+    return Curve(lambda epsilon: log_chain(rate, as_floats(shift), epsilon), rate * shift)
 
-    def log_delta(epsilon: FloatArray) -> FloatArray:
-        m = np.minimum(np.floor(0.5 * (epsilon / rate + shift)) + 1.0, shift)
-        n = shift - m
-        r = np.clip(rate * (2.0 * m - shift) - epsilon, 0.0, 2.0 * rate)
-        rest = -rate * n + log1mexp(-r) - np.logaddexp(0.0, -rate)
-        return np.asarray(np.logaddexp(log1mexp(-rate * n), rest))
 
-    return Curve(log_delta, rate * shift)
+def log_chain(rate: float, shift: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """log delta at epsilon >= 0 for whole shifts, by broadcasting."""
+    m = np.minimum(np.floor(0.5 * (epsilon / rate + shift)) + 1.0, shift)
+    n = shift - m
+    r = np.clip(rate * (2.0 * m - shift) - epsilon, 0.0, 2.0 * rate)
+    rest = -rate * n + log1mexp(-r) - np.logaddexp(0.0, -rate)
+    values = np.asarray(np.logaddexp(log1mexp(-rate * n), rest))
+    return np.where(epsilon >= rate * shift, -np.inf, values)
 
 
 def more_than_continuous(rate: float) -> float:

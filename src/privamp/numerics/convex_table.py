@@ -64,6 +64,7 @@ def tabulated(sampled: Sampled, at_zero: float, points: FloatArray, tolerance: f
 
 def _sorted(log_x: FloatArray, log_v: FloatArray, at_zero: float) -> Table:
     """With the value at alpha = 1, without points that are not strictly to the right of those before."""
-    keep = np.diff(np.maximum.accumulate(log_x), prepend=-np.inf) > 1e-12
+    with np.errstate(invalid="ignore"):
+        keep = np.diff(np.maximum.accumulate(log_x), prepend=-np.inf) > 1e-12
     values = np.minimum.accumulate(np.append(at_zero, log_v[keep]))
     return Table(np.append(-np.inf, log_x[keep] + OUTWARD), values)
