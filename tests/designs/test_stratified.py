@@ -197,7 +197,9 @@ def test_equal_designs_in_two_strata_have_independent_coins():
             "a stratum that the design does not name; it names",
         ),
         (
-            lambda: Stratified({"a": Poisson(1), "b": Poisson(1)}).draw(Population(1, stratum=["a"]), seeded_key(0)),
+            lambda: Stratified({"a": Poisson(1), "b": WithoutReplacement(1, 1)}).draw(
+                Population(1, stratum=["a"]), seeded_key(0)
+            ),
             "no record in stratum 'b'",
         ),
         (

@@ -131,7 +131,8 @@ def test_one_record_moves_no_more_than_the_sensitivity(design, largest):
         n = cluster.size
         chance = random.choice([0.2, 0.5, 0.9], n)
         values = random.choice([-most, most, most, 0.3], n)
-        units = units_of(design, n, None, cluster, chance)
+        people = Population(n, cluster=cluster, probability=chance)
+        units = units_of(design.draw(people, seeded_key(1)), None, None, None)
         for at in range(n):
             keep = random.random(n) < 0.9
             keep[at] = True
@@ -167,9 +168,8 @@ def asked(design, **options):
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda: asked(CLUSTERS), InvalidInput, "needs cluster="),
-        (lambda: asked(CLUSTERS, cluster=CLUSTER[:9]), InvalidInput, "needs cluster="),
-        (lambda: asked(CLUSTERS, cluster=CLUSTER // 2), InvalidInput, "more records than the declared max_size"),
+        (lambda: asked(CLUSTERS, cluster=CLUSTER[:9]), InvalidInput, "cluster= is not the column"),
+        (lambda: asked(CLUSTERS, cluster=CLUSTER // 2), InvalidInput, "cluster= is not the column"),
         (lambda: asked(ClusterSampling(1, 1500, 6), **C), InvalidInput, "sd='range'"),
         (lambda: asked(ClusterSampling(9, 1500, 6, 2), **C), NoTheorem, "take a second stage Poisson"),
         (lambda: asked(ClusterSampling(9, 1500, 6, trim=True), **C), NoTheorem, "no trim"),
@@ -187,7 +187,7 @@ def asked(design, **options):
         (lambda: asked(Proportional(0.1, "floor")), NoTheorem, "rounding='random'"),
         (lambda: asked(Proportional(0.0)), InvalidInput, "rate above 0"),
         (lambda: asked(PoissonPPS(0.4), **P), InvalidInput, "declare low="),
-        (lambda: asked(COINS), InvalidInput, "needs probability="),
+        (lambda: asked(COINS, probability=0.5 * CHANCE), InvalidInput, "probability= is not the column"),
     ],
 )
 def test_what_cannot_be_done_soundly_is_refused_in_one_sentence(make, kind, message):

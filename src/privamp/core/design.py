@@ -92,7 +92,8 @@ class Design(ABC):
         key = key or Key.generate()
         subkey = key.subkey(repr(self), population.label, round)
         part = self.merge(over(lambda batch: self.partial(batch, subkey), population.batches()))
-        return Sample(self, population.ids, self.finish(part, subkey), subkey, key.fingerprint)
+        drawn = self.finish(part, subkey)
+        return Sample(self, population.ids, drawn, subkey, key.fingerprint, **population.columns)
 
     def neighboring(
         self, population: int | Population, neighbors: Neighbors

@@ -50,7 +50,7 @@ class Population:
     def __init__(self, ids: int | Iterable[Any], label: str = "population", **columns: Any) -> None:
         self._ids = _validated(ids)
         self.label = label
-        self._columns = {name: _column(values) for name, values in columns.items()}
+        self._columns = {name: column_of(values) for name, values in columns.items()}
         for name, values in self._columns.items():
             if values.shape[:1] != self._ids.shape:
                 raise InvalidInput(f"column {name!r} needs one value per record, in the order of the ids")
@@ -88,7 +88,7 @@ class Population:
         return f"Population(label={self.label!r})"
 
 
-def _column(values: Any) -> NDArray[Any]:
+def column_of(values: Any) -> NDArray[Any]:
     """An array; what is masked is missing, and counts as 0 or as no text."""
     if not isinstance(values, np.ma.MaskedArray):
         return np.asarray(values)

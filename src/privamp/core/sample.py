@@ -268,14 +268,14 @@ _LEDGERS: dict[bytes, Ledger] = {}
 class Sample:
     """Records drawn by a design. Indices, counts, weights and the realised size are secret."""
 
-    __slots__ = ("_drawn", "_ids", "_key", "_key_id", "_unused", "design")
+    __slots__ = ("_columns", "_drawn", "_ids", "_key", "_key_id", "_unused", "design")
 
     def __init__(
-        self, design: "Design", ids: NDArray[Any], drawn: Drawn, key: Key, key_id: bytes | None = None
+        self, design: "Design", ids: NDArray[Any], drawn: Drawn, key: Key, key_id: bytes | None = None, **columns: Any
     ) -> None:
         self.design = design
-        self._ids = ids
-        self._drawn = drawn
+        self._columns = columns  # of the population, as the design read them
+        self._ids, self._drawn = ids, drawn
         self._key = key
         self._key_id = key_id  # the fingerprint of the key that this draw's own key comes from
         self._unused = Ledger()

@@ -126,9 +126,10 @@ class _Natural:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What each stratum has contributed so far, by name."""
+    """What each stratum has contributed so far, by name; and no records, in the columns of the data."""
 
     strata: dict[Name, Any] = field(repr=False)
+    nobody: Batch = field(default_factory=lambda: Batch(np.empty(0, dtype=np.uint64)), repr=False)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -201,24 +202,31 @@ class Stratified(Design):
         designs, found = dict(self.strata), {}
         for name, records in within(batch, "stratum", self.names).items():
             found[name] = designs[name].partial(records, subkey.subkey("stratum", name))
-        return Part(found)
+        nobody = Batch(batch.ids[:0], 0, {name: values[:0] for name, values in batch.columns.items()})
+        return Part(found, nobody)
 
     def merge(self, parts: Iterable[Part]) -> Part:
         """Stratum by stratum."""
-        several = [part.strata for part in parts]
-        together = {name: [part[name] for part in several if name in part] for name in self.names}
-        return Part({name: design.merge(together[name]) for name, design in self.strata if together[name]})
+        several = list(parts)
+        together = {name: [part.strata[name] for part in several if name in part.strata] for name in self.names}
+        merged = {name: design.merge(together[name]) for name, design in self.strata if together[name]}
+        return Part(merged, several[0].nobody) if several else Part(merged)
 
     def finish(self, part: Part, subkey: Key) -> Drawn:
         """All strata's samples, in the order of the population."""
-        missing = [name for name in self.names if name not in part.strata]
-        if missing:
+        return Drawn.joined(self._finished(part, name, design, subkey) for name, design in self.strata)
+
+    def _finished(self, part: Part, name: Name, design: Design, subkey: Key) -> Drawn:
+        """A stratum without records gives none; only where numbers of records are public it is refused."""
+        own = subkey.subkey("stratum", name)
+        if name in part.strata:
+            return design.finish(part.strata[name], own)
+        if design.natural.kind == RO.kind:
             raise InvalidInput(
-                f"the population has no record in stratum {missing[0]!r}, which the design names; "
+                f"the population has no record in stratum {name!r}, which the design names; "
                 "leave it out of the design, or check the column 'stratum'"
             )
-        drawn = [d.finish(part.strata[name], subkey.subkey("stratum", name)) for name, d in self.strata]
-        return Drawn.joined(drawn)
+        return design.finish(design.merge([design.partial(part.nobody, own)]), own)
 
     def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
         """The product of the strata's laws."""

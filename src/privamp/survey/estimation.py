@@ -69,8 +69,9 @@ def estimate(
     totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
     strata); records of other groups are left out.
 
-    `Systematic`, `Proportional` (random rounding), `ClusterSampling` (give `cluster`, the column of the draw) and
-    `PoissonPPS` (give `probability`, one per record) take Laplace noise, under add/remove, in the same way.
+    `Systematic`, `Proportional` (random rounding), `ClusterSampling` and `PoissonPPS` take Laplace noise, under
+    add/remove, in the same way. Strata, clusters and probabilities are those of the draw. `stratum`, `cluster` and
+    `probability` need not be given; where they are, they must be the columns of the draw.
     """
     one_of(("mean", "total", "proportion"), statistic=statistic)
     one_of(("horvitz-thompson", "hajek"), weights=weights)

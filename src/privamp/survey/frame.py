@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.design import Design
 from ..core.neighbors import Neighbors
 from ..core.sample import Sample
 from ..designs.poisson import Poisson
@@ -20,6 +19,7 @@ from ..designs.stratified import WITHIN, Stratified
 from ..errors import InvalidInput
 from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray, as_floats
+from .draw_columns import batch_of, check_given
 from .names import labels_of, places
 
 Name = str | int
@@ -72,7 +72,7 @@ def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike 
     design, numbers = sample.design, numbers_of(sample, values)
     parts = design.strata if isinstance(design, Stratified) else ((EVERYBODY, design),)
     names = tuple(name for name, _ in parts)
-    which = _membership(design, names, stratum, numbers.size)
+    which = _membership(sample, names, stratum)
     kinds = {type(part) for _, part in parts}
     if not (kinds == {WithoutReplacement} or kinds == {Poisson}):
         raise InvalidInput(
@@ -113,16 +113,13 @@ def cut(numbers: FloatArray, low: Any, high: Any) -> FloatArray:
     return np.where(np.isnan(numbers), 0.5 * low + 0.5 * high, np.clip(numbers, low, high))
 
 
-def _membership(design: Design, names: tuple[Name, ...], stratum: ArrayLike | None, size: int) -> NDArray[np.intp]:
-    if not isinstance(design, Stratified):
-        return np.zeros(size, dtype=np.intp)
-    labels = None if stratum is None else labels_of(stratum)
-    if labels is None or len(labels) != size:
-        raise InvalidInput("a stratified sample needs stratum=, one stratum per record in the order of the values")
-    which = places(labels, names)
-    if np.any(which == len(names)):
-        raise InvalidInput(f"a record is in a stratum that is not a stratum of the design; it names {names[:8]}")
-    return which
+def _membership(sample: Sample, names: tuple[Name, ...], stratum: ArrayLike | None) -> NDArray[np.intp]:
+    """Everybody's stratum, as the sample was drawn."""
+    if not isinstance(sample.design, Stratified):
+        return np.zeros(sample._ids.size, dtype=np.intp)
+    own = batch_of(sample).column("stratum")
+    check_given("stratum", stratum, own)
+    return places(labels_of(own), names)  # the draw refuses strata that the design does not name
 
 
 def _per_stratum(given: Any, names: tuple[Name, ...], what: str) -> FloatArray:

@@ -67,7 +67,7 @@ def estimate_pure(
     numbers = numbers_of(sample, values)
     (low,), (high,) = bounds_of(bounds, (EVERYBODY,))
     known = None if population is None else float(population)
-    units = units_of(sample.design, numbers.size, known, cluster, probability)
+    units = units_of(sample, known, cluster, probability)
     if share and units.refusal:
         raise InvalidInput(f"{units.refusal}, or give sd='range' for the largest error that the bounds allow")
     is_share = units.per_record and isinstance(sample.design, Systematic | Proportional)

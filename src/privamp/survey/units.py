@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..calibration import calibrate
 from ..core.design import Design
 from ..core.neighbors import Neighbors
-from ..core.sample import Drawn
+from ..core.sample import Drawn, Sample
 from ..designs.cluster import ClusterSampling
 from ..designs.poisson_pps import PoissonPPS
 from ..designs.proportional import Proportional
@@ -34,8 +34,8 @@ from ..designs.systematic import Systematic
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.fixed_point import Whole
-from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray
+from .draw_columns import batch_of, check_given
 from .exact import Lattice, Release, summed
 
 COVERED = (ClusterSampling, Systematic, Proportional, PoissonPPS)
@@ -91,13 +91,18 @@ class Units:
 
 
 def units_of(
-    design: Design, records: int, population: float | None, cluster: ArrayLike | None, probability: ArrayLike | None
+    sample: Sample, population: float | None, cluster: ArrayLike | None, probability: ArrayLike | None
 ) -> Units:
     """The units of a covered design, or a sentence that says why it has no public weights."""
+    design, batch = sample.design, batch_of(sample)
+    records = int(batch.ids.size)
     if isinstance(design, ClusterSampling):
-        return _clusters(design, _column(cluster, records, "cluster"))
+        check_given("cluster", cluster, batch.column("cluster"))
+        return _clusters(design, batch.column("cluster"))
     if isinstance(design, PoissonPPS):
-        return _coins(design, column_of(_column(probability, records, "probability"), "probability"))
+        q = design.probabilities(batch)
+        check_given("probability", probability, q if design.per_size else batch.column("probability"))
+        return _coins(design, q)
     if isinstance(design, Systematic) and design.order == "slots":
         cap = design.max_slot or 1
         return _slot(design.step, cap, records)
@@ -110,13 +115,6 @@ def units_of(
     if design.share == 0:
         raise InvalidInput("a share of 0 cannot be estimated from; give a rate above 0")
     return _share(float(design.share), records, population)
-
-
-def _column(given: ArrayLike | None, records: int, name: str) -> NDArray[Any]:
-    found = np.asarray([] if given is None else given)
-    if given is None or found.shape != (records,):
-        raise InvalidInput(f"this design needs {name}=, the public column of the draw, in the order of the values")
-    return found
 
 
 def _clusters(design: ClusterSampling, column: NDArray[Any]) -> Units:
@@ -168,7 +166,6 @@ def _coins(design: PoissonPPS, q: FloatArray) -> Units:
     if design.low <= 0:
         raise InvalidInput("weights 1/probability need a public smallest probability above 0; declare low=")
     low = design.low
-    q = np.where(np.isnan(q), low, np.clip(q, low, design.high))  # the draw has checked it, record by record
     most = (1.0 - low) / low
     return Units(1.0 / q, 1.0 / low, 1.0, 0.0, (1.0 - q) / q**2, most / low, 0.0, most, per_record=True)
 

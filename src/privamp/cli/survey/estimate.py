@@ -103,15 +103,14 @@ def estimate(
         chosen = choose(records, design, size, method, ends, sd, epsilon, delta)
         _check_design(chosen, by)
         check_columns(chosen, records)
-        alone, people = "strata" not in records.roles, records.population()
+        alone = "strata" not in records.roles
         names = [EVERYBODY] if alone else np.unique(records.strata()).tolist()
         limits, known = read_bounds(ends, names), read_sd(sd, names)
         found = release(
-            chosen.draw(people), records.numbers("value"), statistic,
+            chosen.draw(records.population()), records.numbers("value"), statistic,
             bounds=limits[EVERYBODY] if alone else limits, epsilon=epsilon, delta=delta, noise=noise_of(delta),
-            stratum=None if alone else records.strata(), by=records.text("by") if by else None,
+            by=records.text("by") if by else None,
             sd=RANGE if sd == RANGE else known[EVERYBODY] if known and alone else known,
-            cluster=people.columns.get("cluster"), probability=people.columns.get("probability"),
         )  # fmt: skip
         groups: dict[str, Estimate] = found if isinstance(found, dict) else {"": found}
         answer = answers(next(iter(groups.values())).guarantee, epsilon=None, delta=delta or None)
