@@ -16,6 +16,7 @@ from ..core.sample import Drawn
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from .planning import Plan
+from .procedure import Procedure
 from .statistic import Statistic
 
 Progress = Callable[[int, int], None]
@@ -34,13 +35,18 @@ def group_averages(
     averages: list[Any] = []
     with warnings.catch_warnings(), ThreadPoolExecutor(max_workers=jobs or cpu_count() or 1) as pool:
         warnings.simplefilter("ignore")  # of a user's statistic: a warning would tell about the records
-        work = pool.map(lambda g: _group(plan, statistic, rows, people, key.subkey("bootstrap", g)), range(groups))
+        work = pool.map(lambda g: _group(plan, statistic, rows, people, group_key(key, g)), range(groups))
         for average in work:
             averages.append(average)
             done += 1
             if progress:
                 progress(done, groups)
     return np.stack(averages)
+
+
+def group_key(key: Key, group: int) -> Key:
+    """What a group is drawn with."""
+    return key.subkey("bootstrap", group)
 
 
 def _fresh(key: Key | None) -> Key:
@@ -60,17 +66,22 @@ def _fresh(key: Key | None) -> Key:
 def _group(plan: Plan, statistic: Statistic, rows: FloatArray, people: Population, key: Key) -> FloatArray:
     """One first stage, the statistic of each of its resamples, noise on every one, their average."""
     procedure = plan.procedure
-    drawn = _drawn(procedure.design, people, key.subkey("first"))
-    resamples = [drawn]
-    if procedure.inside is not None:
-        entries = Population.of(procedure.sizes[0])
-        inner = [_drawn(procedure.inside, entries, key.subkey("second", t)) for t in range(procedure.each)]
-        resamples = [Drawn(drawn.positions[d.positions], d.counts, d.weights) for d in inner]
+    resamples = resampled(procedure, people, key)
     clean = np.stack([statistic.compute(rows[d.positions], d.counts.astype(np.float64)) for d in resamples])
     noise = Stream(key.subkey("noise")) if key.is_test else Stream.from_os()
     sensitivity = statistic.sensitivity(procedure.size)
     noisy = procedure.mechanism(plan.sigma(sensitivity), sensitivity).release(clean, noise)
     return np.asarray(noisy, dtype=np.float64).mean(axis=0)  # type: ignore[no-any-return]
+
+
+def resampled(procedure: Procedure, people: Population, key: Key) -> list[Drawn]:
+    """The resamples of the group with this key: secret."""
+    drawn = _drawn(procedure.design, people, key.subkey("first"))
+    if procedure.inside is None:
+        return [drawn]
+    entries = Population.of(procedure.sizes[0])
+    inner = [_drawn(procedure.inside, entries, key.subkey("second", t)) for t in range(procedure.each)]
+    return [Drawn(drawn.positions[d.positions], d.counts, d.weights) for d in inner]
 
 
 def _drawn(design: Design, people: Population, key: Key) -> Drawn:

@@ -43,6 +43,16 @@ class SharedStage(Mechanism):
     neighbors: Neighbors = RO
 
     @property
+    def sensitivity(self) -> float:
+        """How far one entry moves the numbers of one resample, in l2."""
+        return self.noise.sensitivity
+
+    @property
+    def p(self) -> float:
+        """The norm of that."""
+        return 2.0
+
+    @property
     def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
         """What the noise and the second draw assume."""
         return tuple(dict.fromkeys((*self.noise.assumes, *self.inside.assumes)))

@@ -42,10 +42,10 @@ class Pair:
     record: str = ""
 
 
-Most = Callable[[Mechanism, Pair], float]
+Most = Callable[[Mechanism, Pair, int], float]  # the int: which release of the job, from 1
 
 
-def declared(mechanism: Mechanism, pair: Pair) -> float:
+def declared(mechanism: Mechanism, pair: Pair, number: int = 1) -> float:
     """How many declared sensitivities one step of the pair's relation is: 1, or 2 where records are replaced."""
     try:
         return float(mechanism.records_apart(pair.neighbors))
@@ -74,8 +74,9 @@ def check_release(
     pairs
         Data sets that differ by one record: see `privamp.verify.pairs_of`.
     most
-        How many declared sensitivities the record of this pair may move this mechanism; for weighted samples it is
-        the record's weight times its share of the largest norm.
+        `most(mechanism, pair, number)`: how many declared sensitivities the record of this pair may move this
+        mechanism, which makes release `number` of the job. For weighted samples it is the record's weight times its
+        share of the largest norm; for samples with repeated records, how often the record was drawn.
     rounding
         The job's own stated bound on the rounding of its sums, in units of the sensitivity; 0 for sums of whole
         numbers.
@@ -133,7 +134,7 @@ def _compared(one: Run, other: Run, pair: Pair, most: Most, rounding: float) -> 
             yield "plan", f"release {number} is by {b.mechanism} instead of {a.mechanism}"
             continue
         yield "plan", None
-        moved, allowed = displacement(a.mechanism, a.value, b.value), most(a.mechanism, pair)
+        moved, allowed = displacement(a.mechanism, a.value, b.value), most(a.mechanism, pair, number)
         fine = moved <= allowed * MARGIN + rounding
         yield "statistic", None if fine else f"release {number} moves by {moved:.6g} sensitivities, not {allowed:.6g}"
     yield "errors", _unequal(one.error, other.error)

@@ -112,7 +112,7 @@ def stopping() -> RecordAudit:
     return RecordAudit("array sum, a missing value stops it", what, _stopping, partial(_pairs, (np.float64,), 1))
 
 
-def _own_norm(mechanism: Mechanism, pair: Pair) -> float:
+def _own_norm(mechanism: Mechanism, pair: Pair, number: int) -> float:
     """The length of the record that comes or goes."""
     longer, shorter = sorted((pair.one, pair.other), key=len, reverse=True)
     return float(np.minimum(norms(finite(longer[len(shorter) :]), norm_of(mechanism)), 1.0)[0])

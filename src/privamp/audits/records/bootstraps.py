@@ -1,23 +1,30 @@
 """Bootstraps: every statistic and procedure, one record replaced by what hurts."""
 
+import math
 import warnings
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...bootstrap import run
+from ...bootstrap import plan, run
+from ...bootstrap.drawing import group_key, resampled
+from ...bootstrap.moments import Mean
 from ...core.mechanism import Mechanism
 from ...core.neighbors import Neighbors
+from ...core.population import Population
 from ...mechanisms.gaussian import Gaussian
 from ...testing import seeded_key, seeded_stream
 from ...verify.hard_pairs import ODD, REPLACE, hard_numbers, pairs_of
-from ...verify.one_record import Pair, declared
+from ...verify.one_record import Pair
 from .audit import RecordAudit
 
 SIZE, BOUNDS = 30, (-1.0, 3.0)
-SMALL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "resamples": 3, "jobs": 1}
+SMALL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "jobs": 1}
 STATISTICS: dict[str, Any] = {
     "mean": "mean",
     "variance": "variance",
@@ -27,20 +34,49 @@ STATISTICS: dict[str, Any] = {
 }
 
 
-def _most(mechanism: Mechanism, pair: Pair) -> float:
-    """A record may be drawn as often as a resample has entries: the multiplicity is certified, not the sensitivity."""
-    return float(_ENTRIES)
+SIZES: dict[str, Any] = {"subsampling": 6, "m-out-of-n": 12, "double": (12, 6), "little": (12, 6)}
 
 
-_ENTRIES = 6
+@dataclass(frozen=True)
+class Setting:
+    """A statistic and a procedure."""
+
+    statistic: str = "mean"
+    procedure: str = "subsampling"
+
+    @property
+    def name(self) -> str:
+        """For the list of audits."""
+        return f"bootstrap, {self.procedure}, {self.statistic}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of `run`."""
+        return {"method": self.procedure, "size": SIZES[self.procedure], "resamples": 3}
+
+    def run(self, data: list[Any]) -> Any:
+        """The whole bootstrap."""
+        is_table = self.statistic == "regression"
+        values = ([[x, 1.0] for x in data], data) if is_table else data
+        bounds: Any = [BOUNDS] * 3 if is_table else BOUNDS
+        found = run(values, STATISTICS[self.statistic], bounds=bounds, key=seeded_key(14), **SMALL, **self.options)
+        return found.to_json()
+
+    def most(self, mechanism: Mechanism, pair: Pair, number: int) -> float:
+        """How often the changed record was drawn into the resamples of this group."""
+        place = next(at for at, (a, b) in enumerate(zip(pair.one, pair.other, strict=True)) if a is not b)
+        return math.hypot(*_multiplicities(self, number - 1)[:, place])
 
 
-def _run(name: str, method: str, data: list[Any]) -> Any:
-    values = ([[x, 1.0] for x in data], data) if name == "regression" else data
-    bounds: Any = [BOUNDS] * 3 if name == "regression" else BOUNDS
-    size = (12, _ENTRIES) if method in ("double", "little") else _ENTRIES
-    found = run(values, STATISTICS[name], bounds=bounds, method=method, size=size, key=seeded_key(14), **SMALL)
-    return found.to_json()
+@cache
+def _multiplicities(setting: Setting, group: int) -> NDArray[np.int64]:
+    """How often each record is in each resample of a group, shape (resamples, records)."""
+    procedure = plan(SIZE, epsilon=1.0, **setting.options).procedure
+    drawn = resampled(procedure, Population.of(SIZE), group_key(seeded_key(14), group))
+    found = np.zeros((len(drawn), SIZE), dtype=np.int64)
+    for row, one in zip(found, drawn, strict=True):
+        np.add.at(row, one.positions, one.counts)
+    return found
 
 
 def _pairs(random: np.random.Generator) -> Iterator[Pair]:
@@ -48,17 +84,18 @@ def _pairs(random: np.random.Generator) -> Iterator[Pair]:
     yield from pairs_of(rows, [*hard_numbers(3.0), *ODD], changes=REPLACE, places=range(SIZE))
 
 
-def _audit(name: str, method: str) -> RecordAudit:
-    most, quick = (declared, 60) if method == "subsampling" else (_most, 20)
-    what = f"a bootstrap of a {name}" if " " not in name else f"a bootstrap of {name}"
-    return RecordAudit(
-        f"bootstrap, {method}, {name}", what, partial(_run, name, method), _pairs, most=most, quick=quick
-    )
+def _audit(setting: Setting) -> RecordAudit:
+    article = "" if " " in setting.statistic else "a "
+    quick = 60 if setting.procedure == "subsampling" else 20
+    what = f"a bootstrap of {article}{setting.statistic}"
+    return RecordAudit(setting.name, what, setting.run, _pairs, most=setting.most, quick=quick)
 
 
 JOBS = (
-    *(partial(_audit, name, "subsampling") for name in STATISTICS),
-    *(partial(_audit, "mean", method) for method in ("m-out-of-n", "little")),
+    *(partial(_audit, Setting(name)) for name in STATISTICS),
+    *(partial(_audit, Setting(procedure=name)) for name in ("m-out-of-n", "double", "little")),
+    *(partial(_audit, Setting(name, "m-out-of-n")) for name in ("variance", "quantile")),
+    *(partial(_audit, Setting(name, "double")) for name in ("quantile", "regression")),
 )
 
 
@@ -67,7 +104,7 @@ def _warning(data: list[Any]) -> Any:
     values = np.array([x if isinstance(x, float) else 0.0 for x in data])
     if not np.all(np.abs(values) < 100.0):
         warnings.warn("a value is far away", stacklevel=1)
-    return _run("mean", "subsampling", data)
+    return Setting().run(data)
 
 
 def _beyond(data: list[Any]) -> Any:
@@ -79,9 +116,7 @@ def _beyond(data: list[Any]) -> Any:
 
 def warning() -> RecordAudit:
     """A warning that tells of one record."""
-    return RecordAudit(
-        "bootstrap, warnings shown", "a statistic that warns about a record", _warning, _pairs, most=_most
-    )
+    return RecordAudit("bootstrap, warnings shown", "a statistic that warns about a record", _warning, _pairs)
 
 
 def beyond_bounds() -> RecordAudit:
@@ -91,7 +126,7 @@ def beyond_bounds() -> RecordAudit:
 
 def _dropping(data: list[Any]) -> Any:
     """Missing values are dropped, and the exact number of the others becomes public."""
-    return _run("mean", "subsampling", [x for x in data if isinstance(x, float) and np.isfinite(x)])
+    return Setting().run([x for x in data if isinstance(x, float) and np.isfinite(x)])
 
 
 def dropping() -> RecordAudit:
@@ -101,4 +136,24 @@ def dropping() -> RecordAudit:
     )
 
 
-PLANTED = (warning, beyond_bounds, dropping)
+def _counting_too_much(setting: Setting, data: list[Any]) -> Any:
+    """An entry that is drawn twice counts four times."""
+    compute = Mean.compute
+
+    def wrong(self: Mean, rows: Any, counts: Any) -> Any:
+        return compute(self, rows, counts**2) * np.sum(counts**2) / np.sum(counts)
+
+    with patch.object(Mean, "compute", wrong):
+        return setting.run(data)
+
+
+def counting_too_much(procedure: str) -> RecordAudit:
+    """A record that moves a resample by more than the number of its entries there."""
+    setting = Setting(procedure=procedure)
+    run = partial(_counting_too_much, setting)
+    name = f"bootstrap, {procedure}, repeats count too much"
+    return RecordAudit(name, "a mean in which repeated entries count too much", run, _pairs, most=setting.most)
+
+
+REPEATING = ("m-out-of-n", "double", "little")
+PLANTED = (warning, beyond_bounds, dropping, *(partial(counting_too_much, name) for name in REPEATING))

@@ -157,7 +157,7 @@ def _changed(pair: Pair) -> list[Row]:
     return [one.get(text) or other[text] for text in one.keys() ^ other.keys()]
 
 
-def _most(setting: Setting, mechanism: Mechanism, pair: Pair) -> float:
+def _most(setting: Setting, mechanism: Mechanism, pair: Pair, number: int) -> float:
     """The weights of the changed records times their clipped norms, over the declared sensitivity."""
     noise, rule = setting.noise, getattr(setting.design, "rule", None)
     x = np.array([[np.nan if value is None else value for value in row[1:]] for row in _changed(pair)])

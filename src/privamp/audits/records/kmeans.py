@@ -58,7 +58,7 @@ class Fit:
         self.rule, self.ball = model._fitted.rule, model._fitted.ball
         return model
 
-    def most(self, mechanism: Mechanism, pair: Pair) -> float:
+    def most(self, mechanism: Mechanism, pair: Pair, number: int) -> float:
         """The weights of the records that changed, times their influence over that of the longest record."""
         if not isinstance(mechanism, SumAndCount) or self.rule is None:
             return declared(mechanism, pair)

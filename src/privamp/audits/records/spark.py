@@ -84,7 +84,7 @@ class KMeansFit:
         self._fitted = model._fitted
         return model.cluster_centers_, model.privacy_
 
-    def most(self, mechanism: Mechanism, pair: Pair) -> float:
+    def most(self, mechanism: Mechanism, pair: Pair, number: int) -> float:
         """The weight of the record that came, times its influence over that of the longest record."""
         influence = mechanism.influence
         if not isinstance(mechanism, SumAndCount) or influence is None:
