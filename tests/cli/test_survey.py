@@ -29,7 +29,7 @@ FILES = {
 }  # fmt: skip
 READING = {
     "none.csv": "there is no file", "schools.xlsx": "must be named .csv, .csv.gz or .parquet",
-    "binary.csv": "cannot be read as UTF-8 CSV", "uneven.csv": "expected 3 columns, got 4",
+    "binary.csv": "cannot be read as UTF-8 CSV", "uneven.csv": "more or fewer cells than the header",
     "nothing.csv": "cannot be read", "header.csv": "no records", "bad.csv.gz": "cannot be read",
     "bad.parquet": "cannot be read as Parquet", "twice.csv": "2 columns named 'level'",
     "blank.csv": "the public column 'level' is empty for some records; fill them, or leave those records out with",

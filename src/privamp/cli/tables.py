@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".npz")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
-_UNEVEN = re.compile(r"Expected \d+ columns, got \d+")
+_UNEVEN = re.compile(r"Expected \d+ columns, got \d+")  # how many is not said: it is a fact about one row
 
 
 def read(path: Path, named: Sequence[tuple[str, str]] = (), *, whole: bool = False) -> Any:
@@ -28,8 +28,7 @@ def read(path: Path, named: Sequence[tuple[str, str]] = (), *, whole: bool = Fal
     except PermissionError:
         raise InvalidInput(f"{str(path)!r} may not be read by this user; change its permissions") from None
     except (OSError, UnicodeError, pa.lib.ArrowException) as error:  # their messages may show entries
-        uneven = _UNEVEN.search(str(error))
-        why = f" ({uneven[0].lower()} in a row)" if uneven else ""
+        why = " (a row has more or fewer cells than the header)" if _UNEVEN.search(str(error)) else ""
         kind = "Parquet" if read is _read_parquet else "UTF-8 CSV with a header"
         raise InvalidInput(f"{str(path)!r} cannot be read as {kind}{why}; check what it really is") from None
 

@@ -15,6 +15,7 @@ from .options import (
     Delta,
     DesignOrSize,
     DropMissing,
+    Groups,
     Id,
     Method,
     PopulationFile,
@@ -23,6 +24,7 @@ from .options import (
     Strata,
     noise_of,
     read_bounds,
+    read_groups,
     read_sd,
 )
 
@@ -57,6 +59,7 @@ def estimate(
     by: Annotated[
         str | None, typer.Option("--by", metavar="COLUMN", help="One estimate for every value of this PUBLIC column.")
     ] = None,
+    groups: Groups = None,
     design: DesignOrSize = None,
     size: Size = None,
     strata: Strata = None,
@@ -84,24 +87,30 @@ def estimate(
     --probability COLUMN. Their noise is Laplace (no --delta).
 
     Values are cut to the bounds, which must be public, as must the strata, the column --by and all their sizes. A value
-    that is missing or no number counts as the middle of the bounds. The
+    that is missing or no number counts as the middle of the bounds. With --groups the column --by need not be public:
+    records of other groups, or of none, are left out. Poisson samples need it, with sizes for means. The
     sampling error is released too, for a fifth of the budget, unless --sd gives it for free.
     """
     import numpy as np
 
+    from ...errors import InvalidInput
     from ...survey import estimate as release
     from .design import check_columns, choose
     from .population import DROPPED, READABLE, read_records
 
     _check(statistic, bounds, epsilon)
+    declared = read_groups(groups)
+    if declared is not None and by is None:
+        raise InvalidInput("--groups goes with --by COLUMN, which says who is in which group")
     with waiting("drawing and releasing", quiet=json):
         records = read_records(
             population, drop_missing=drop_missing, may_be_empty=design is not None, value=value, strata=strata,
-            by=by, id=id, cluster=cluster, probability=probability,
+            by=by if groups is None else None, group=None if groups is None else by, id=id, cluster=cluster,
+            probability=probability,
         )  # fmt: skip
         ends = "0:1" if bounds is None else bounds
         chosen = choose(records, design, size, method, ends, sd, epsilon, delta)
-        _check_design(chosen, by)
+        _check_design(chosen, by, declared, statistic)
         check_columns(chosen, records)
         alone = "strata" not in records.roles
         names = [EVERYBODY] if alone else np.unique(records.strata()).tolist()
@@ -109,18 +118,18 @@ def estimate(
         found = release(
             chosen.draw(records.population()), records.numbers("value"), statistic,
             bounds=limits[EVERYBODY] if alone else limits, epsilon=epsilon, delta=delta, noise=noise_of(delta),
-            by=records.text("by") if by else None,
+            by=records.text("by" if declared is None else "group") if by else None, groups=declared,
             sd=RANGE if sd == RANGE else known[EVERYBODY] if known and alone else known,
         )  # fmt: skip
-        groups: dict[str, Estimate] = found if isinstance(found, dict) else {"": found}
-        answer = answers(next(iter(groups.values())).guarantee, epsilon=None, delta=delta or None)
+        each: dict[str, Estimate] = found if isinstance(found, dict) else {"": found}
+        answer = answers(next(iter(each.values())).guarantee, epsilon=None, delta=delta or None)
     is_fixed = answer["neighbors"] == "replace-one"  # under add-remove the number of records is secret, and not used
     answer["assumes"] += [PUBLIC if is_fixed else COLUMNS, READABLE] + [DROPPED] * drop_missing
     head = {"statistic": statistic, "value": value, "by": by, "design": _name(chosen, design), "bounds": limits}
     if json:
-        emit(head | {"estimates": [_numbers(group, one) for group, one in groups.items()]} | answer)
+        emit(head | {"estimates": [_numbers(group, one) for group, one in each.items()]} | answer)
     else:
-        _tell(head, groups, answer)
+        _tell(head, each, answer)
 
 
 def _check(statistic: str, bounds: str | None, epsilon: float) -> None:
@@ -133,13 +142,20 @@ def _check(statistic: str, bounds: str | None, epsilon: float) -> None:
         raise InvalidInput(f"a {statistic} needs --bounds LOW:HIGH, between which all values lie; they must be public")
 
 
-def _check_design(chosen: "Design", by: str | None) -> None:
+def _check_design(chosen: "Design", by: str | None, groups: Any, statistic: str) -> None:
     from ...designs.poisson import Poisson
     from ...errors import InvalidInput
     from ...survey.units import COVERED
 
-    if by is not None and isinstance(chosen, (Poisson, *COVERED)):
-        raise InvalidInput("--by needs a design of fixed size: give --size, with or without --strata")
+    if by is None:
+        return
+    if isinstance(chosen, COVERED) or (isinstance(chosen, Poisson) and groups is None):
+        raise InvalidInput(
+            "--by needs a design of fixed size (give --size, with or without --strata), or a Poisson design with "
+            "--groups, because which groups occur is secret there"
+        )
+    if isinstance(chosen, Poisson) and statistic != "total" and not isinstance(groups, dict):
+        raise InvalidInput(f"a {statistic} by groups of a Poisson sample needs their public sizes: --groups A=120,B=80")
 
 
 def _name(chosen: "Design", text: str | None) -> str:

@@ -40,6 +40,12 @@ Method = Annotated[
 Delta = Annotated[
     float, typer.Option("--delta", metavar="D", help="0: Laplace noise, pure DP. Above 0: Gaussian noise.")
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups", metavar="LIST", help="The PUBLIC groups of --by, A,B,C, or with their sizes, A=120,B=80,C=9."
+    ),
+]
 Id = Annotated[
     str | None, typer.Option("--id", metavar="COLUMN", help="Unique ids of the records; their order when not given.")
 ]
@@ -75,6 +81,31 @@ def read_sd(text: str | None, strata: list[str]) -> dict[str, float] | None:
     if text is None or text == RANGE:
         return None
     return {name: _sd(entry) for name, entry in _per_stratum("sd", text, strata).items()}
+
+
+def read_groups(text: str | None) -> list[str] | dict[str, float] | None:
+    """Public groups: A,B,C, or with their public numbers of records, A=120,B=80."""
+    from ...errors import InvalidInput
+
+    if text is None:
+        return None
+    items = [item.strip() for item in text.split(",")]
+    if all("=" not in item for item in items):
+        names, sizes = items, []
+    else:
+        pairs = [item.rpartition("=") for item in items]
+        names, sizes = [name.strip() for name, _, _ in pairs], [_records(size, text) for _, _, size in pairs]
+    if "" in names or len(set(names)) < len(names):
+        raise InvalidInput(f"--groups must name groups, each once, as in A,B or A=120,B=80, got {text!r} instead")
+    return dict(zip(names, sizes, strict=True)) if sizes else names
+
+
+def _records(size: str, text: str) -> float:
+    from ...errors import InvalidInput
+
+    if not size.strip().isdecimal():
+        raise InvalidInput(f"--groups takes whole numbers of records for all groups or for none, got {text!r} instead")
+    return float(size)
 
 
 def _per_stratum(what: str, text: str, strata: list[str]) -> dict[str, str]:

@@ -76,7 +76,8 @@ def read_records(
 ) -> Records:
     """The columns named by `roles` (all columns when `whole`), checked: they exist, and public ones have no gaps.
 
-    Values (the roles value, column, on ...) are private: one that is missing is not refused.
+    Values (the roles value, column, on ...) are private, and so are groups of a declared list (the role group): one
+    that is missing is not refused.
     """
     import numpy as np
 
@@ -106,5 +107,5 @@ def read_records(
 def _is_missing(column: Any, name: str, role: str) -> "NDArray[Any]":
     import numpy as np
 
-    is_text = role in _PUBLIC and role != "probability"
+    is_text = role == "group" or (role in _PUBLIC and role != "probability")
     return np.asarray(words(column, name) == "") if is_text else numbers(column, name)[1]
