@@ -34,6 +34,7 @@ from ..numerics.row_norms import clipped
 from ..rules.rule import Rule
 from ..tables.columns import array_of, check_id_type, ids_of, numbers_of
 from ..validation import whole
+from .row_numbers import is_list, is_number, of_lists
 
 WEIGHT, COUNT = "privamp_weight", "privamp_count"
 Ints = NDArray[np.int64]
@@ -152,7 +153,21 @@ class Kernel:
                 raise InvalidInput(f"the data has {how} {name!r}; it has {_listed(source.names)}")
         if self.id is not None:
             check_id_type(source.field(self.id))
+        self._check_lists(source)
         return self.extended(source)
+
+    def _check_lists(self, source: pa.Schema) -> None:
+        """How long lists are must be public: a rule that looks at norms takes any, others those of a fixed length."""
+        by_norm = all(isinstance(p, ImportanceSampling) and p.rule.influence is not None for p in parts_of(self.design))
+        for _, places in self.reads:
+            for kind in (source.field(place).type for place in places):
+                if not is_list(kind) or (is_number(kind.value_type) and len(places) == 1 and by_norm):
+                    continue
+                if not (isinstance(self.design, ImportanceSampling) and pa.types.is_fixed_size_list(kind)):
+                    raise InvalidInput(
+                        f"the design looks at {places[0]!r}, which holds lists whose lengths are no public fact of the "
+                        "table; cast it to lists of a fixed size, or give each number a column of its own"
+                    )
 
     @staticmethod
     def extended(source: pa.Schema) -> pa.Schema:
@@ -280,6 +295,8 @@ def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.Reco
 
 def _norms(batch: pa.RecordBatch, places: Sequence[str], rule: Rule) -> FloatArray:
     """The norms of all records, a chunk at a time, so that rows are built and used in cache."""
+    if len(places) == 1 and is_list(batch.column(places[0]).type):
+        return of_lists(batch.column(places[0]), rule.norms)
     found = np.empty(batch.num_rows)
     for at in range(0, batch.num_rows, _CHUNK):
         found[at : at + _CHUNK] = rule.norms(numbers_of(batch.slice(at, _CHUNK), places))

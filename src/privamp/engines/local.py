@@ -76,7 +76,7 @@ def draw(
     """A sample with a ledger whose rows stay in the source: they are read again for every release."""
     kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=reads, clip=clip)
     job = _job(source, kernel, columns, trust_ids, threads, None)
-    return StoredSample(kernel, job.rows)
+    return StoredSample(kernel, job.rows, job.schema)
 
 
 def write(
@@ -111,7 +111,7 @@ def write(
     with private_writer(out, described(job.schema, facts), overwrite=overwrite) as write_batch:
         for batch in job.rows():
             write_batch(batch)
-    return StoredSample(kernel, lambda: _stored_rows(out))
+    return StoredSample(kernel, lambda: _stored_rows(out), job.schema)
 
 
 def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> StoredSample:
@@ -122,7 +122,7 @@ def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> St
         what = "design" if key.fingerprint.hex() == facts["key_fingerprint"] else "key"
         raise InvalidInput(f"{os.fspath(path)!r} was drawn with another {what}; give the one it was drawn with")
     kernel = Kernel.of(design, key, **drawn_as, reads=facts["reads"], clip=bool(facts["clip"]))
-    return StoredSample(kernel, lambda: _stored_rows(path))
+    return StoredSample(kernel, lambda: _stored_rows(path), sources.files(path).schema)
 
 
 def _stored_rows(path: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:

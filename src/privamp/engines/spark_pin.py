@@ -20,7 +20,7 @@ from ..chance.keyed import keyed_numbers, keyed_pairs
 from ..chance.keys import Key
 from ..errors import InvalidInput
 from ..tables.columns import ids_of, is_text
-from .spark_numbers import doubles, is_list, is_number
+from .row_numbers import doubles, is_list, is_number
 
 Words = NDArray[np.uint64]
 SIZE = 32  # bytes: two sums, the number of rows, the number of kept rows

@@ -25,7 +25,7 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..tables.columns import is_text
 from .kernel import Kernel, parts_of
-from .spark_numbers import doubles, is_list, is_number, lengths_of
+from .row_numbers import doubles, is_list, is_number, lengths_of
 
 Places = Sequence[str]
 Reader = Callable[[pa.RecordBatch, Places], FloatArray]

@@ -17,7 +17,9 @@ from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_grid_units
 from ..tables.columns import numbers_of
+from ..validation import whole
 from .kernel import COUNT, WEIGHT, Kernel
+from .row_numbers import is_list, is_number, numbers
 
 ExactNoise = ExactLaplace | ExactGaussian
 
@@ -25,12 +27,12 @@ ExactNoise = ExactLaplace | ExactGaussian
 class StoredSample(Sample):
     """Kept rows that can be read as often as needed. `declare`, `limit`, `charge`, `guarantee` are every sample's."""
 
-    __slots__ = ("_kernel", "_rows")
+    __slots__ = ("_kernel", "_rows", "_schema")
 
-    def __init__(self, kernel: Kernel, rows: Callable[[], Any]) -> None:
+    def __init__(self, kernel: Kernel, rows: Callable[[], Any], schema: pa.Schema | None = None) -> None:
         nobody = np.empty(0, dtype=np.int64)
         super().__init__(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey)
-        self._kernel, self._rows = kernel, rows
+        self._kernel, self._rows, self._schema = kernel, rows, schema
 
     @property
     def ledger_id(self) -> str:
@@ -52,17 +54,24 @@ class StoredSample(Sample):
         """Register `mechanism`, then run your own procedure on the rows, which must be as private as it says."""
         return self._registered(mechanism, lambda stream: procedure(self._rows(), stream), claimed=True)
 
-    def release_sum(self, mechanism: ExactNoise, columns: str | Sequence[str]) -> Any:
-        """The weighted sum of one column, or of several as one vector, clipped and rounded per record, with noise."""
+    def release_sum(self, mechanism: ExactNoise, columns: str | Sequence[str], *, dimension: int | None = None) -> Any:
+        """The weighted sum of one column, or of several as one vector, clipped and rounded per record, with noise.
+
+        A column of lists is one vector; `dimension` says how long they are, where their type does not. What is missing
+        counts as 0, and a list of another length as zeros. Types are refused before the release is registered.
+        """
         _check_exact(mechanism)
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         self._kernel.check_sum(names, mechanism.sensitivity, mechanism.p)
+        width = None if self._schema is None else list_width(self._schema, names, dimension)
         shape: tuple[int, ...] = () if isinstance(columns, str) else (len(names),)
+        if width is not None:
+            shape = (width,)
 
         def total(batches: Iterable[pa.RecordBatch]) -> GridUnits:
             sums = np.zeros(shape, dtype=np.int64)
             for batch in batches:
-                sums += whole_total(batch, mechanism, columns)
+                sums += whole_total(batch, mechanism, columns, width)
             return in_grid_units(sums)
 
         return self.release(mechanism, Bounded(total))
@@ -73,14 +82,39 @@ class StoredSample(Sample):
         return self._rows()
 
 
-def whole_total(batch: pa.RecordBatch, mechanism: ExactNoise, columns: str | Sequence[str]) -> NDArray[np.int64]:
-    """What one batch of kept rows adds to a sum, in units of the mechanism's grid: add them up in any order."""
+def list_width(schema: pa.Schema, names: Sequence[str], dimension: int | None = None) -> int | None:
+    """How long the lists of a column are that is summed alone, None for numbers; refuses all other types."""
+    for name in names:
+        if name not in schema.names:
+            raise InvalidInput(f"the sample has no column {name!r}")
+    kinds = [schema.field(name).type for name in names]
+    if len(names) == 1 and is_list(kinds[0]) and is_number(kinds[0].value_type):
+        width = kinds[0].list_size if pa.types.is_fixed_size_list(kinds[0]) else dimension
+        if width is None or (dimension is not None and dimension != width):
+            raise InvalidInput(f"the column {names[0]!r} holds lists; say with dimension= how long they are")
+        whole(1, dimension=width)
+        return int(width)
+    for name, kind in zip(names, kinds, strict=True):
+        if not (is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+            raise InvalidInput(f"the column {name!r} must hold numbers to be summed, got {kind} instead; cast it first")
+    if dimension is not None:
+        raise InvalidInput("dimension= is for one column of lists; leave it out here")
+    return None
+
+
+def whole_total(
+    batch: pa.RecordBatch, mechanism: ExactNoise, columns: str | Sequence[str], width: int | None = None
+) -> NDArray[np.int64]:
+    """What one batch of kept rows adds to a sum, in units of the mechanism's grid: add them up in any order.
+
+    `width` is the length of the lists of a column of lists.
+    """
     _check_exact(mechanism)
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     missing = [name for name in names if name not in batch.schema.names]
     if missing:
         raise InvalidInput(f"the sample has no column {missing[0]!r}")
-    rows = numbers_of(batch, names)
+    rows = numbers_of(batch, names) if width is None else numbers(batch, names, width)
     if not isinstance(columns, str) and rows.ndim == 1:
         rows = rows[:, None]
     return np.asarray(mechanism.total(rows, drawn_of(batch)), dtype=np.int64)

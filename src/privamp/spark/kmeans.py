@@ -18,10 +18,10 @@ from ..core.sample import Drawn, Sample
 from ..designs.importance import ImportanceSampling
 from ..designs.poisson import Poisson
 from ..engines.kernel import COUNT, WEIGHT
+from ..engines.row_numbers import raw_numbers
 from ..engines.spark import check_unique, kernel_for
 from ..engines.spark_draw import Draw, View
 from ..engines.spark_messages import Batches, column, messages
-from ..engines.spark_numbers import raw_numbers
 from ..engines.spark_pin import CLUSTER, SAME_TABLE, SIZE, Pin, tallies
 from ..engines.spark_plan import check_values
 from ..engines.spark_totals import dimension_of

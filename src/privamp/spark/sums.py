@@ -14,9 +14,9 @@ from ..core.sample import BudgetLike
 from ..designs.importance import ImportanceSampling
 from ..designs.simple_random import WithoutReplacement
 from ..engines.kernel import WEIGHT
+from ..engines.row_numbers import numbers
 from ..engines.spark import drawn, kernel_for
 from ..engines.spark_draw import View
-from ..engines.spark_numbers import numbers
 from ..engines.spark_sample import SparkSample
 from ..engines.spark_totals import Whole, dimension_of, rounded
 from ..errors import InvalidInput

@@ -1,4 +1,8 @@
-"""From Arrow columns to what designs read: ids, numbers, labels. Missing values are counted, refused, never shown."""
+"""From Arrow columns to what designs read: ids, numbers, labels.
+
+A missing number counts as 0 or NaN, whichever the reader of the column asks for. A missing id or label is refused, and
+so are types. No message shows a value, or counts them.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -100,11 +104,13 @@ def _values(column: pa.Array, name: str) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _rows(column: pa.Array, name: str) -> NDArray[Any]:
-    """Lists of equal length as one row each."""
-    entries = column.flatten()
-    width, rest = divmod(len(entries), max(len(column), 1))
-    lengths = compute.list_value_length(column)
-    if rest or entries.null_count or not compute.all(compute.equal(lengths, width), min_count=0).as_py():
-        raise InvalidInput(f"the lists in column {name!r} must have equal lengths and no gaps; fill or cut them first")
-    return np.asarray(entries.to_numpy(zero_copy_only=False).reshape(len(column), width))
+def _rows(column: pa.Array, name: str) -> NDArray[np.float64]:
+    """Lists of a fixed size, which the type says, as one row each; what is missing is 0."""
+    if not pa.types.is_fixed_size_list(column.type):
+        raise InvalidInput(f"the column {name!r} holds lists of any length; cast it to lists of a fixed size first")
+    entries = compute.cast(column.flatten(), pa.float64(), safe=False).fill_null(0.0)  # of the lists that are there
+    found = np.zeros((len(column), column.type.list_size))
+    found[column.is_valid().to_numpy(zero_copy_only=False)] = entries.to_numpy(zero_copy_only=False).reshape(
+        -1, column.type.list_size
+    )
+    return found

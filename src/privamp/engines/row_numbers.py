@@ -1,11 +1,11 @@
-"""Numbers from the columns of a Spark table: every record has an answer, whatever its row holds.
+"""Numbers from the columns of a table in files or on a cluster: every record has an answer, whatever its row holds.
 
-Types are public and refused by the driver. Values never stop a job: what is missing or NaN counts as 0, what is
-infinite as the largest double of its sign (a sum clips it), a list that is missing or of another length than declared
-as zeros. Each row's numbers are a function of that row alone.
+Types are public, and refused before anything is drawn. Values never stop a job: what is missing or NaN counts as 0,
+what is infinite as the largest double of its sign (a sum clips it), a list that is missing or of another length than
+declared as zeros. Each row's numbers are a function of that row alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -48,12 +48,17 @@ def lengths_of(batch: pa.RecordBatch, values: Sequence[str], p: float) -> FloatA
     if len(values) > 1 or not is_list(one.type):
         rows = numbers(batch, values, len(values))
         return norms(rows[:, 0] if len(values) == 1 else rows, p)
-    sizes, entries = _sizes(one), doubles(one.flatten())
+    return of_lists(one, lambda rows: norms(rows, p))
+
+
+def of_lists(column: pa.Array, norm: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """A number for every list, from its own entries alone; 0 for a list that is missing or empty."""
+    sizes, entries = _sizes(column), doubles(column.flatten())
     starts = np.cumsum(sizes) - sizes
-    found = np.zeros(len(one))
+    found = np.zeros(len(column))
     for width in np.unique(sizes[sizes > 0]).tolist():
         mine = sizes == width
-        found[mine] = norms(entries[starts[mine][:, None] + np.arange(width)], p)
+        found[mine] = norm(entries[starts[mine][:, None] + np.arange(width)])
     return found
 
 
