@@ -11,6 +11,7 @@ import torch
 from ..chance.keys import Key, build
 from ..core.design import Design
 from ..core.guarantee import NOT_PRIVATE, Guarantee
+from ..core.log import logger
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..errors import BudgetExceeded, InvalidInput
@@ -20,7 +21,7 @@ from .choices import batches_of, epoch_of, planned
 from .dpis import DPISPlan
 from .journal import Journal
 from .loader import BatchSource
-from .plan import Plan
+from .plan import AS_ZERO, Plan
 from .records import Records
 from .run import Compute, Run
 
@@ -124,6 +125,7 @@ class PrivacyEngine:
             scheduler,
         )  # fmt: skip
         self._run = run
+        logger.info("%s; try the model on public records first", AS_ZERO)
         if stored is not None and checkpoint is not None:
             self._take_up(stored, Journal(Path(checkpoint)))
         if checkpoint is not None:

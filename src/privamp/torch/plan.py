@@ -30,6 +30,10 @@ OWN_LOSS = (
     "data's shape, which is public), but for rounding"
 )
 NO_STOP = "the run does not stop because of a record: engine.train() never does, a loop of one's own must not"
+AS_ZERO = (
+    "a record whose loss or gradient is no finite number counts as zero; how many do is secret, so nothing tells, "
+    "even if all of them do"
+)
 SAME_DATA = "the data set stays as it is until the run ends, also between a crash and the resume"
 
 
@@ -90,7 +94,7 @@ def stated(guarantee: Guarantee, theorems: tuple[str, ...]) -> Guarantee:
     return replace(
         guarantee,
         reasons=lambda: (*theorems, *guarantee.reasons()),
-        assumes=(*guarantee.assumes, OWN_LOSS, ONLY_PARAMETERS, NO_STOP, SAME_DATA),
+        assumes=(*guarantee.assumes, OWN_LOSS, ONLY_PARAMETERS, NO_STOP, AS_ZERO, SAME_DATA),
     )
 
 
