@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privamp.numerics.roots import NumericalFailure, first_at_most, largest_passing, least_passing
+from privamp.numerics.roots import NumericalFailure, bisected, first_at_most, largest_passing, least_passing
 
 
 @given(st.floats(1e-9, 1e5), st.floats(-600, -1e-3))
@@ -80,3 +80,18 @@ def test_largest_passing_raises():
     with pytest.raises(NumericalFailure, match="fails even at 3"):
         largest_passing(lambda v: False, 3, 9)
     assert math.isfinite(largest_passing(lambda v: True, 3, 3))
+
+
+def test_many_brackets_are_halved_together_and_keep_their_roots():
+    squares = np.array([2.0, 3.0, 1e-8])
+    for geometric in (False, True):
+        low, high = bisected(lambda x: x * x > squares, np.full(3, 1e-9), np.full(3, 4.0), geometric=geometric)
+        assert np.all(low * low <= squares)
+        assert np.all(squares < high * high)
+    low, high = bisected(lambda x: x * x > squares, np.zeros(3), np.full(3, 4.0), within=1e-6)
+    assert np.all(high - low <= 1e-6 * (1.0 + low))
+
+
+def test_a_bracket_that_stays_wide_is_an_error():
+    with pytest.raises(NumericalFailure, match="3 halvings did not narrow"):
+        bisected(lambda x: x > 1.0, np.zeros(1), np.full(1, 4.0), rounds=3, within=1e-6)

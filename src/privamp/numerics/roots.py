@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .log_domain import FloatArray
 
@@ -106,6 +107,36 @@ def _false_position(a: float, b: float, below: float, above: float, turn: int) -
     if turn % 3 == 2 or not (math.isfinite(below) and math.isfinite(above)) or below == above:
         return 0.5 * (a + b)
     return a + (b - a) * below / (below - above)
+
+
+def bisected(
+    is_above: Callable[[FloatArray], NDArray[np.bool_]],
+    low: FloatArray,
+    high: FloatArray,
+    *,
+    rounds: int = 60,
+    within: float | None = None,
+    geometric: bool = False,
+) -> tuple[FloatArray, FloatArray]:
+    """Brackets (low, high) of many roots, halved together; `is_above(x)` tells which entries of x lie above their root.
+
+    The caller takes the side on which its condition holds, so nothing is interpolated. `geometric` halves on the
+    logarithmic scale. With `within`, it stops once every bracket is that narrow, relative to 1 + |low|, and raises when
+    `rounds` do not suffice.
+
+    >>> low, high = bisected(lambda x: x * x > 2.0, np.ones(1), np.full(1, 2.0))
+    >>> bool(low[0] ** 2 <= 2.0 < high[0] ** 2), float(high[0] - low[0]) < 1e-15
+    (True, True)
+    """
+    for _ in range(rounds):
+        middle = np.sqrt(low * high) if geometric else 0.5 * (low + high)
+        above = is_above(middle)
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+        if within is not None and np.all(high - low <= within * (1.0 + np.abs(low))):
+            return low, high
+    if within is not None:
+        raise NumericalFailure(f"{rounds} halvings did not narrow a root to {within:g}")
+    return low, high
 
 
 def largest_passing(passes: Callable[[int], bool], low: int, high: int) -> int:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..errors import Infeasible
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray
-from ..numerics.roots import NumericalFailure
+from ..numerics.roots import NumericalFailure, bisected
 from .rounded import weights_below
 from .sampled_curves import with_first
 
@@ -44,10 +44,7 @@ def largest_influence(q: FloatArray, epsilon: float, delta: float) -> FloatArray
     unlimited = excess(q, high, epsilon, delta) <= 0
     if np.any(excess(q, low, epsilon, delta) > 0):
         raise NumericalFailure("no influence however small meets this epsilon and delta")
-    for _ in range(64):
-        middle = np.sqrt(low * high)
-        fine = excess(q, middle, epsilon, delta) <= 0
-        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+    low, _ = bisected(lambda s: ~(excess(q, s, epsilon, delta) <= 0), low, high, rounds=64, geometric=True)
     return np.where(unlimited, np.inf, low)
 
 
@@ -60,14 +57,8 @@ def exact_probability(s: float, epsilon: float, delta: float, floor: float) -> f
     bad = np.flatnonzero(excess(grid, np.full_like(grid, s), epsilon, delta) > 0)
     if not bad.size:
         return floor
-    high, low = float(grid[bad[0] - 1]), float(grid[bad[0]])
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        if excess(one * middle, one * s, epsilon, delta)[0] <= 0:
-            high = middle
-        else:
-            low = middle
-    return high
+    high, low = one * grid[bad[0] - 1], one * grid[bad[0]]
+    return float(bisected(lambda q: excess(q, one * s, epsilon, delta) <= 0, low, high, geometric=True)[1][0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray, as_floats
-from ..numerics.roots import NumericalFailure
+from ..numerics.roots import NumericalFailure, bisected
 from .sampled_curves import with_first
 
 _CHUNK = 16384
@@ -36,8 +36,4 @@ def _bisected(q: FloatArray, theta: FloatArray, delta: float) -> FloatArray:
     low = np.where(holds(np.zeros_like(q)), high, 0.0)
     high = np.where(low == high, 0.0, high)
     low = np.minimum(low, high)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        fine = holds(middle)
-        high, low = np.where(fine, middle, high), np.where(fine, low, middle)
-    return high
+    return bisected(holds, low, high)[1]

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats, log_mills_gap
-from ..numerics.roots import NumericalFailure
+from ..numerics.roots import bisected
 from ..validation import in_range, one_of
 
 FEWEST_DELTAS = 4.0  # smallest Gaussian rate, in units of delta
@@ -58,7 +58,7 @@ class Strength(ABC):
         feasible = target <= self.top * (1.0 + 1e-13)
         low, high = np.full_like(target, np.log(self.least)), np.zeros_like(target)
         t = np.clip(np.log(target / self.top), low, high)  # phi is concave: at or above the root
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS):  # Newton's steps, halved where they leave the bracket: few evaluations of phi
             value, slope = self.newton(t, target)
             low, high = np.where(value < 0, t, low), np.where(value < 0, high, t)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -114,13 +114,8 @@ class GaussianStrength(Strength):
         """The largest shift/sigma whose amplified delta at epsilon is at most delta (by bisection, from below)."""
         inner, wanted = self._inner(rate), np.log(self.delta / rate)
         low, high = np.full_like(wanted, -40.0), np.full_like(wanted, 12.0)
-        for _ in range(_ROUNDS):
-            middle = 0.5 * (low + high)
-            above = _log_delta(np.exp(middle), inner) > wanted
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
-            if np.all(high - low <= 2e-15 * (1.0 + np.abs(low))):
-                return np.exp(low)
-        raise NumericalFailure("the Gaussian signal of a sampling rate did not converge")
+        is_above = lambda x: np.asarray(_log_delta(np.exp(x), inner) > wanted)  # noqa: E731
+        return np.exp(bisected(is_above, low, high, rounds=_ROUNDS, within=2e-15)[0])
 
     def phi(self, rate: FloatArray) -> FloatArray:
         """r theta(r)."""
