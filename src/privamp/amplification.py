@@ -18,7 +18,7 @@ from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
 from .core.profile import Profile
 from .core.sample import Ledger
-from .core.schedule import OneOf, Schedule
+from .core.schedule import Followed, OneOf, Schedule
 from .core.theorem import Theorem
 from .errors import DegradingDesign, InvalidInput, NoTheorem
 from .mechanisms.black_box import PureDP
@@ -91,9 +91,11 @@ def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors)
     return replace(whole, assumes=tuple(dict.fromkeys((*whole.assumes, *schedule.assumes))))
 
 
-def _of_block(mechanism: Mechanism, block: Design | OneOf, neighbors: Neighbors) -> Guarantee:
+def _of_block(mechanism: Mechanism, block: Design | OneOf | Followed, neighbors: Neighbors) -> Guarantee:
     if isinstance(block, OneOf):
         return allocation(mechanism, block, neighbors)
+    if isinstance(block, Followed):
+        return compose(amplify(mechanism, block.design, neighbors), block.rounds, adaptive=True)
     return amplify(mechanism, block, neighbors)
 
 

@@ -20,6 +20,7 @@ from ..extras import need
 from ..numerics.log_domain import FloatArray
 from ..numerics.rounding import total_up
 from ..validation import positive, whole
+from .blocks import ROUNDS, followed
 from .discretize import loss_laws, reach
 from .tangents import counted
 from .tilted import WIDEST, Composed
@@ -33,8 +34,17 @@ _GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of on
 _COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
 
 
-def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, interval: float | None = None) -> Guarantee:
+def compose(
+    guarantees: Guarantee | Iterable[Guarantee],
+    steps: int = 1,
+    *,
+    interval: float | None = None,
+    adaptive: bool = False,
+) -> Guarantee:
     """The guarantee of `steps` fresh draws of one guarantee, or of several guarantees together.
+
+    `adaptive`: follow rounds of Gaussian noise under replace-one, drawn without or with replacement, one by one
+    (docs/designs/rounds.md). The bound is smaller; it takes some seconds when a number is first asked for.
 
     >>> from privamp import PureDP, Poisson, amplify
     >>> round(compose(amplify(PureDP(0.1), Poisson(0.5)), 2).epsilon(), 6)
@@ -57,16 +67,22 @@ def compose(guarantees: Guarantee | Iterable[Guarantee], steps: int = 1, *, inte
     parts = _merged([replace(p, steps=p.steps * steps) for g in several for p in g.parts])
     if len(parts) == 1 and parts[0].steps == 1:
         return first
+    if adaptive:
+        parts = tuple(followed(part, Composition((replace(part, claim=None),), interval)) for part in parts)
     composition = Composition(parts, interval)
     if interval is not None:
         _ = composition.interval  # refuses one that is too fine
+    upper, lower = composition.upper, composition.lower
+    if len(parts) == 1 and parts[0].steps == 1:  # one block
+        upper, lower = parts[0].upper, parts[0].lower
+    last = (ROUNDS, COMPOSED) if any(part.rounds > 1 for part in parts) else (COMPOSED,)
     return Guarantee(
         neighbors=first.neighbors,
-        upper=composition.upper,
-        reasons=lambda: (*dict.fromkeys(b for g in several for b in g.because if b != COMPOSED), COMPOSED),
+        upper=upper,
+        reasons=lambda: (*dict.fromkeys(b for g in several for b in g.because if b not in (ROUNDS, COMPOSED)), *last),
         assumes=tuple(dict.fromkeys(a for g in several for a in g.assumes)),
         parts=parts,
-        lower=Lower(composition.lower) if composition.lower else None,
+        lower=Lower(lower) if lower else None,
         degrades=any(g.degrades for g in several),
         pld_maker=composition.pld,
         draws=frozenset().union(*(g.draws for g in several)),

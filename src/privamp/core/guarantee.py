@@ -47,6 +47,7 @@ class Part:
     lower: Profile | None
     steps: int = 1
     claim: Claim | None = None  # one draw of it, as data
+    rounds: int = 1  # fresh draws that one step stands for
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -75,7 +76,7 @@ class Guarantee:
     @property
     def steps(self) -> int:
         """How many fresh draws are covered."""
-        return sum(part.steps for part in self.parts)
+        return sum(part.steps * part.rounds for part in self.parts)
 
     @property
     def claims(self) -> tuple[Claim, ...]:

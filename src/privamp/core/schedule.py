@@ -26,6 +26,14 @@ MOST_BINS = 2**32
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """So many rounds, each with a fresh draw by the design, followed one by one (accounting/gaussian_rounds.py)."""
+
+    design: Design
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
 class OneOf:
     """Rounds of which each record joins one, uniformly and independently of all others."""
 

@@ -50,6 +50,11 @@ def copies_bound(stages: Stages, population: int, mechanism: Mechanism) -> Profi
     return Profile.symmetric(Curve(lambda epsilon: _table(*case).log_delta(epsilon)))  # the table waits until asked for
 
 
+def copies_table(law: Multiplicity, theta: float) -> Table:
+    """Theorem B with no first stage, for a record that appears u times with this law."""
+    return Copies(law, theta, -math.inf).table(_FINE)
+
+
 def people_bound(law: Multiplicity, mechanism: Mechanism) -> Profile:
     """Theorem B for a person whose records appear u times in all with this law."""
     theta = gaussian_shift(mechanism)
@@ -58,7 +63,7 @@ def people_bound(law: Multiplicity, mechanism: Mechanism) -> Profile:
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
         if not made:
-            made.append(Copies(law, theta, -math.inf).table(_FINE))
+            made.append(copies_table(law, theta))
         return made[0].log_delta(epsilon)
 
     return Profile.symmetric(Curve(log_delta))

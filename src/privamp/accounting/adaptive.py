@@ -1,0 +1,153 @@
+"""Many rounds against an adversary who chooses every round's pair anew: a recursion over the accumulated loss.
+
+A family is a finite set of pairs (P, Q); in every round somebody picks one of them, knowing all earlier outputs. With
+W_0(u) = (1 - e^-u)+ and
+
+    W_k(u) = max over the family of E_P[W_k-1(u + log P/Q)],
+
+the largest delta after k rounds at eps is W_k(-eps): the past matters through its loss alone. Pairs that dominate, or
+are dominated by, those of the family give an upper or a lower bound. Here they are loss laws on a grid
+(connect-the-dots), so that the recursion stays on the grid and needs no interpolation; one run gives all eps at once.
+Proof: docs/designs/rounds.md, Thm 1.
+
+Errors, all on the safe side: losses beyond the window count as reaching its end (above: W = 1, or its last value from
+below; below: its first value, or nothing); ends of a law that weigh less than 1e-13 are moved outward or dropped; the
+transforms' rounding is added or taken off in every round.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.profile import Curve, Profile
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray, as_floats
+from ..validation import positive, whole
+from .discretize import LossLaw, loss_laws
+
+_UNIT = 1.2e-16
+_CUT = 1e-13  # mass at either end of a law that is moved or dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The accumulated losses, less epsilon, that are followed: from -reach to reach."""
+
+    interval: float
+    half: int  # points on either side of 0
+
+    @property
+    def losses(self) -> FloatArray:
+        """The grid."""
+        return as_floats(np.arange(-self.half, self.half + 1) * self.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pair's law on the grid: mass[i] at loss first + i; what is beyond it, infinite losses included, above."""
+
+    first: int
+    mass: FloatArray
+    above: float
+
+
+def steps_of(profiles: Sequence[Profile], interval: float, *, upper: bool) -> list[Step]:
+    """The laws of log P/Q under P of all pairs, certified from above or below, without their ends."""
+    return [without_ends(loss_laws(profile, interval, upper=upper)[0], upper=upper) for profile in profiles]
+
+
+def without_ends(law: LossLaw, *, upper: bool) -> Step:
+    """A law without its negligible ends, moved to the safe side."""
+    sums = np.cumsum(law.mass)
+    low = int(np.searchsorted(sums, _CUT))
+    high = law.mass.size - int(np.searchsorted(np.cumsum(law.mass[::-1]), _CUT))
+    high = max(high, low + 1)
+    mass, above = law.mass[low:high].copy(), law.infinite
+    if upper:  # low losses are raised to the first one kept; high ones count as infinite
+        mass[0] += float(np.sum(law.mass[:low]))
+        above += float(np.sum(law.mass[high:]))
+    return Step(law.first + low, mass, above)
+
+
+class Recursion:
+    """W_k on a window for one family, all pairs in one batch of transforms."""
+
+    def __init__(self, steps: Sequence[Step], window: Window, *, upper: bool) -> None:
+        from scipy import fft
+
+        self.upper, self.points = upper, 2 * window.half + 1
+        left = max(max(-step.first for step in steps), 0)
+        right = max(max(step.first + step.mass.size - 1 for step in steps), 0)
+        self.left, self.right = min(left, self.points), min(right, self.points)  # a longer jump ends outside anyhow
+        self.size = int(fft.next_fast_len(self.points + self.left + self.right, real=True))
+        self.above = np.array([[step.above] for step in steps])
+        kernels = np.zeros((len(steps), self.size))
+        for row, step in zip(kernels, steps, strict=True):
+            at = np.arange(step.first, step.first + step.mass.size)
+            np.add.at(row, np.clip(at, -self.left, self.right) % self.size, step.mass)
+        self.kernels = np.conj(fft.rfft(kernels, axis=1))
+        self.kernel_norm = float(np.max(np.sqrt(np.sum(kernels * kernels, axis=1))))
+        self.values: FloatArray = np.maximum(-np.expm1(-window.losses), 0.0)
+
+    def once(self, values: FloatArray) -> FloatArray:
+        """E[W(u + loss)] of every pair, shape (pairs, points), without rounding errors."""
+        from scipy import fft
+
+        below, beyond = (values[0], 1.0) if self.upper else (0.0, values[-1])
+        spare = self.size - self.left - values.size
+        padded = np.concatenate([np.full(self.left, below), values, np.full(spare, beyond)])
+        sums = fft.irfft(self.kernels * fft.rfft(padded), self.size, axis=1)[:, self.left : self.left + values.size]
+        return np.asarray(sums + self.above * beyond)
+
+    def advance(self, rounds: int) -> FloatArray:
+        """W after so many more rounds."""
+        for _ in range(rounds):
+            self._round()
+        return self.values
+
+    def _round(self) -> None:
+        new = np.max(self.once(self.values), axis=0)
+        size = math.sqrt(float(self.values @ self.values) + self.left + self.right + 8.0)  # of the padded values
+        error = 4.0 * _UNIT * (math.log2(self.size) + 4.0) * self.kernel_norm * size
+        self.values = np.minimum(new + error, 1.0) if self.upper else np.clip(new - error, 0.0, 1.0)
+
+
+def adaptive_delta(
+    profiles: Sequence[Profile], rounds: int, *, interval: float, reach: float, upper: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """(epsilons, delta): the largest delta over all adaptive choices from a family, from above or from below.
+
+    >>> from privamp import Gaussian, Neighbors
+    >>> one = Gaussian(5.0).profile(Neighbors.ADD_REMOVE)
+    >>> epsilons, delta = adaptive_delta([one], 25, interval=0.01, reach=8.0)
+    >>> f"{delta[100]:.4f}"  # at epsilon 1; one step with sigma 1 has .1269
+    '0.1273'
+    """
+    whole(1, rounds=rounds)
+    positive(interval=interval, reach=reach)
+    if not profiles:
+        raise InvalidInput("a family needs at least one pair, got none instead")
+    window = Window(interval, math.ceil(reach / interval))
+    values = Recursion(steps_of(profiles, interval, upper=upper), window, upper=upper).advance(rounds)
+    return window.losses[window.half :], values[window.half :: -1]
+
+
+def adaptive_profile(
+    profiles: Sequence[Profile], rounds: int, *, interval: float, reach: float, upper: bool = True
+) -> Profile:
+    """The same as a symmetric profile, for families that hold every pair in both orders; made when first asked for."""
+    made: list[tuple[FloatArray, FloatArray]] = []
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        if not made:
+            made.append(adaptive_delta(profiles, rounds, interval=interval, reach=reach, upper=upper))
+        at, delta = made[0]
+        place = epsilon / interval
+        i = np.clip((np.floor if upper else np.ceil)(place), 0, at.size - 1).astype(np.int64)
+        with np.errstate(divide="ignore"):
+            values = np.log(delta[i])
+        return values if upper else np.where(place <= at.size - 1, values, -np.inf)
+
+    return Profile.symmetric(Curve(log_delta))

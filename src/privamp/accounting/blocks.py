@@ -1,0 +1,32 @@
+"""Rounds that are followed one by one become a block, which composes further and is recomputed from its claim."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..core.guarantee import Part
+from ..core.profile import Profile
+from ..core.schedule import Followed
+from .gaussian_rounds import ROUNDS as ROUNDS
+from .gaussian_rounds import is_feasible, rounds_of, rounds_profile
+
+if TYPE_CHECKING:
+    from .composition import Composition
+
+_DEEPEST = 1e-9  # the window of losses reaches to where the composed bound has this delta
+
+
+def followed(part: Part, alone: "Composition") -> Part:
+    """All steps of the part as one block, where its rounds are known; `alone` is their plain composition."""
+    kind = rounds_of(part.claim)
+    if kind is None or part.claim is None or not is_feasible(part.steps):
+        return part
+    plain, attack = alone.upper, alone.lower
+
+    def reach() -> float:
+        return max(plain.epsilon(_DEEPEST), 1e-6)
+
+    upper = rounds_profile(kind, part.steps, reach, upper=True).rounded_up()
+    lower = rounds_profile(kind, part.steps, reach, upper=False).rounded_down()
+    claim = replace(part.claim, design=Followed(part.claim.design, part.steps))
+    both = Profile.minimum([plain, upper]), Profile.maximum([attack, lower]) if attack else lower
+    return Part(*both, steps=1, claim=claim, rounds=part.steps)

@@ -1,0 +1,223 @@
+"""Rounds of fresh samples with Gaussian noise under replace-one, exactly: a block for `compose`.
+
+Somebody who holds two data sets may decide in every round, from what came out before, which of them looks like the one
+with the record; composing one round's larger direction with itself gives that away every time. The recursion of
+adaptive.py over the pairs of triangle_cells.py counts what can be gained and no more. Upper: a cover of all pairs.
+Lower: a mixture against a plain law and the reverse, and for the diameter family the equilateral triangle.
+
+With replacement the record may come u times, p_u = Binomial(m, 1/n). Its first copy is treated as one draw without
+replacement at chance p_1/(p_0' + p_1), further copies as groups: with p_0 = p_0' + p_0'',
+
+    H_alpha <= (p_0' + p_1) H_alpha(first draw) + sum_{u>=2} p_u delta_u(log(alpha + (alpha - 1) p_0''/p_{>=2})),
+
+and a group is a Gaussian profile at distance u theta; the least over the splits and Theorem B is taken. Proofs:
+docs/designs/rounds.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.claim import Claim
+from ..core.multiplicity import Multiplicity
+from ..core.profile import Curve, Profile
+from ..designs.shared_copies import copies_table, gaussian_shift
+from ..designs.simple_random import WithoutReplacement
+from ..designs.with_replacement import WithReplacement
+from ..mechanisms.gaussian_mixture import gaussian_mixture
+from ..mechanisms.gaussian_triangles import triangle_delta
+from ..numerics.log_domain import FloatArray, log_mills_gap
+from .adaptive import Recursion, Step, Window, steps_of
+from .triangle_cells import Cell, Cells, OneSide, Shape, first_cells
+
+ROUNDS = (
+    "Rounds of Gaussian noise, turning from round to round, by recursion over the loss [replace-one → replace-one] "
+    "(docs/designs/rounds.md, Thm 1 to 3)"
+)
+_WORK = 5e8  # points, cells and rounds, multiplied
+_MOST_CELLS, _FEWEST_CELLS = 64, 16
+_POINTS = 4000  # of the window
+_HALFWAY, _SPREAD = 0.25, 0.2  # in units of the window
+_LEFT = (0.0, *(0.45**k for k in range(10)))  # shares of p_0 that go to the further copies; each is sound
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianRounds:
+    """What one round looks like: the record's chance, or number of draws, and the noise; in units of sigma."""
+
+    theta: float  # replace-one sensitivity
+    shape: Shape
+    draws: int
+    population: int
+    replaced: bool = False  # drawn with replacement
+
+    @property
+    def law(self) -> Multiplicity:
+        """How often the record appears."""
+        if self.replaced:
+            return Multiplicity.binomial(self.draws, 1.0 / self.population)
+        return Multiplicity.hypergeometric(self.population, 1, self.draws)
+
+    @property
+    def one_side(self) -> OneSide:
+        """H of one round for the distances of a cell, alpha >= 1."""
+        if self.replaced:
+            return _with_copies(self.law, self.theta)
+        chance = self.draws / self.population
+        return lambda r, s, d, epsilon: triangle_delta(chance, r, s, d, epsilon)
+
+    def attacks(self) -> list[Profile]:
+        """Pairs that real data sets reach, each in both orders."""
+        pair = gaussian_mixture(self.theta * (1.0 - 1e-12), self.law)
+        found = [pair, Profile(pair.backward, pair.forward)]
+        if self.shape == "diameter" and not self.replaced:
+            found.append(_equilateral(self.draws / self.population, self.theta * (1.0 - 1e-12)))
+        return found
+
+
+def _equilateral(chance: float, theta: float) -> Profile:
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        flat = np.ravel(epsilon)
+        near, error = triangle_delta(chance, theta, theta, theta, np.minimum(flat, 60.0)), 1e-15
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(near * (1.0 - 1e-4) - error, 0.0)).reshape(np.shape(epsilon))
+
+    return Profile.symmetric(Curve(log_delta))
+
+
+def _with_copies(law: Multiplicity, theta: float) -> OneSide:
+    """One round with replacement: the first draw by its triangle, more copies by their own profiles; the best split."""
+    p0, p1 = math.exp(law.log_none), math.exp(float(law.log_p[0]))
+    more, copies = np.exp(law.log_p[1:]), law.counts[1:] * theta
+    several = float(np.sum(more)) + math.exp(law.log_tail)
+    whole = copies_table(law, theta)  # Theorem B, for any distances
+
+    def groups(epsilon: FloatArray, left: float) -> FloatArray:
+        """sum_{u>=2} p_u delta_u at log(alpha + (alpha - 1) left/p_{>=2})."""
+        if several == 0.0:
+            return np.zeros_like(epsilon)
+        at = np.log(np.exp(epsilon) + np.expm1(epsilon) * left / several)[:, None]
+        return np.asarray(np.exp(log_mills_gap(at / copies - 0.5 * copies, copies)) @ more) + math.exp(law.log_tail)
+
+    def one_side(r: float, s: float, d: float, epsilon: FloatArray) -> FloatArray:
+        best = np.exp(whole.log_delta(epsilon))
+        for left in _LEFT:
+            first = (1.0 - left) * p0 + p1
+            value = first * triangle_delta(p1 / first, r, s, d, epsilon) + groups(epsilon, left * p0)
+            best = np.minimum(best, value)
+        return np.asarray(best * (1.0 + 1e-12))
+
+    return one_side
+
+
+class Block:
+    """So many rounds of one kind, from both sides, on a window of losses up to `reach`."""
+
+    def __init__(self, rounds: GaussianRounds, times: int, reach: float) -> None:
+        self.rounds, self.times, self.reach = rounds, times, reach
+
+    @cached_property
+    def window(self) -> Window:
+        """As fine as its points allow."""
+        half = _POINTS // 2
+        return Window(self.reach / half, half)
+
+    @cached_property
+    def upper(self) -> FloatArray:
+        """delta at 0, interval, 2 interval, ..., from above."""
+        cells = Cells(self.rounds.theta, self.rounds.shape, self.window.interval, self.rounds.one_side)
+        steps = self._cover(cells)
+        values = Recursion(steps, self.window, upper=True).advance(self.times)
+        return np.asarray(values[self.window.half :: -1])
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """The same from below, at half the interval."""
+        window = Window(0.5 * self.window.interval, 2 * self.window.half)
+        steps = steps_of(self.rounds.attacks(), window.interval, upper=False)
+        values = Recursion(steps, window, upper=False).advance(self.times)
+        return np.asarray(values[window.half :: -1])
+
+    def _cover(self, cells: Cells) -> list[Step]:
+        """Cells that are halved where they stand out above the corners, half-way through the rounds."""
+        corners = Recursion(steps_of(self.rounds.attacks(), cells.interval, upper=True), self.window, upper=True)
+        halfway = corners.advance(max(self.times // 2, 1)).copy()
+        least = np.max(corners.once(halfway), axis=0)
+        known: dict[Cell, tuple[Step, FloatArray]] = {}
+
+        def look(cell: Cell) -> None:
+            step = cells.step(cell)
+            if step is not None:
+                known[cell] = step, Recursion([step], self.window, upper=True).once(halfway)[0]
+
+        for cell in first_cells():
+            look(cell)
+        size = 3 * self.window.half
+        most = int(min(max(_WORK / (self.times * size), _FEWEST_CELLS), _MOST_CELLS))
+        place = self.window.losses / self.reach + _HALFWAY  # where the losses that matter are, half-way
+        weight = np.exp(-0.5 * (place / _SPREAD) ** 2) / np.maximum(halfway, 1e-12)
+        while len(known) < most:
+            names = list(known)
+            sums = np.stack([known[name][1] for name in names])
+            first = np.argmax(sums, axis=0)
+            excess = (np.max(sums, axis=0) - least) * weight
+            scores = np.bincount(first, np.maximum(excess, 0.0), len(names))
+            worst = names[int(np.argmax(scores))]
+            if scores.max() <= 0.0:
+                break
+            del known[worst]
+            for part in worst.quarters():
+                look(part)
+        return [step for step, _ in known.values()]
+
+
+@lru_cache(maxsize=64)
+def _block(rounds: GaussianRounds, times: int, reach: float) -> Block:
+    return Block(rounds, times, reach)
+
+
+def rounds_of(claim: Claim | None) -> GaussianRounds | None:
+    """What the rounds of a claim look like, where this module knows them."""
+    if claim is None or claim.neighbors.kind != "replace-one" or claim.neighbors.records > 1:
+        return None
+    mechanism, design = claim.mechanism, claim.design
+    if not isinstance(design, (WithoutReplacement, WithReplacement)) or not mechanism.is_gaussian:
+        return None
+    shape: Shape = "ball" if mechanism.neighbors.kind == "add-remove" else "diameter"
+    replaced = isinstance(design, WithReplacement)
+    return GaussianRounds(gaussian_shift(mechanism), shape, design.size, design.population, replaced)
+
+
+def is_feasible(times: int) -> bool:
+    """Whether so many rounds are worth following one by one."""
+    return 2 <= times <= _WORK / (_FEWEST_CELLS * 2.5 * _POINTS)
+
+
+def rounds_profile(rounds: GaussianRounds, times: int, reach: Callable[[], float], *, upper: bool) -> Profile:
+    """Both directions of so many rounds, made when first asked for; beyond `reach` nothing is known."""
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        block = _block(rounds, times, reach())
+        interval = block.window.interval * (1.0 if upper else 0.5)
+        delta, place = (block.upper if upper else block.lower), epsilon / interval
+        with np.errstate(divide="ignore"):
+            values = np.log(_chord(delta, place, interval) if upper else delta[_index(delta, np.ceil(place))])
+        return np.asarray(np.where(place <= delta.size - 1, values, 0.0 if upper else -np.inf))
+
+    return Profile.symmetric(Curve(log_delta))
+
+
+def _index(delta: FloatArray, place: FloatArray) -> NDArray[np.int64]:
+    return np.asarray(np.clip(place, 0, delta.size - 1), dtype=np.int64)
+
+
+def _chord(delta: FloatArray, place: FloatArray, interval: float) -> FloatArray:
+    """Between grid points the chord in alpha: the truth is convex there."""
+    i = _index(delta, np.floor(place))
+    j = np.minimum(i + 1, delta.size - 1)
+    share = np.expm1(np.clip(place - i, 0.0, 1.0) * interval) / math.expm1(interval)
+    return np.asarray(delta[i] * (1.0 - share) + delta[j] * share)
