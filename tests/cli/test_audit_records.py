@@ -6,7 +6,7 @@ from privamp.cli.audit.records import _chosen, _pieces
 
 def test_planted_mistakes_are_asked_with_enough_pairs_to_be_found() -> None:
     chosen, _ = _chosen("array sum")
-    wanted = {which: 0 for which in chosen}
+    wanted = dict.fromkeys(chosen, 0)
     for is_planted, place, pairs, _ in _pieces(chosen, 2, 0):
         wanted[is_planted, place] += pairs
     planted = records.planted()

@@ -123,7 +123,7 @@ def adaptive_delta(
     >>> one = Gaussian(5.0).profile(Neighbors.ADD_REMOVE)
     >>> epsilons, delta = adaptive_delta([one], 25, interval=0.01, reach=8.0)
     >>> f"{delta[100]:.4f}"  # at epsilon 1; one step with sigma 1 has .1269
-    '0.1273'
+    '0.1270'
     """
     whole(1, rounds=rounds)
     positive(interval=interval, reach=reach)
