@@ -6,6 +6,11 @@ VENV   ?= .venv
 JOBS   ?= 2
 PYTEST_FLAGS ?=
 SEEDS ?= $(shell seq 1 20)
+PYTHONS ?= 3.11 3.12 3.13 3.14
+# What every version of Python and of a library must pass: the core and its commands, without the long theorem checks.
+# Not tests/guarantees: its saved digits are those of current NumPy and SciPy, older ones differ from the seventh on.
+CORE_TESTS := tests/core tests/mechanisms tests/sums tests/kmeans/test_kmeans_estimator.py tests/designs/test_pps.py \
+  tests/cli/test_amplify.py tests/cli/test_verify.py tests/cli/test_failures.py tests/test_public_names.py
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -13,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all soak test-fast test-torch test-spark lint types docs dist bench clean
+.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-spark lint types docs dist bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -30,6 +35,25 @@ test-all: $(VENV)/.test  ## every test
 soak: $(VENV)/.test  ## the property tests with random examples, once per seed (SEEDS="1 2 3")
 	@set -eu; for seed in $(SEEDS); do echo "== seed $$seed"; \
 	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed $(PYTEST_FLAGS) tests; done
+
+test-lowest: $(VENV)-lowest/.lowest  ## the core's tests with the lowest versions that pyproject.toml allows
+	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS)
+
+test-pythons:  ## the core's tests on every Python that is found here (PYTHONS="3.11 3.12 3.13 3.14")
+	@set -eu; for version in $(PYTHONS); do \
+	  python=; \
+	  for found in python$$version "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
+	    if "$$found" -c '' 2>/dev/null; then python="$$found"; fi; \
+	  done; \
+	  if [ -n "$$python" ]; then \
+	    echo "== Python $$version"; \
+	    "$$python" -m venv $(VENV)-$$version; \
+	    $(VENV)-$$version/bin/python -m pip --disable-pip-version-check --quiet install -e ".[test]"; \
+	    $(VENV)-$$version/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS); \
+	  else \
+	    echo "== Python $$version is not found here: skipped"; \
+	  fi; \
+	done
 
 test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in an environment of their own with numba
 	$(VENV)-fast/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans
@@ -65,7 +89,7 @@ bench: $(VENV)/.test  ## run every benchmark
 	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove everything make has built, the environment too
-	rm -rf $(VENV) $(VENV)-fast $(VENV)-torch $(VENV)-spark build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(addprefix $(VENV)-,$(PYTHONS)) $(VENV)-fast $(VENV)-torch $(VENV)-spark build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -89,6 +113,12 @@ $(VENV)/.docs: pyproject.toml | $(VENV)/.created
 $(VENV)-fast/.fast: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-fast
 	$(VENV)-fast/bin/python -m pip --disable-pip-version-check --quiet install -e ".[fast,test]"
+	@touch $@
+
+$(VENV)-lowest/.lowest: pyproject.toml constraints/lowest.txt
+	rm -rf $(VENV)-lowest
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip --disable-pip-version-check --quiet install -c constraints/lowest.txt -e ".[test]"
 	@touch $@
 
 $(VENV)-torch/.torch: pyproject.toml constraints/torch.txt

@@ -239,6 +239,16 @@ def test_every_library_is_declared() -> None:
     assert everything == {extra for _, extra in _BROUGHT_BY.values()} - {"torch", "spark"}
 
 
+def test_the_lowest_versions_are_the_ones_that_are_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)", (ROOT / "constraints/lowest.txt").read_text(), re.MULTILINE))
+    needed = [*project["dependencies"]]
+    for extra in ("plots", "tables", "kmeans", "pld", "keyring"):
+        needed += project["optional-dependencies"][extra]
+    for name, least in (re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups() for line in needed):
+        assert re.fullmatch(rf"{re.escape(least)}(\.0)*", pinned[name]), (name, least, pinned[name])
+
+
 def test_the_sentence_is_invalid_input_and_an_import_error() -> None:
     with pytest.raises(MissingExtra, match=r"a hat needs bowler; install it with: pip install bowler") as caught:
         need("bowler", "a hat")

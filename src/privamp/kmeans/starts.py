@@ -5,6 +5,8 @@ says, inside the ball. `ball`: the same directions at half the radius, without a
 An array of your own, one row per centre, is taken as it is (it must be public).
 """
 
+from inspect import signature
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,7 +31,8 @@ def _normal_points(clusters: int, columns: int, seed: int) -> FloatArray:
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    sobol = qmc.Sobol(min(columns, 21_201), scramble=True, rng=np.random.default_rng(seed))
+    rng = "rng" if "rng" in signature(qmc.Sobol).parameters else "seed"  # its name before SciPy 1.15
+    sobol = qmc.Sobol(min(columns, 21_201), scramble=True, **{rng: np.random.default_rng(seed)})
     cube: NDArray[np.float64] = sobol.random_base2(max(clusters - 1, 1).bit_length())[:clusters]
     points = np.zeros((clusters, columns))
     points[:, : cube.shape[1]] = ndtri(np.clip(cube, 1e-9, 1.0 - 1e-9))
