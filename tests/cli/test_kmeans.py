@@ -129,15 +129,15 @@ def test_a_file_that_exists_is_kept_unless_told(privamp, files):
 
 
 def test_nothing_is_left_when_the_second_file_fails(privamp, files, monkeypatch):
-    from privamp.report import html
+    from privamp import atomic_files
 
     def fails(path, data):
         if path.suffix == ".html":
             raise OSError(28, "No space left on device")
         return whole(path, data)
 
-    whole = html.write_atomically
-    monkeypatch.setattr(html, "write_atomically", fails)
+    whole = atomic_files.write_atomically
+    monkeypatch.setattr(atomic_files, "write_atomically", fails)
     result = command(privamp, "data.csv", "--report", "r.html")
     assert result.exit_code == 2
     assert "nothing was written" in result.stderr

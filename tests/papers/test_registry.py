@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from privamp.atomic_files import write_atomically
 from privamp.errors import InvalidInput
 from privamp.papers.must import order_reverses as must_order_reverses
 from privamp.papers.printed import Check, agrees, as_expected
 from privamp.papers.registry import Outcome, entries, entry
-from privamp.report.html import write_atomically
 
 NAMES = ["must-eta", "must-figure-4", "must-order-reverses", "must-table-s1", "sd-figure-2", "sd-rounding-factor"]
 

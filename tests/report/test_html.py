@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from privamp import Gaussian, Laplace, MultiStage, Neighbors, Poisson, PureDP, WithoutReplacement, amplify
+from privamp.atomic_files import write_atomically
 from privamp.core.guarantee import NOT_PRIVATE, Guarantee
 from privamp.errors import DegradingDesign, InvalidInput
 from privamp.numerics.printing import shown_down, shown_up
-from privamp.report.html import Report, write_atomically
+from privamp.report.html import Report
 
 RO = Neighbors.REPLACE_ONE
 VOID = {"meta", "img", "br", "hr", "link", "input"}

@@ -235,13 +235,3 @@ def _stat_or_none(path: Path) -> os.stat_result | None:
 def _is_busy(error: BaseException) -> bool:
     name = getattr(error, "sqlite_errorname", None) or ""
     return isinstance(error, sqlite3.OperationalError) and name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new name itself durable, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import sync_folder
 from ..core.neighbors import Neighbors
 from ..errors import InvalidInput
 from .amounts import Amounts, limit_amounts
@@ -24,7 +25,7 @@ from .budget_chain import (
     link,
     read_event,
 )
-from .budget_file import exists, sync_folder
+from .budget_file import exists
 from .budget_origin import now, origin, plain
 from .filters import Filter, stored_filter
 

@@ -198,8 +198,8 @@ def _csv(model: "PrivateKMeans", names: list[str]) -> bytes:
 
 def _write(contents: dict[Path, bytes]) -> None:
     """All files or none."""
+    from ..atomic_files import write_atomically
     from ..errors import InvalidInput
-    from ..report.html import write_atomically
 
     new = [path for path in contents if not os.path.lexists(path)]
     try:

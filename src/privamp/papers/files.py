@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 
-from ..report.html import Report, write_atomically
+from ..atomic_files import write_atomically
+from ..report.html import Report
 from .registry import Outcome
 
 

@@ -5,8 +5,6 @@ is given. Numbers of a guarantee are rounded outward: what is printed is still a
 """
 
 import math
-import os
-import secrets
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
 from html import escape
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
+from ..atomic_files import write_atomically
 from ..core.guarantee import Guarantee
 from ..core.profile import Profile
 from ..errors import InvalidInput
@@ -157,21 +156,6 @@ class Report:
     def write(self, path: Path | str) -> Path:
         """Write the page to `path`, whole or not at all."""
         return write_atomically(Path(path), self.html().encode("utf-8"))
-
-
-def write_atomically(path: Path, data: bytes) -> Path:
-    """Write beside `path`, then rename over it: no reader ever sees half a file."""
-    if not path.parent.is_dir():
-        raise InvalidInput(f"the folder of {path.name!r} must exist, got {str(path.parent)!r} instead; create it first")
-    if path.is_dir():
-        raise InvalidInput(f"the output must be a file, got the folder {str(path)!r} instead; add a file name")
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        draft.write_bytes(data)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
 
 
 def png_of(figure: "Figure") -> bytes:

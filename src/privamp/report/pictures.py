@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..atomic_files import draft_of
 from ..errors import InvalidInput
 from ..extras import need
 from ..numerics.log_domain import FloatArray
@@ -44,14 +45,11 @@ def new_figure(width: float, height: float) -> Any:
 def save(figure: Any, path: Path) -> None:
     """Write beside the target, then rename."""
     check_picture(path)
-    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
-        figure.savefig(part, dpi=150)
-        os.replace(part, path)
+        with draft_of(path) as draft:
+            figure.savefig(draft, dpi=150)
     except OSError as error:
         raise InvalidInput(f"cannot write {str(path)!r} ({error.strerror}); choose another file") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def tidy(axes: Any, title: str, subtitle: str) -> None:

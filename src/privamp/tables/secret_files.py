@@ -9,10 +9,11 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..atomic_files import sync_folder
 from ..errors import InvalidInput
 from ..extras import missing
 from .sources import Piece
@@ -84,12 +85,7 @@ def private_writer(
         raise InvalidInput(f"cannot write {str(path)!r} ({why}); nothing was written") from None
     except pa.ArrowException:
         raise InvalidInput(f"a column cannot be written as {path.suffix}; leave it out with columns=…") from None
-    with suppress(OSError):  # the name on disk too, where folders can be synchronised
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)
 
 
 @contextmanager

@@ -1,52 +1,28 @@
 """Checkpoints: one secret file that is always whole, and a public file that holds nothing secret."""
 
-import contextlib
 import io
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from ..atomic_files import write_atomically
 from ..errors import InvalidInput
 
 FORMAT = 2
 
 
 def write(path: str | os.PathLike[str], content: Any, *, secret: bool) -> None:
-    """Write to a new file and move it into place, so that a crash leaves the old one or the new one."""
+    """Write a file, atomically: a crash leaves the old one or the new one."""
     target = Path(path)
     buffer = io.BytesIO()
     torch.save(content, buffer)
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")  # mode 0600
-    except OSError as error:
-        raise InvalidInput(f"{target.name} cannot be written ({error.strerror}); choose a folder that exists") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(buffer.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        if not secret:
-            os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    _settle(target.parent)
-
-
-def _settle(folder: Path) -> None:
-    """Make the move last through a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        write_atomically(target, buffer.getvalue(), private=secret)
+    except PermissionError as error:
+        raise InvalidInput(f"{target.name} cannot be written ({error.strerror}); choose another folder") from None
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

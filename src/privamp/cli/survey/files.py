@@ -1,8 +1,7 @@
 """Secret files, a sample and its key: only their owner may read them, and they appear whole or not at all."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,19 +48,19 @@ def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> N
     """The sample and, where `key_file` is given, its fresh key: both or neither."""
     from pyarrow.lib import ArrowException
 
+    from ...atomic_files import draft_of
     from ...errors import InvalidInput
 
     made_key = False
     try:
-        with _beside(out) as part:
+        with draft_of(out, private=True) as part:
             _writer(out)(table, part)
             if key_file is not None:
                 handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
                 made_key = True
                 with os.fdopen(handle, "w", encoding="ascii") as file:
                     file.write(key.secret_bytes().hex() + "\n")
-            os.replace(part, out)
-            made_key = False
+        made_key = False
     except ArrowException:
         raise InvalidInput(f"a column cannot be written as {out.suffix}; write .parquet, or leave it out") from None
     except OSError as error:
@@ -70,17 +69,6 @@ def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> N
     finally:
         if made_key and key_file is not None:
             key_file.unlink(missing_ok=True)
-
-
-@contextmanager
-def _beside(out: Path) -> Iterator[Path]:
-    """An empty private file in the folder of `out`, which is gone afterwards."""
-    part = out.with_name(f".{out.stem}.{os.getpid()}{out.suffix}")
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE))
-    try:
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _writer(out: Path) -> Callable[[Any, Path], None]:

@@ -119,7 +119,7 @@ def train(
     try:
         run.engine.publish(out, delta=delta)
         if report and page:
-            from ...report.html import write_atomically
+            from ...atomic_files import write_atomically
 
             write_atomically(report, page)
     except OSError as error:

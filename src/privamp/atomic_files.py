@@ -1,0 +1,54 @@
+"""Files that are written whole or not at all: beside the target first, then moved over it."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from .errors import InvalidInput
+
+_PRIVATE, _SHARED = 0o600, 0o666
+
+
+@contextmanager
+def draft_of(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """An empty file in the folder of `path`, with its ending; it replaces `path` when the block ends well.
+
+    It is flushed to the disk before the move, and the move after it, so that a crash or a power cut leaves the old file
+    or the new one. A private file is its owner's from the start.
+    """
+    draft = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{path.suffix}")
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE if private else _SHARED))
+    try:
+        yield draft
+        _sync(draft, os.O_RDWR)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def write_atomically(path: Path, data: bytes, *, private: bool = False) -> Path:
+    """Write these bytes; no reader ever sees half a file."""
+    if not path.parent.is_dir():
+        raise InvalidInput(f"the folder of {path.name!r} must exist, got {str(path.parent)!r} instead; create it first")
+    if path.is_dir():
+        raise InvalidInput(f"the output must be a file, got the folder {str(path)!r} instead; add a file name")
+    with draft_of(path, private=private) as draft:
+        draft.write_bytes(data)
+    return path
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name itself durable, where the system can."""
+    with suppress(OSError):
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, how: int) -> None:
+    handle = os.open(path, how)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

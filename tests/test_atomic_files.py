@@ -1,0 +1,47 @@
+"""Files appear whole or not at all, in one way for all of privamp."""
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from privamp import InvalidInput
+from privamp.atomic_files import draft_of, write_atomically
+
+PACKAGE = Path(__file__).parents[1] / "src" / "privamp"
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a.csv"
+    write_atomically(path, b"old")
+    with pytest.raises(TypeError), draft_of(path) as draft:
+        draft.write_bytes(b"half" + None)
+    with pytest.raises(FileNotFoundError), draft_of(path) as draft:
+        draft.unlink()
+    assert path.read_bytes() == b"old"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_private_file_is_its_owner_s_from_the_start(tmp_path):
+    with draft_of(tmp_path / "a.key", private=True) as draft:
+        assert stat.S_IMODE(draft.stat().st_mode) == 0o600
+        assert draft.suffix == ".key"
+    assert stat.S_IMODE((tmp_path / "a.key").stat().st_mode) == 0o600
+
+
+def test_a_folder_that_is_missing_or_in_the_way_is_named(tmp_path):
+    with pytest.raises(InvalidInput, match="must exist"):
+        write_atomically(tmp_path / "none" / "x.html", b"")
+    with pytest.raises(InvalidInput, match="must be a file"):
+        write_atomically(tmp_path, b"")
+
+
+def test_nobody_else_moves_files_into_place():
+    """A sample that is written for hours holds a lock on its draft, so it does not use `draft_of`."""
+    found = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"os\.(replace|rename)\(|tempfile\.mkstemp|os\.fsync\(folder", path.read_text(encoding="utf-8"))
+    }
+    assert found == {"atomic_files.py", "tables/secret_files.py"}
