@@ -269,7 +269,7 @@ def test_a_run_cannot_change_on_the_way(tmp_path):
     (tmp_path / "noise").write_bytes(b"not a file of ours")
     with pytest.raises(InvalidInput, match="is not a checkpoint"):
         started(checkpoint=tmp_path / "noise")
-    with pytest.raises(InvalidInput, match="cannot be written"):
+    with pytest.raises(InvalidInput, match="must exist"):
         started(checkpoint=tmp_path / "nowhere" / "run.secret")
 
 
