@@ -6,15 +6,13 @@ What NaN and infinities count as is said in ball.py. Refused are only public fac
 columns, the type of an array, sparse tables.
 """
 
-import math
-import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
+from ..numerics.entries import each
 
 _UNEVEN = "X must have one row per record, all of one length, but it has not: Expected 2D array; check its shape"
 
@@ -53,7 +51,7 @@ def numbers_of(X: Any) -> NDArray[Any]:
 def column_of(values: Any) -> NDArray[Any]:
     """One number per record."""
     if isinstance(values, (list, tuple)):
-        return np.array(_read(values))
+        return each(values)
     return numbers_of(values)
 
 
@@ -86,21 +84,4 @@ def _numbers(table: NDArray[Any], X: Any) -> NDArray[Any]:
 
 def cells(table: NDArray[Any]) -> NDArray[np.float64]:
     """Objects or text as numbers, each by itself."""
-    return np.array(_read(table.ravel().tolist())).reshape(table.shape)
-
-
-def _read(entries: Iterable[Any]) -> list[float]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning about one cell would tell
-        return [_number(cell) for cell in entries]
-
-
-def _number(cell: Any) -> float:
-    if cell is np.ma.masked:
-        return math.nan
-    try:
-        return float(cell)
-    except OverflowError:
-        return math.inf if cell > 0 else -math.inf
-    except Exception:  # whatever an object does when it is asked for a number
-        return math.nan
+    return each(table.ravel().tolist()).reshape(table.shape)

@@ -8,6 +8,7 @@ list has no type: its entries are read one by one.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ def column_of(values: Any, what: str = "values") -> FloatArray:
     [1.0, 2.5, nan, nan, inf, 1.0]
     """
     if isinstance(values, (list, tuple)):
-        return _each(values)
+        return each(values)
     found = _array(values, what)
     if found.ndim != 1:
         raise InvalidInput(f"{what} must be one column of numbers, got an array of {found.ndim} dimensions instead")
@@ -44,7 +45,7 @@ def table_of(values: Any, what: str = "values") -> FloatArray:
     rows = [row if isinstance(row, (list, tuple)) else np.asarray(row).tolist() for row in values]
     if not rows or any(not isinstance(row, (list, tuple)) or len(row) != len(rows[0]) for row in rows):
         raise InvalidInput(f"{what} must be a table with one row per record, all of one length; give it as an array")
-    return _each([entry for row in rows for entry in row]).reshape(len(rows), -1)
+    return each([entry for row in rows for entry in row]).reshape(len(rows), -1)
 
 
 def is_flat(values: Any) -> bool:
@@ -59,7 +60,7 @@ def _array(values: Any, what: str) -> FloatArray:
     array = values if isinstance(values, np.ndarray) else np.asarray(values)
     if array.dtype.kind == "O":
         flat = list(np.ma.filled(array, None).ravel()) if _masked(array) else array.ravel().tolist()
-        return _each(flat).reshape(array.shape)
+        return each(flat).reshape(array.shape)
     if array.dtype.kind not in "biuf":
         raise InvalidInput(f"{what} must be numbers, got an array of {array.dtype} instead")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -73,14 +74,17 @@ def _masked(array: NDArray[Any]) -> bool:
     return isinstance(array, np.ma.MaskedArray)
 
 
-def _each(entries: Sequence[Any]) -> FloatArray:
-    return np.fromiter(map(_number, entries), dtype=np.float64, count=len(entries))
+def each(entries: Sequence[Any]) -> FloatArray:
+    """A number for every entry, by itself; no warning of an odd one is shown, because it would tell."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.fromiter(map(_number, entries), dtype=np.float64, count=len(entries))
 
 
 def _number(entry: Any) -> float:
     if type(entry) is float:  # by far the most
         return entry
-    if isinstance(entry, (complex, np.complexfloating, np.ndarray)):  # NumPy would warn, and read some of them
+    if isinstance(entry, (complex, np.complexfloating, np.ndarray)):  # NumPy would read some of them
         return math.nan
     try:
         return float(entry)
