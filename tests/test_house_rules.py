@@ -112,7 +112,24 @@ def unmentioned(thing: object) -> list[str]:
     return [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text)]
 
 
-if __name__ == "__main__":
-    for name, thing in callables().items():
-        if unmentioned(thing):
-            print(name, unmentioned(thing))
+# Docstrings that do not yet mention every parameter. May not grow.
+TO_BE_DESCRIBED = """
+ApproxDP ApproxFilter BallsInBins Budget Claim ClusterPPS ClusterSampling DiscreteGaussian DiscreteLaplace ExactGaussian
+ExactLaplace GaussianFilter GeometricCount Guarantee Influence MultiStage Neighbors NormNoise PoissonPPS PrivateMean
+PrivateSum Profile Proportional PureDP PureFilter RandomizedResponse RenyiFilter Sample SharedRate Stratified Systematic
+Theorem coreset noise_for_guarantee noise_for_size privacy_constrained private_norm_histogram size_for_noise uniform
+variance_optimal
+"""
+
+
+def test_docstrings_mention_every_parameter() -> None:
+    found = {name: unmentioned(thing) for name, thing in callables().items()}
+    assert not {name: missing for name, missing in found.items() if missing and name not in TO_BE_DESCRIBED.split()}
+
+
+def test_a_parameter_that_is_not_mentioned_is_caught() -> None:
+    def area(width: float, height: float) -> float:
+        """The area of a rectangle, by its width."""
+        return width * height
+
+    assert unmentioned(area) == ["height"]

@@ -58,8 +58,9 @@ def calibrate(
 
     Give a function of the unknown in the place of the mechanism (the least noise is returned) or of the design (the
     largest sample is returned). A schedule of many rounds may take the place of the design. `within` bounds the
-    unknown; two whole numbers make it a whole number, such as a size. The answer passes, and the next value towards
-    less privacy does not, or lies outside `within`.
+    unknown; two whole numbers make it a whole number, such as a size. `steps` fresh draws with a release each must
+    together be (epsilon, delta)-DP under `neighbors` (None: the relation of the design's theorem). The answer
+    passes, and the next value towards less privacy does not, or lies outside `within`.
 
     >>> from privamp import Gaussian, Poisson
     >>> noise = calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=1e-6)

@@ -45,6 +45,8 @@ def compose(
 
     `adaptive`: follow rounds of Gaussian noise under replace-one, drawn without or with replacement, one by one
     (docs/designs/rounds.md). The bound is smaller; it takes some seconds when a number is first asked for.
+    `interval` is the grid of privacy losses (None: chosen by the number of steps); a finer one gives tighter bounds,
+    and every grid gives valid ones.
 
     >>> from privamp import PureDP, Poisson, amplify
     >>> round(compose(amplify(PureDP(0.1), Poisson(0.5)), 2).epsilon(), 6)

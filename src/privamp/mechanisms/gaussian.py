@@ -39,7 +39,10 @@ def gaussian_curve(theta: float) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Gaussian(Mechanism):
-    """Continuous Gaussian noise.
+    """Continuous Gaussian noise of standard deviation `sigma` on a sum.
+
+    `sensitivity` is the most that one change of the data moves the sum (l2 norm), under the relation `neighbors`. The
+    release on all the data has the exact profile of two normal laws sensitivity/sigma apart.
 
     >>> f"{Gaussian(sigma=1.0).profile(Neighbors.ADD_REMOVE).delta(1.0):.6f}"
     '0.126937'

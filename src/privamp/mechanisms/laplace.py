@@ -34,7 +34,10 @@ def laplace_curve(theta: float) -> Curve:
 
 @dataclass(frozen=True, slots=True)
 class Laplace(Mechanism):
-    """Continuous Laplace noise.
+    """Continuous Laplace noise of density exp(-|x|/scale)/(2 scale) on a sum.
+
+    `sensitivity` is the most that one change of the data moves the sum (l1 norm), under the relation `neighbors`. The
+    release on all the data is (sensitivity/scale)-DP under that relation.
 
     >>> Laplace(scale=2.0).profile(Neighbors.REPLACE_ONE).epsilon()
     1.0
