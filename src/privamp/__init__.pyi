@@ -23,6 +23,7 @@ from .chance.keys import Key as Key
 from .core.claim import Claim as Claim
 from .core.design import Design as Design
 from .core.guarantee import Guarantee as Guarantee
+from .core.identity import Named as Named
 from .core.influence import Influence as Influence
 from .core.mechanism import Change as Change
 from .core.mechanism import Mechanism as Mechanism
@@ -32,6 +33,8 @@ from .core.profile import Profile as Profile
 from .core.sample import Sample as Sample
 from .core.schedule import Schedule as Schedule
 from .core.theorem import Theorem as Theorem
+from .core.words import Word as Word
+from .core.written import register as register
 from .designs.cluster import ClusterSampling as ClusterSampling
 from .designs.cluster_pps import ClusterPPS as ClusterPPS
 from .designs.conditional_poisson import ConditionalPoisson as ConditionalPoisson

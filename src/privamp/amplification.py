@@ -112,10 +112,8 @@ def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[
     bounds: list[tuple[str, Profile]] = []
     reasons: list[str] = []
     for theorem in sorted(design.theorems, key=lambda t: not t.settles):
-        if not theorem.speaks_of(neighbors):
-            continue
         try:
-            if theorem.applies(mechanism):
+            if theorem.covers(mechanism, neighbors):
                 bounds.extend(_evaluated(theorem, mechanism, design, neighbors))
                 if theorem.settles:
                     return bounds

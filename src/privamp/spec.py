@@ -12,13 +12,15 @@ Repeated stage keys keep their order. A question mark marks the unknown for `cal
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from .core.design import Design
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
 from .core.schedule import Schedule
+from .core.words import Word, added_words
+from .core.written import load_installed
 from .designs.cluster import ClusterSampling
 from .designs.conditional_poisson import ConditionalPoisson
 from .designs.importance import ImportanceSampling
@@ -51,17 +53,6 @@ from .schedules.rounds import Rounds
 from .validation import one_of
 
 UNKNOWN = "?"
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One spec word: what it makes and which keys it takes."""
-
-    make: Callable[..., Any]
-    required: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-    whole: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()  # keys whose value is a word
 
 
 def _multistage(population: int, stages: list[tuple[str, int]]) -> MultiStage:
@@ -118,62 +109,60 @@ def _importance(
     return ImportanceSampling(make(profile, radius=radius, delta=delta, **facts, **more), column)
 
 
+def _words(*kinds: type[Design] | type[Schedule]) -> dict[str, Word]:
+    """The words that classes have themselves."""
+    return {kind.word.name: replace(kind.word, make=kind) for kind in kinds if kind.word is not None}
+
+
+def _named(*words: Word) -> dict[str, Word]:
+    return {word.name: word for word in words}
+
+
+_SIZES = ("low", "high", "population")
 DESIGNS: dict[str, Word] = {
-    "poisson": Word(Poisson, ("rate",)),
-    "wor": Word(WithoutReplacement, ("size", "population"), whole=("size", "population")),
-    "wr": Word(WithReplacement, ("size", "population"), whole=("size", "population")),
-    "multistage": Word(_multistage, ("population",), ("wor", "wr"), whole=("population", "wor", "wr")),
-    "random-size": Word(RandomSize.uniform, ("low", "high", "population"), whole=("low", "high", "population")),
-    "random-size-normal": Word(RandomSize.truncated_normal, ("mean", "sd", "population"), whole=("population",)),
-    "proportional": Word(Proportional, ("rate",), ("rounding", "at_most"), whole=("at_most",), text=("rounding",)),
-    "shared-rate": Word(
-        SharedRate,
-        ("size", "at_least", "strata"),
-        ("rounding",),
-        whole=("size", "at_least", "strata"),
-        text=("rounding",),
+    **_words(Poisson, WithoutReplacement, WithReplacement),
+    **_named(
+        Word("multistage", ("population",), ("wor", "wr"), whole=("population", "wor", "wr"), make=_multistage),
+        Word("random-size", _SIZES, whole=_SIZES, make=RandomSize.uniform),
+        Word(
+            "random-size-normal", ("mean", "sd", "population"), whole=("population",), make=RandomSize.truncated_normal
+        ),
     ),
-    "systematic": Word(
-        Systematic, ("step",), ("order", "max_slot", "at_most"), ("step", "max_slot", "at_most"), ("order",)
+    **_words(Proportional, SharedRate, Systematic),
+    **_named(
+        Word(
+            "cluster", ("chosen", "clusters", "max_size"), ("second_rate", "second_size", "min_size"),
+            whole=("chosen", "clusters", "max_size", "second_size", "min_size"), make=_cluster,
+        )
     ),
-    "cluster": Word(
-        _cluster,
-        ("chosen", "clusters", "max_size"),
-        ("second_rate", "second_size", "min_size"),
-        whole=("chosen", "clusters", "max_size", "second_size", "min_size"),
+    **_words(PoissonPPS, ConditionalPoisson),
+    **_named(
+        Word(
+            "importance", ("rule", "radius"), ("scale", "sigma", "delta", "arithmetic", "column", *_RULE_KEYS),
+            text=("rule", "arithmetic", "column"), make=_importance,
+        )
     ),
-    "poisson-pps": Word(PoissonPPS, ("high",), ("low", "per_size")),
-    "conditional-poisson": Word(
-        ConditionalPoisson, ("size", "population", "low", "high"), whole=("size", "population")
-    ),
-    "importance": Word(
-        _importance,
-        ("rule", "radius"),
-        ("scale", "sigma", "delta", "arithmetic", "column", *_RULE_KEYS),
-        text=("rule", "arithmetic", "column"),
-    ),
-}
+}  # fmt: skip
 
 SCHEDULES: dict[str, Word] = {
-    "balls-in-bins": Word(BallsInBins, ("rounds",), ("epochs", "times"), whole=("rounds", "epochs", "times")),
-    "cyclic-poisson": Word(CyclicPoisson, ("rate", "bands", "steps"), whole=("bands", "steps")),
-    "rounds": Word(Rounds, ("steps",), whole=("steps",)),
+    **_words(BallsInBins, CyclicPoisson),
+    **_named(Word("rounds", ("steps",), whole=("steps",), make=Rounds)),
 }
 
 _NOISE = ("sensitivity", "neighbors")
-MECHANISMS: dict[str, Word] = {
-    "laplace": Word(Laplace, ("scale",), _NOISE),
-    "gaussian": Word(Gaussian, ("sigma",), _NOISE),
-    "discrete-laplace": Word(DiscreteLaplace, ("scale",), _NOISE, whole=("sensitivity",)),
-    "discrete-gaussian": Word(DiscreteGaussian, ("sigma",), _NOISE, whole=("sensitivity",)),
-    "exact-laplace": Word(ExactLaplace, ("scale",), ("sensitivity",)),
-    "exact-gaussian": Word(ExactGaussian, ("sigma",), ("sensitivity",)),
-    "geometric": Word(GeometricCount, ("epsilon",), ("neighbors",)),
-    "randomized-response": Word(RandomizedResponse, ("epsilon",), ("categories",), whole=("categories",)),
-    "norm": Word(NormNoise, ("scale", "dimension"), ("p", *_NOISE), whole=("dimension",)),
-    "pure": Word(PureDP, ("epsilon",), ("neighbors",)),
-    "approx": Word(ApproxDP, ("epsilon", "delta"), ("neighbors",)),
-}
+MECHANISMS: dict[str, Word] = _named(
+    Word("laplace", ("scale",), _NOISE, make=Laplace),
+    Word("gaussian", ("sigma",), _NOISE, make=Gaussian),
+    Word("discrete-laplace", ("scale",), _NOISE, whole=("sensitivity",), make=DiscreteLaplace),
+    Word("discrete-gaussian", ("sigma",), _NOISE, whole=("sensitivity",), make=DiscreteGaussian),
+    Word("exact-laplace", ("scale",), ("sensitivity",), make=ExactLaplace),
+    Word("exact-gaussian", ("sigma",), ("sensitivity",), make=ExactGaussian),
+    Word("geometric", ("epsilon",), ("neighbors",), make=GeometricCount),
+    Word("randomized-response", ("epsilon",), ("categories",), whole=("categories",), make=RandomizedResponse),
+    Word("norm", ("scale", "dimension"), ("p", *_NOISE), whole=("dimension",), make=NormNoise),
+    Word("pure", ("epsilon",), ("neighbors",), make=PureDP),
+    Word("approx", ("epsilon", "delta"), ("neighbors",), make=ApproxDP),
+)
 
 
 def design(text: str) -> Design:
@@ -182,7 +171,7 @@ def design(text: str) -> Design:
     >>> design("multistage:wor=118,wr=200,population=10000")
     MultiStage(stages=(('wor', 118), ('wr', 200)), population=10000)
     """
-    return _read(text, DESIGNS, "design", {})  # type: ignore[no-any-return]
+    return _read(text, DESIGNS, "design", {}, Design)  # type: ignore[no-any-return]
 
 
 def design_or_schedule(text: str) -> Design | Schedule:
@@ -195,15 +184,15 @@ def design_or_schedule(text: str) -> Design | Schedule:
         counts, marker, inner = text.partition("design=")
         if not marker:
             raise InvalidInput(f"'rounds' needs steps=… and, last, design=…, got {text!r} instead")
-        word = Word(lambda steps: Rounds(design(inner), steps), ("steps",), whole=("steps",))
-        return _read(counts.rstrip(","), SCHEDULES | {"rounds": word}, "schedule", {})  # type: ignore[no-any-return]
+        word = Word("rounds", ("steps",), whole=("steps",), make=lambda steps: Rounds(design(inner), steps))
+        return _read(counts.rstrip(","), SCHEDULES | {"rounds": word}, "schedule", {}, Schedule)  # type: ignore[no-any-return]
     words = DESIGNS | SCHEDULES
-    return _read(text, words, "design", {})  # type: ignore[no-any-return]
+    return _read(text, words, "design", {}, Design, Schedule)  # type: ignore[no-any-return]
 
 
 def design_with_unknown(text: str) -> Design | tuple[str, Callable[[Any], Design]]:
     """A design, or the key of its unknown and a function of it."""
-    return _read(text, DESIGNS, "design", {}, unknown=True)  # type: ignore[no-any-return]
+    return _read(text, DESIGNS, "design", {}, Design, unknown=True)  # type: ignore[no-any-return]
 
 
 def mechanism(text: str, neighbors: Neighbors) -> Mechanism:
@@ -212,12 +201,25 @@ def mechanism(text: str, neighbors: Neighbors) -> Mechanism:
     >>> mechanism("gaussian:sigma=4,sensitivity=2", Neighbors.REPLACE_ONE).sensitivity
     2.0
     """
-    return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors})  # type: ignore[no-any-return]
+    return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors}, Mechanism)  # type: ignore[no-any-return]
 
 
 def mechanism_with_unknown(text: str, neighbors: Neighbors) -> Mechanism | tuple[str, Callable[[Any], Mechanism]]:
     """A mechanism, or the key of its unknown and a function of it."""
-    return _read(text, MECHANISMS, "mechanism", {"neighbors": neighbors}, unknown=True)  # type: ignore[no-any-return]
+    given = {"neighbors": neighbors}
+    return _read(text, MECHANISMS, "mechanism", given, Mechanism, unknown=True)  # type: ignore[no-any-return]
+
+
+def design_word(text: str) -> Word:
+    """What the word at the start of a design's spec takes."""
+    name = text.partition(":")[0]
+    return _known(name, DESIGNS, (Design,))[name]
+
+
+def mechanism_word(text: str) -> Word:
+    """What the word at the start of a mechanism's spec takes."""
+    name = text.partition(":")[0]
+    return _known(name, MECHANISMS, (Mechanism,))[name]
 
 
 def stated_for(chosen: Design | Schedule, neighbors: Neighbors | None) -> Neighbors:
@@ -230,11 +232,24 @@ def stated_for(chosen: Design | Schedule, neighbors: Neighbors | None) -> Neighb
     return Neighbors.ADD_REMOVE if needs == {"add-remove"} else wanted
 
 
-def _read(text: str, words: dict[str, Word], what: str, defaults: dict[str, Any], unknown: bool = False) -> Any:
+def _known(name: str, own: dict[str, Word], kinds: tuple[type, ...]) -> dict[str, Word]:
+    """The words of privamp, then those that were registered, or that an installed package offers."""
+    words = {word: made for kind in kinds for word, made in added_words(kind).items()} | own
+    if name not in words and load_installed(name):
+        words = {word: made for kind in kinds for word, made in added_words(kind).items()} | own
+    return words
+
+
+def _read(
+    text: str, own: dict[str, Word], what: str, defaults: dict[str, Any], *kinds: type, unknown: bool = False
+) -> Any:
     name, _, rest = text.partition(":")
+    words = _known(name, own, kinds)
     if name not in words:
         raise InvalidInput(f"{what} must start with one of {', '.join(words)}, got {name!r} instead")
     word = words[name]
+    make = word.make
+    assert make is not None  # every word in a table has one
     pairs = [_pair(item, name, word) for item in rest.split(",")] if rest else []
     keys = [key for key, _ in pairs if not (name == "multistage" and key in ("wor", "wr"))]
     for key in word.required:
@@ -253,8 +268,8 @@ def _read(text: str, words: dict[str, Word], what: str, defaults: dict[str, Any]
         filled = [(k, value if v == UNKNOWN else v) for k, v in pairs]
         if name == "multistage":
             stages = [(k, v) for k, v in filled if k in ("wor", "wr")]
-            return word.make(**{k: v for k, v in filled if k not in ("wor", "wr")}, stages=stages)
-        return word.make(**{**allowed, **dict(filled)})
+            return make(**{k: v for k, v in filled if k not in ("wor", "wr")}, stages=stages)
+        return make(**{**allowed, **dict(filled)})
 
     return (holes[0], build) if holes else build(None)
 

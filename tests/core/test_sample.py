@@ -33,7 +33,7 @@ DESIGNS = [
 def test_one_key_draws_one_sample_in_one_piece_or_in_batches(design):
     population, key = Population(np.arange(100) * 7 + 3), seeded_key(5)
     whole = design.draw(population, key).reveal_secret()
-    subkey = key.subkey(repr(design), population.label, 0)
+    subkey = design.subkey(key, population.label, 0)
     batches = [design.partial(population.batch(a, a + 17), subkey) for a in range(0, 100, 17)]
     pieces = design.finish(design.merge(reversed(batches)), subkey)
     assert np.array_equal(whole.positions, pieces.positions)

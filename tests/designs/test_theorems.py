@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,12 +19,15 @@ from privamp import (
     NoTheorem,
     Poisson,
     PureDP,
+    Stratified,
+    Theorem,
     WithoutReplacement,
     WithReplacement,
     amplify,
 )
 from privamp.errors import DegradingDesign
 from privamp.numerics.log_domain import log_mix
+from privamp.verify.claims import each_theorem, is_called_tight
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -49,6 +54,27 @@ def pure(epsilon, neighbors=RO):
 def test_without_replacement_equals_the_linear_program(size, population, epsilon, inside, outside, lp):
     found = amplify(pure(epsilon, inside), WithoutReplacement(size, population), outside).epsilon()
     assert found == pytest.approx(lp, abs=1e-8)
+
+
+@dataclass(frozen=True, slots=True)
+class Careless(Poisson):
+    """Its theorem says that it needs add/remove, and its bound looks at whatever the mechanism is stated for."""
+
+    theorems: ClassVar = (
+        Theorem(
+            "careless", "nowhere", AR.kind, AR.kind, False, lambda _, noise, __: noise.profile(noise.neighbors)
+        ),
+    )  # fmt: skip
+
+
+def test_a_theorem_whose_needs_are_not_met_is_never_used():
+    assert amplify(pure(1.0, AR), Careless(0.5)).epsilon() == pytest.approx(1.0)
+    careless = Stratified({"a": Careless(0.5), "b": Careless(0.1)})
+    for design in (Careless(0.5), careless):  # replace-one says nothing about add/remove
+        with pytest.raises(NoTheorem, match="says nothing about add-remove"):
+            amplify(pure(1.0, RO), design, AR)
+    assert each_theorem(pure(1.0, RO), Careless(0.5), AR) == []
+    assert not is_called_tight(Careless(0.5), pure(1.0, RO), AR, AR)
 
 
 def test_poisson_reference_values():

@@ -15,6 +15,7 @@ from privamp import (
     Laplace,
     LinearProfile,
     MultiStage,
+    Named,
     NormNoise,
     Poisson,
     PoissonPPS,
@@ -27,7 +28,7 @@ from privamp import (
     privacy_constrained,
 )
 from privamp.core.influence import clipped
-from privamp.engines.kernel import COUNT, WEIGHT, Kernel, columns_of
+from privamp.engines.kernel import COUNT, WEIGHT, Kernel
 from privamp.errors import InvalidInput
 from privamp.testing import seeded_key
 
@@ -48,7 +49,9 @@ RULES = {
     "l2": privacy_constrained(LinearProfile.of(NormNoise(10.0, 2)), 1.0, radius=4.0),
     "l1": privacy_constrained(LinearProfile.of(Laplace(10.0)), 1.0, radius=6.0),
     "gaussian": privacy_constrained(GaussianProfile.of(Gaussian(20.0)), 1.0, 1e-5, radius=4.0),
-    "any function": privacy_constrained(LinearProfile(lambda x: 0.02 + 0.01 * np.abs(x[:, 0])), 1.0),
+    "any function": privacy_constrained(
+        LinearProfile(Named("first column", "1", lambda x: 0.02 + 0.01 * np.abs(x[:, 0]))), 1.0
+    ),
 }
 STREAMING = [
     Poisson(0.1),
@@ -80,7 +83,7 @@ def table(ids) -> pa.Table:
 
 def in_memory(design, ids, key=KEY):
     known = {"u+v": X, **FACTS}
-    columns = {column: known[column] for column in columns_of(design)}
+    columns = {column: known[column] for column in design.reads}
     drawn = design.draw(Population(ids, "people", **columns), key, round=2).reveal_secret()
     return set(zip(ids[drawn.positions].tolist(), drawn.counts.tolist(), drawn.weights.tolist(), strict=True))
 

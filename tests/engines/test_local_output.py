@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from privamp import Poisson, WithoutReplacement
+from privamp import Design, Poisson, Stratified, WithoutReplacement
 from privamp.chance.keys import Key
 from privamp.engines import local
+from privamp.engines.earlier import drawn_before
+from privamp.engines.kernel import Kernel
 from privamp.errors import InvalidInput
 from privamp.tables.key_files import make_key_file, read_key_file
 from privamp.tables.secret_files import private_writer
@@ -67,12 +69,12 @@ def test_the_file_is_private_marked_and_the_same_again(folder, name):
     assert facts["spec"] == "poisson:rate=0.5"
     assert facts["design"] == "Poisson(rate=0.5)"
     assert facts["key_fingerprint"] == KEY.fingerprint.hex()
-    assert facts["ledger_id"] == stored.ledger_id == KEY.subkey(repr(HALF), "d", 0).fingerprint.hex()
+    assert facts["ledger_id"] == stored.ledger_id == HALF.subkey(KEY, "d", 0).fingerprint.hex()
     assert "secret" in facts["secret"]
     for secret in (
         KEY.secret_bytes(),
         KEY.secret_bytes().hex().encode(),
-        KEY.subkey(repr(HALF), "d", 0).secret_bytes(),
+        HALF.subkey(KEY, "d", 0).secret_bytes(),
     ):
         assert secret not in first
     local.write(
@@ -94,6 +96,72 @@ def test_opening_needs_the_key_and_the_design(folder):
         local.open_sample("out.parquet", HALF, key=Key.generate())
     with pytest.raises(InvalidInput, match="not written as a sample"):
         local.open_sample("data.parquet", HALF, key=KEY)
+
+
+def by_repr(design, monkeypatch):
+    """Draw and describe as versions before identities did."""
+    before = Kernel.facts
+    shown = repr(design)
+    monkeypatch.setattr(Design, "subkey", lambda self, key, label, round: key.subkey(shown, label, round))
+    monkeypatch.setattr(
+        Kernel,
+        "facts",
+        lambda *given: {k: v for k, v in before(*given).items() if not k.startswith("identity")} | {"design": shown},
+    )
+
+
+OLD = [
+    (Poisson(0.5), Poisson(0.5), Poisson(0.4), "Poisson(rate=0.5)"),
+    (WithoutReplacement(5, 20_000), WithoutReplacement(np.int64(5), 20_000), WithoutReplacement(6, 20_000), None),
+]
+
+
+@pytest.mark.parametrize(("design", "same", "other", "shown"), OLD, ids=["poisson", "wor"])
+def test_samples_of_the_version_before_open(folder, monkeypatch, design, same, other, shown):
+    with monkeypatch.context() as earlier:
+        by_repr(design, earlier)
+        written = local.write("data.parquet", design, "out.parquet", key=KEY, label="d", round=3)
+    assert written.ledger_id == KEY.subkey(shown or repr(design), "d", 3).fingerprint.hex()
+    opened = local.open_sample("out.parquet", same, key=KEY)
+    assert opened.ledger_id == written.ledger_id != design.subkey(KEY, "d", 3).fingerprint.hex()
+    assert pa.Table.from_batches(opened.reveal_secret()).num_rows > 0
+    with pytest.raises(InvalidInput, match="earlier privamp with the design"):
+        local.open_sample("out.parquet", other, key=KEY)
+    with pytest.raises(InvalidInput, match="another key"):
+        local.open_sample("out.parquet", design, key=Key.generate())
+
+
+def test_numbers_of_numpy_in_files_of_the_version_before():
+    key, facts = KEY, {"label": "d", "round": 0, "design": "Poisson(rate=np.float64(0.5))"}
+    facts |= {"key_fingerprint": key.fingerprint.hex()}
+    facts["ledger_id"] = key.subkey(facts["design"], "d", 0).fingerprint.hex()
+    assert drawn_before(Kernel.of(HALF, key, label="d"), key, facts, "f").ledger_id == facts["ledger_id"]
+    with pytest.raises(InvalidInput, match="another design"):  # the metadata were changed
+        drawn_before(Kernel.of(HALF, key, label="d"), key, facts | {"round": 1}, "f")
+
+
+def test_a_draw_of_the_version_before_is_known_to_the_last_bit():
+    """Fingerprints that the version before printed for this key."""
+    facts = {"label": "population", "round": 3, "key_fingerprint": KEY.fingerprint.hex()}
+    strata = Stratified({"a": Poisson(0.5), "b": WithoutReplacement(2, 5)})
+    for design, ledger in (
+        (Poisson(0.1), "cdb0ca65d33a691d819b682d714cd490"),
+        (strata, "bc741fb9b542ed9d9fed27dd3db69036"),
+    ):
+        old = facts | {"design": repr(design), "ledger_id": ledger}
+        assert drawn_before(Kernel.of(design, KEY, round=3), KEY, old, "f").ledger_id == ledger
+
+
+def test_samples_of_a_later_version_are_refused(folder):
+    local.write("data.parquet", HALF, "out.parquet", key=KEY)
+    table = parquet.read_table("out.parquet")
+    facts = json.loads(table.schema.metadata[b"privamp"])
+    assert facts["identity"] == HALF.identity
+    facts["identity_version"] = 2
+    later = table.replace_schema_metadata({"privamp": json.dumps(facts)})
+    parquet.write_table(later, "later.parquet")
+    with pytest.raises(InvalidInput, match="identities of version 2, and this one knows version 1"):
+        local.open_sample("later.parquet", HALF, key=KEY)
 
 
 def test_outputs_that_are_refused_before_anything_is_read(folder):

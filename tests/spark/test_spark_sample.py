@@ -112,7 +112,7 @@ def test_the_key_is_in_no_plan(table: Any, design: Design) -> None:
         rows.explain(mode="formatted")
     execution = rows._jdf.queryExecution()
     text = said.getvalue() + execution.toString() + execution.analyzed().toJSON() + repr(rows)
-    for secret in (key, key.subkey(repr(design), "population", 0)):
+    for secret in (key, design.subkey(key, "population", 0)):
         raw = secret.secret_bytes()
         for form in (raw.hex(), base64.b64encode(raw).decode(), repr(raw)[2:-1], str(list(raw))[1:-1]):
             assert form not in text

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from privamp import Budget, Neighbors, NormHistogram, NormNoise, Poisson, WithoutReplacement
+from privamp import Budget, Named, Neighbors, NormHistogram, NormNoise, Poisson, WithoutReplacement
 from privamp.core.influence import clipped, norms
 from privamp.errors import BudgetExceeded, InvalidInput, NoTheorem
 from privamp.rules.coreset import coreset
@@ -173,7 +173,8 @@ def test_a_rule_and_designs_are_taken(key):
         PrivateSum(
             radius=3.0, epsilon=1.0, scale=9.0, sampler="privacy-constrained", neighbors=Neighbors.REPLACE_ONE
         ).release(X, key=key(14))
-    by_function = privacy_constrained(LinearProfile(lambda rows: np.abs(rows).sum(axis=1) / 40.0), epsilon=1.0)
+    lengths = Named("lengths", "1", lambda rows: np.abs(rows).sum(axis=1) / 40.0)
+    by_function = privacy_constrained(LinearProfile(lengths), epsilon=1.0)
     answer = PrivateSum(radius=3.0, scale=40.0, sampler=by_function, population=300)
     with pytest.raises(NoTheorem):
         answer.release(X, key=key(15))

@@ -13,7 +13,7 @@ from torch.utils.data import (  # noqa: E402
     WeightedRandomSampler,
 )
 
-from privamp import BudgetExceeded, InvalidInput, Key, NoTheorem, Systematic, WithoutReplacement  # noqa: E402
+from privamp import BudgetExceeded, InvalidInput, Key, NoTheorem, PoissonPPS, Systematic, WithoutReplacement  # noqa: E402
 from privamp.torch import PrivacyEngine, device  # noqa: E402
 from small_runs import N, data, loop, model, private  # noqa: E402
 

@@ -131,7 +131,7 @@ def test_an_optimistic_theorem_is_reported():
     report = check_design(Optimistic, checks=60)
     assert not report.ok
     assert {"pure upper bounds", "delta of noisy sums"} <= violated(report)
-    assert "the truth is" in report.violations[0]
+    assert "is below the truth" in report.violations[0]
     assert "FAILED" in str(report)
 
 

@@ -99,18 +99,18 @@ def _read(design: str, mechanism: str, neighbors: str | None, records: int) -> t
 
 def _of_mechanism(text: str, key: str, build: Callable[[Any], Any]) -> Unknown:
     from ..errors import InvalidInput
-    from ..spec import MECHANISMS
+    from ..spec import mechanism_word
 
-    if key not in _NOISE or key in MECHANISMS[text.partition(":")[0]].whole:
+    if key not in _NOISE or key in mechanism_word(text).whole:
         raise InvalidInput(f"the unknown of a mechanism must be its sigma, scale, epsilon or sensitivity, got {key}=?")
     return Unknown(key, build, in_design=False)
 
 
 def _of_design(text: str, key: str, build: Callable[[Any], Any]) -> Unknown:
     from ..errors import InvalidInput
-    from ..spec import DESIGNS
+    from ..spec import design_word
 
-    word = DESIGNS[text.partition(":")[0]]
+    word = design_word(text)
     if key in word.text:
         raise InvalidInput(f"{key} is a word, so it cannot be solved for; mark a number with '?'")
     low, high = _range(text, key, build, is_whole=key in word.whole)

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import InvalidInput
 from .claim import Claim
 from .guarantee import NOT_PRIVATE, Guarantee
+from .written import functions_in
 
 FORMAT = 1
 _AGREE = 1e-9  # processors and libraries differ in last digits, which root finding may enlarge
@@ -27,6 +28,7 @@ def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, A
         claims: list[Any] | None = [claim.to_json() for claim in guarantee.claims] or None
     except InvalidInput:
         claims = None
+    needs = sorted(set(functions_in(claims)))
     content = {
         "format": FORMAT,
         "privamp": import_module(__name__.partition(".")[0]).__version__,
@@ -36,6 +38,8 @@ def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, A
         "assumes": list(guarantee.assumes),
         "draws": sorted(draw.hex() for draw in guarantee.draws),
     }
+    if needs:
+        content["needs"] = needs  # recomputing needs these functions, which only their author has
     return content | {"digest": _digest(content)}
 
 
@@ -51,8 +55,8 @@ def read_certificate(data: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     if inside["claims"] is None:
         raise InvalidInput(
-            "this certificate cannot be recomputed: a part of its guarantee is a function, or was added up from parts "
-            "that keep no claims"
+            "this certificate cannot be recomputed: a part of its guarantee is a function without a name and a "
+            "version, or was added up from parts that keep no claims"
         )
     return inside
 

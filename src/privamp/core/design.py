@@ -1,35 +1,43 @@
 """A design: how the sample is drawn, its exact law, and the theorems that certify it. One object for all."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..chance.keys import Key
+from ..numerics.log_domain import FloatArray
 from ..validation import whole
+from .identity import identity, keep_plain
 from .mechanism import Mechanism
 from .multiplicity import Multiplicity
 from .neighbors import Neighbors
 from .population import Batch, Population
 from .profile import Profile
+from .reads import Read, RuleLike
 from .sample import Drawn, Sample
 from .theorem import Theorem
+from .weighting import Coins, Subset, Weighting
+from .words import Word, spec_of
 
 Units = tuple[int, ...]  # the ids in a sample, sorted, repeated when drawn more than once
 Over = Callable[[Callable[[Batch], Any], Sequence[Batch]], Iterable[Any]]
+Name = str | int
 
 
 class Design(ABC):
     """Frozen dataclass per kind; the fields are public facts, the drawn units are secret.
 
     Drawing is `finish(merge(partial(batch) ...))`, so that one key draws the same sample in one piece,
-    out of core, or on many machines.
+    out of core, or on many machines. Whatever a job or an engine needs to know of a design, it asks the design: the
+    answers below have defaults that are safe (no weight is known, every record is held, nothing is read).
     """
 
     theorems: ClassVar[tuple[Theorem, ...]]
     natural: ClassVar[Neighbors]  # the relation reported when none is asked for
+    word: ClassVar[Word | None] = None  # what its spec string starts with, and which of its fields follow
     keeps_apart: ClassVar[str] = "anywhere"  # a scope: what a mechanism stated within it says is still true here
     trades_privacy: ClassVar[bool] = False  # costs privacy by its nature and saves work: nothing to warn about
     assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
@@ -59,6 +67,92 @@ class Design(ABC):
     def appearances(self, records: int = 1) -> Multiplicity:
         """How often the records of one person (who has `records` of them) appear, under replace-one."""
 
+    def __post_init__(self) -> None:
+        keep_plain(self)
+
+    @property
+    def identity(self) -> str:
+        """One text for equal designs on every machine, with a version; the subkey of a draw is made of it."""
+        return identity(self)
+
+    @property
+    def spec(self) -> str | None:
+        """The spec string that makes this design again, or None where none does."""
+        return spec_of(self, self.word)
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The columns it looks at besides the id, and what they hold."""
+        return {}
+
+    @property
+    def decides_alone(self) -> bool:
+        """Whether every record is decided by itself, so that one pass, batch by batch, draws the sample."""
+        return False
+
+    @property
+    def parts(self) -> tuple[tuple[Name, "Design"], ...]:
+        """The designs of the strata by name, where it is made of several; the column `stratum` says who is where."""
+        return ()
+
+    @property
+    def public_size(self) -> int | None:
+        """The number of records, where the design declares it; under add/remove a lower bound."""
+        return None
+
+    @property
+    def weight(self) -> float | None:
+        """One over the expected number of times a record is drawn, where that is public and the same for all."""
+        return None
+
+    @property
+    def spread(self) -> float | None:
+        """v such that the sum of `weight` x over the sample has a variance of at most v (sum of x^2); None: unknown."""
+        return None
+
+    @property
+    def equal_chances(self) -> Coins | Subset | None:
+        """Independent coins of one rate, or subsets of one size: the two designs of which every formula is known."""
+        return None
+
+    @property
+    def weighing_rule(self) -> RuleLike | None:
+        """The rule whose weights the drawn records carry; they are certified for what the rule looked at alone."""
+        return None
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """One over the expected number of times each of these records is drawn; secret unless `weight` says it too."""
+        return None if self.weight is None else np.full(population.size, self.weight)
+
+    def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
+        """How a total is estimated with Laplace noise, and its variance; None where no public weight is known.
+
+        `known` is the public number of records, if there is one; `columns` are those that the design reads. The
+        default takes `weight` and `spread`.
+        """
+        if self.weight is None or self.spread is None:
+            return None
+        return Weighting.equal(self.weight, self.spread, records)
+
+    @property
+    def holds_everyone(self) -> bool:
+        """Whether parts of a draw hold something of every record, so that a driver needs room for all of them."""
+        return not self.decides_alone
+
+    @property
+    def most_held(self) -> int | None:
+        """The largest number of records in a merged part, where merging makes parts smaller."""
+        return None
+
+    def decided(self, batch: Batch, subkey: Key) -> Drawn:
+        """The whole draw of one batch, for designs that decide alone."""
+        return self.finish(self.merge([self.partial(batch, subkey)]), subkey)
+
+    def subkey(self, key: Key, label: str, round: int) -> Key:
+        """The key of one draw: the same key, identity, label and round are the same sample and the same ledger."""
+        whole(0, round=round)
+        return key.subkey(self.identity, label, round)
+
     def moves(self, population: Population) -> dict[int, float] | None:
         """For designs with weights: by how much each record of a tiny population moves a weighted sum if it is drawn.
 
@@ -87,10 +181,9 @@ class Design(ABC):
 
         `over` goes through the batches of the population: `map`, or the `map` of a pool of threads.
         """
-        whole(0, round=round)
         population = Population.of(population)
         key = key or Key.generate()
-        subkey = key.subkey(repr(self), population.label, round)
+        subkey = self.subkey(key, population.label, round)
         part = self.merge(over(lambda batch: self.partial(batch, subkey), population.batches()))
         drawn = self.finish(part, subkey)
         return Sample(self, population.ids, drawn, subkey, key.fingerprint, **population.columns)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import NoTheorem
 from .mechanism import Mechanism
 from .neighbors import Kind, Neighbors
 from .profile import Profile
@@ -37,6 +38,24 @@ class Theorem:
         if self.people and neighbors.records == 1:
             return False
         return self.gives == neighbors.kind and self.scope in ("anywhere", neighbors.scope)
+
+    def check_needs(self, mechanism: Mechanism) -> None:
+        """NoTheorem unless the mechanism's profile is known under the relation that the proof uses."""
+        if self.needs == "add-remove" != mechanism.neighbors.kind:
+            raise NoTheorem(
+                f"{type(mechanism).__name__} is stated for replace-one neighbours, which says nothing about "
+                "add-remove; state its sensitivity with neighbors=Neighbors.ADD_REMOVE"
+            )
+
+    def covers(self, mechanism: Mechanism, neighbors: Neighbors) -> bool:
+        """Whether it may be used: it speaks of the relation, its needs are met, and it applies to the mechanism.
+
+        Raises NoTheorem, with the reason, where it speaks of the relation and its needs are not met.
+        """
+        if not self.speaks_of(neighbors):
+            return False
+        self.check_needs(mechanism)
+        return self.applies(mechanism)
 
     def __str__(self) -> str:
         scope = "" if self.scope == "anywhere" else f" {self.scope}"

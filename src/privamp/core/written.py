@@ -8,21 +8,48 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..errors import InvalidInput
+from .identity import Named, function_named
+from .words import add_word
 
 _PACKAGE = __name__.partition(".")[0]
 _REGISTERED: dict[str, type] = {}
+GROUP = "privamp.designs"  # of entry points
+T = TypeVar("T")
 
 
-def register(kind: type) -> type:
-    """Let certificates name this class of yours; use it as a decorator, in every program that reads them."""
+def register(kind: type[T]) -> type[T]:
+    """Make a design, schedule or mechanism of yours known: a decorator above `@dataclass(frozen=True, …)`.
+
+    Certificates can then name it, and where it has a `word`, spec strings can too. In an installed package, name the
+    class under the entry point group `privamp.designs`, by its word; then the command line finds it as well.
+    """
     _check_frozen(kind)
     _REGISTERED[_name(kind)] = kind
+    word = getattr(kind, "word", None)
+    if word is not None and kind.__module__.partition(".")[0] != _PACKAGE:
+        add_word(word, kind)
     return kind
+
+
+def load_installed(named: str) -> bool:
+    """Register what an installed package offers under this word, or as this `module:class`; False: nothing."""
+    from importlib.metadata import entry_points
+
+    found = [one for one in entry_points(group=GROUP) if named in (one.name, one.value)]
+    for one in found:
+        try:
+            register(one.load())
+        except (ImportError, AttributeError) as error:
+            raise InvalidInput(
+                f"an installed package offers {named!r} as {one.value}, which cannot be loaded "
+                f"({type(error).__name__}); mend it or uninstall it"
+            ) from None
+    return bool(found)
 
 
 def written(value: Any) -> Any:
@@ -39,12 +66,24 @@ def written(value: Any) -> Any:
         return [written(part) for part in value]
     if isinstance(value, dict):
         return {"pairs": [[written(key), written(part)] for key, part in value.items()]}
+    if isinstance(value, Named):
+        return {"function": value.name, "version": value.version}
     if is_dataclass(value) and not isinstance(value, type):
         _check_frozen(type(value))
         return {"is": _name(type(value)), "with": {name: written(getattr(value, name)) for name in _given(type(value))}}
     raise InvalidInput(
-        f"a {type(value).__name__} cannot be written down; give functions a name and a version in a class of your own"
+        f"a {type(value).__name__} cannot be written down; give functions a name and a version with "
+        "Named(name, version, function)"
     )
+
+
+def functions_in(data: Any) -> list[str]:
+    """The functions that whoever reads this must have: each with its name and version."""
+    if isinstance(data, dict):
+        if "function" in data:
+            return [f"function {data['function']!r}, version {data['version']!r}"]
+        data = list(data.values())
+    return [name for part in data for name in functions_in(part)] if isinstance(data, list) else []
 
 
 def read_back(data: Any) -> Any:
@@ -77,6 +116,8 @@ def _check_frozen(kind: type) -> None:
 def _class(name: str) -> type:
     if name in _REGISTERED:
         return _REGISTERED[name]
+    if ":" in name and load_installed(name) and name in _REGISTERED:
+        return _REGISTERED[name]
     if ":" in name:
         raise InvalidInput(f"recomputing needs {name}, which this program does not know; register it first")
     module, _, own = name.rpartition(".")
@@ -101,6 +142,7 @@ def _dataclass(data: dict[str, Any]) -> Any:
 
 _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "is": _dataclass,
+    "function": lambda data: function_named(str(data["function"]), str(data["version"])),
     "number": lambda data: float(data["number"]),
     "fraction": lambda data: Fraction(data["fraction"]),
     "pairs": lambda data: {read_back(key): read_back(part) for key, part in data["pairs"]},

@@ -16,23 +16,25 @@ Controlling privacy loss in sampling schemes (SD), section 5, corrected; proofs:
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..chance.keyed import keyed_pairs, smallest
 from ..chance.keys import Key
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
+from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
@@ -132,10 +134,7 @@ class ClusterSampling(Clustered):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_size, list):
-            object.__setattr__(self, "max_size", tuple(self.max_size))
-        if isinstance(self.labels, list):
-            object.__setattr__(self, "labels", tuple(self.labels))
+        keep_plain(self)
         self.check_clusters()
         whole(1, self.clusters, chosen=self.chosen)
         whole(0, min(self.caps), min_size=self.min_size)
@@ -183,6 +182,44 @@ class ClusterSampling(Clustered):
             raise InvalidInput(
                 "a cluster has fewer records than the declared min_size; declare a public smallest size that holds"
             )
+
+    @property
+    def spec(self) -> str | None:
+        """What the words of a spec can say: one cap for all clusters, no labels, nothing trimmed."""
+        if isinstance(self.max_size, tuple) or self.labels is not None or self.trim:
+            return None
+        second = f",second_size={self.second_size}" if self.second_size else ""
+        second = f",second_rate={self.rate!r}" if isinstance(self.second_stage, Poisson) else second
+        least = f",min_size={self.min_size}" if self.min_size else ""
+        return f"cluster:chosen={self.chosen},clusters={self.clusters},max_size={self.max_size}{second}{least}"
+
+    @property
+    def weight(self) -> float | None:
+        """k/(l r), unless a cluster gives a number of members that depends on its secret size."""
+        return 1.0 / (self.share * self.rate) if self.most_kept is None and self.rate > 0 else None
+
+    def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
+        """The textbook's two stages, l of k clusters and coins of chance r inside: w = k/(l r),
+        first = (k/l)^2 (1-l/k) l/(l-1), second = (k/l) (1-r)/r^2, shrink = (1-l/k)/(l-1).
+        """
+        if self.most_kept is not None:
+            raise NoTheorem(
+                "clusters that are trimmed, or give a fixed number of members, have weights that depend on their "
+                "secret sizes; take a second stage Poisson(rate), or none, and no trim"
+            )
+        numbers = self.numbers_of(np.asarray(columns["cluster"]))
+        self.check_sizes(np.bincount(numbers, minlength=self.clusters).astype(np.int64))
+        r, k, m, cap = self.rate, self.clusters, self.chosen, max(self.caps)
+        if r <= 0:
+            raise InvalidInput("a second stage of rate 0 cannot be estimated from; give a rate above 0")
+        w, missing = k / m, 1.0 - m / k
+        second, n = w * (1.0 - r) / r**2, numbers.size
+        most = w * k * missing * cap**2 * k / max(k - 1, 1) + w * k * cap * (1.0 - r) / r
+        refusal = "" if m > 1 or k == 1 else "one drawn cluster does not show how clusters differ; draw at least two"
+        return Weighting(
+            np.full(n, w / r), w / r, r, w**2 * missing * m / max(m - 1, 1), np.full(n, second), second,
+            missing / max(m - 1, 1), most, cluster=numbers, cap=cap, refusal=refusal,
+        )  # fmt: skip
 
     def added_loss(self, epsilon: float) -> float:
         """Theorem 1: the largest loss of one record more, over all populations within the caps."""

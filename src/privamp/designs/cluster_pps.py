@@ -24,6 +24,7 @@ import numpy as np
 
 from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -31,6 +32,7 @@ from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
 from . import cluster_loss as loss
 from .cluster_by_size import ClusterBySize
@@ -86,6 +88,7 @@ class ClusterPPS(Clustered):
             value = getattr(self, name)
             if isinstance(value, Iterable) and not isinstance(value, (str, tuple)):
                 object.__setattr__(self, name, tuple(value))
+        keep_plain(self)
         if not isinstance(self.probabilities, tuple):
             raise InvalidInput(f"probabilities must be one number per cluster, got {self.probabilities!r} instead")
         for p in self.probabilities:
@@ -103,6 +106,12 @@ class ClusterPPS(Clustered):
     def clusters(self) -> int:  # type: ignore[override]
         """k, public; clusters may be empty."""
         return len(self.probabilities)
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """One over the probability of a record's cluster."""
+        if min(self.probabilities) <= 0.0:
+            return None
+        return 1.0 / np.asarray(self.probabilities)[self.numbers_of(population.columns["cluster"])]
 
     def worst(self, epsilon: float, neighbors: Neighbors) -> float:
         """The largest loss over all populations within the caps."""

@@ -5,7 +5,7 @@ others; members are ordered by their own keyed numbers when only some of them ma
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -19,6 +19,7 @@ from ..chance.keys import Key
 from ..core.design import Design, Units
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
+from ..core.reads import Labels, Read
 from ..core.sample import Drawn
 from ..errors import InvalidInput
 from ..validation import whole
@@ -49,6 +50,17 @@ class Clustered(Design):
     def caps(self) -> tuple[int, ...]:
         """The largest size each cluster may have, in every population."""
         return self.max_size if isinstance(self.max_size, tuple) else (self.max_size,) * self.clusters
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The cluster."""
+        names = range(self.clusters) if self.labels is None else self.labels
+        return {"cluster": Labels(names, as_text=self.labels is not None)}
+
+    @property
+    def holds_everyone(self) -> bool:
+        """A part holds the members of drawn clusters."""
+        return False
 
     @property
     def rate(self) -> float:

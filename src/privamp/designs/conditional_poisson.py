@@ -13,7 +13,7 @@ taking the records with the m smallest keyed numbers would be another design.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
@@ -26,13 +26,16 @@ from scipy.special import expit
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.design import Design, Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
+from ..core.reads import Numbers, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.words import Word
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, positive, whole
@@ -80,11 +83,26 @@ class ConditionalPoisson(Design):
         Theorem("Conditional Poisson, one record more", "docs/designs/pps.md, Thm 5", RO.kind, AR.kind, True, _added),
     )
 
+    word: ClassVar[Word | None] = Word(
+        "conditional-poisson", ("size", "population", "low", "high"), whole=("size", "population")
+    )
+
     def __post_init__(self) -> None:
+        keep_plain(self)
         whole(1, population=self.population)
         whole(1, self.population, size=self.size)
         positive(low=self.low, high=self.high)
         in_range(0, self.high, low=self.low)
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The odds."""
+        return {"odds": Numbers(self.low, self.high)}
+
+    @property
+    def public_size(self) -> int | None:
+        """The declared population."""
+        return self.population
 
     def largest_probability(self, population: int) -> float:
         """Of a record with the largest odds among others with the smallest."""

@@ -16,9 +16,10 @@ from ..chance.keyed import keyed_pairs, smallest
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design
-from ..core.population import Batch
+from ..core.population import Batch, Population
 from ..core.sample import Drawn
 from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
 
 Ints = NDArray[np.int64]
 
@@ -46,6 +47,43 @@ class FixedSize(Design):
     @abstractmethod
     def hits(self, stream: Stream, population: int) -> Ints:
         """How often each of some anonymous cells is drawn, all counts at least 1."""
+
+    @property
+    @abstractmethod
+    def draws(self) -> int:
+        """The number of entries drawn, repeated records included."""
+
+    @property
+    def public_size(self) -> int | None:
+        """The declared population."""
+        return self.population
+
+    @property
+    def weight(self) -> float | None:
+        """population/draws: every record has the same share of the entries."""
+        return self.population / self.draws
+
+    @property
+    def spread(self) -> float | None:
+        """n/(n-1) times the variance of one record's weighted count: counts are exchangeable, their sum is fixed."""
+        law, n, w = self.appearances(), self.population, self.population / self.draws
+        counts = law.counts
+        variance = float(np.sum(counts**2 * np.exp(law.log_p))) - law.mean**2
+        return w**2 * max(variance, 0.0) * n / max(n - 1, 1)
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """By the number of records there are."""
+        return np.full(population.size, population.size / self.draws)
+
+    @property
+    def holds_everyone(self) -> bool:
+        """A part is a bottom-k."""
+        return False
+
+    @property
+    def most_held(self) -> int | None:
+        """No more than can be drawn."""
+        return self.most_distinct
 
     def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """The batch's records that come first in the keyed order."""

@@ -15,7 +15,7 @@ Weighted sampling buys speed, not privacy: for pure linear profiles psi(x) >= ep
 Proofs: docs/designs/importance.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -33,6 +33,7 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
+from ..core.reads import Read, Vectors
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
@@ -134,6 +135,7 @@ class ImportanceSampling(Design):
         ),
     )
 
+    decides_alone: ClassVar[bool] = True
     assumes: ClassVar[tuple[str, ...]] = (
         *Design.assumes,
         "what a record adds to a release, before its weight, is no longer than the record that the rule looked at, "
@@ -145,6 +147,20 @@ class ImportanceSampling(Design):
             raise InvalidInput(
                 f"rule must be a rule such as privacy_constrained(…), got {type(self.rule).__name__} instead"
             )
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The records themselves."""
+        return {self.column: Vectors(self.rule)}
+
+    @property
+    def weighing_rule(self) -> Rule | None:
+        """The rule."""
+        return self.rule
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """One over each record's probability; as secret as the record."""
+        return self.rule.weights(population.columns[self.column])
 
     def in_norm_of_the_rule(self, influence: Influence) -> Influence:
         """An influence as a function of the norm by which the rule decides."""

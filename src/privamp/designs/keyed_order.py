@@ -19,6 +19,7 @@ from ..chance.stream import Stream
 from ..core.design import Design, Units
 from ..core.population import Batch, Population
 from ..core.sample import Drawn
+from ..numerics.log_domain import FloatArray
 from .fixed_size import BottomK
 
 Ints = NDArray[np.int64]
@@ -31,6 +32,12 @@ class SizeOnly(Design):
     @abstractmethod
     def size_weights(self, population: int) -> Weights:
         """The exact law of the sample size when there are `population` records, as whole-number weights."""
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """Number of records over expected size, which may depend on the secret number of records."""
+        law, n = self.size_weights(population.size), population.size
+        mean = sum(size * weight for size, weight in law.items()) / sum(law.values())
+        return np.full(n, n / mean) if mean > 0 else None
 
     def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """Every record of the batch with its place in the keyed order."""

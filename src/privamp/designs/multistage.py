@@ -25,6 +25,7 @@ import numpy as np
 from ..chance.stream import Stream
 from ..core.curves import pure_curve
 from ..core.design import Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -109,6 +110,7 @@ class MultiStage(FixedSize):
         if not stages:
             raise InvalidInput("stages must hold at least one stage such as ('wor', 100), got none instead")
         object.__setattr__(self, "stages", stages)
+        keep_plain(self)
         for kind, entries, draws in self.sized_stages:
             if kind not in ("wor", "wr"):
                 raise InvalidInput(f"a stage must be 'wor' or 'wr', got {kind!r} instead")
@@ -119,6 +121,17 @@ class MultiStage(FixedSize):
         """Each stage with the number of entries it draws from."""
         sizes = [self.population, *(size for _, size in self.stages)]
         return tuple((kind, sizes[i], size) for i, (kind, size) in enumerate(self.stages))
+
+    @property
+    def spec(self) -> str | None:
+        """The stages in their order, then the population."""
+        stages = "".join(f"{kind}={size}," for kind, size in self.stages)
+        return f"multistage:{stages}population={self.population}"
+
+    @property
+    def draws(self) -> int:
+        """Entries of the last stage."""
+        return self.stages[-1][1]
 
     @property
     def most_distinct(self) -> int:

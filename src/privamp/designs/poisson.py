@@ -27,6 +27,7 @@ from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -34,6 +35,8 @@ from ..core.population import Batch, Population
 from ..core.profile import Curve, Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.weighting import Coins
+from ..core.words import Word
 from ..numerics.log_domain import FloatArray, log_drop, log_mix, log_unmix
 from ..validation import in_range
 from .multiplicity import known, one_sided
@@ -142,8 +145,27 @@ class Poisson(Design):
         ),
     )
 
+    decides_alone: ClassVar[bool] = True
+    word: ClassVar[Word | None] = Word("poisson", ("rate",))
+
     def __post_init__(self) -> None:
         in_range(0, 1, rate=self.rate)
+        keep_plain(self)
+
+    @property
+    def weight(self) -> float | None:
+        """1/rate."""
+        return 1.0 / self.rate if self.rate > 0 else None
+
+    @property
+    def equal_chances(self) -> Coins:
+        """One coin each."""
+        return Coins(self.rate)
+
+    @property
+    def spread(self) -> float | None:
+        """Independent coins: 1/rate - 1, exactly."""
+        return None if self.weight is None else self.weight - 1.0
 
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial(records, rate): the coins are independent."""

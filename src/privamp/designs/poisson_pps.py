@@ -11,7 +11,7 @@ Proofs: docs/designs/pps.md. Probabilities that depend on the other records' siz
 `PoissonPPS.proportional`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from fractions import Fraction
@@ -24,13 +24,17 @@ from numpy.typing import NDArray
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.design import Design, Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
+from ..core.reads import Numbers, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.weighting import Weighting
+from ..core.words import Word
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import in_range, positive
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from .proportional_pps import ProportionalPPS
 
 AR = Neighbors.ADD_REMOVE
+_SMALLEST, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
 def _at_the_highest(theorem: Theorem) -> Theorem:
@@ -71,11 +76,36 @@ class PoissonPPS(Design):
     natural: ClassVar[Neighbors] = AR
     theorems: ClassVar[tuple[Theorem, ...]] = tuple(_at_the_highest(theorem) for theorem in Poisson.theorems)
 
+    decides_alone: ClassVar[bool] = True
+    word: ClassVar[Word | None] = Word("poisson-pps", ("high",), ("low", "per_size"))
+
     def __post_init__(self) -> None:
         in_range(0, 1, high=self.high)
         in_range(0, self.high, low=self.low)
         if self.per_size is not None:
             positive(per_size=self.per_size)
+        keep_plain(self)
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The probability, or the size that it is proportional to."""
+        if self.per_size is None:
+            return {"probability": Numbers(self.low, self.high)}
+        return {"size": Numbers(_SMALLEST, _LARGEST / max(self.per_size, 1.0))}  # the product is cut, not the size
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """1/probability, where the declared smallest one is above 0."""
+        return 1.0 / self.probabilities(population.batch()) if self.low > 0 else None
+
+    def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
+        """Independent coins of chance q: second = (1-q)/q^2, which falls with q; nothing else."""
+        if self.low <= 0:
+            raise InvalidInput("weights 1/probability need a public smallest probability above 0; declare low=")
+        q = self.probabilities(Batch(np.arange(records), 0, columns))
+        most = (1.0 - self.low) / self.low
+        return Weighting(
+            1.0 / q, 1.0 / self.low, 1.0, 0.0, (1.0 - q) / q**2, most / self.low, 0.0, most, per_record=True
+        )
 
     @staticmethod
     def proportional(

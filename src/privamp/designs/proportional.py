@@ -11,14 +11,15 @@ records all of them are evaluated exactly. Proofs: docs/designs/proportional.md.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..chance.keys import Key
+from ..core.identity import plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -26,6 +27,8 @@ from ..core.population import Population
 from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.weighting import Weighting
+from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_mix
 from ..numerics.size_chain import ChainValue
@@ -57,6 +60,24 @@ class FixedShare(SizeOnly):
     def size_weights(self, population: int) -> Weights:
         """One size, or the two around r n."""
         return rounded.size_weights(self.share, population, self.how)
+
+    @property
+    def weight(self) -> float | None:
+        """1/share with random rounding; rules of rounding make it depend on the secret number of records."""
+        return float(1 / self.share) if self.how == "random" and self.share > 0 else None
+
+    def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
+        """A fixed share q of N records, m = qN: first = 0, second = (1-q)/q^2 m/(m-1),
+        shrink = (1-q)/(m-1) less v/m^2, v the variance of the rounded size; with N secret second is (1-q)/q^2.
+        """
+        if self.how != "random":
+            raise NoTheorem(
+                f"rounding {self.how!r} has no public weights: how many are drawn depends on the secret number of "
+                "records; take rounding='random'"
+            )
+        if self.share == 0:
+            raise InvalidInput("a share of 0 cannot be estimated from; give a rate above 0")
+        return _weighting(float(self.share), records, known)
 
     def finish(self, part: BottomK, subkey: Key) -> Drawn:
         """The first records of the order."""
@@ -115,6 +136,20 @@ class FixedShare(SizeOnly):
         return rounded.deterministic_added(float(rounded.share_kept(self.share, self.how)[certain]), epsilon)
 
 
+def _weighting(q: float, records: int, known: float | None) -> Weighting:
+    second, shrink, grown = (1.0 - q) / q**2, 0.0, 1.0
+    if known is not None:
+        m = q * known
+        if m <= 1.0:
+            raise InvalidInput("a share of one record or less cannot be estimated from; give a larger rate")
+        part = m % 1.0
+        second *= m / (m - 1.0)
+        shrink = (1.0 - q) / (m - 1.0) - part * (1.0 - part) / m**2
+        grown = known / (known - 1.0)
+    most, ones = (1.0 - q) / q * grown, np.ones(records)
+    return Weighting(ones / q, 1.0 / q, q, 0.0, second * ones, second, shrink, most, per_record=True, is_share=True)
+
+
 def any_number(design: FixedShare, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     """The supremum over every number of records."""
     return upper_profile(design.over_all(pure_epsilon(mechanism, AR), neighbors, certain=True))
@@ -154,11 +189,21 @@ class Proportional(FixedShare):
     natural: ClassVar[Neighbors] = AR
     theorems: ClassVar[tuple[Theorem, ...]] = FIXED_SHARE_THEOREMS
 
+    word: ClassVar[Word | None] = Word(
+        "proportional", ("rate",), ("rounding", "at_most"), whole=("at_most",), text=("rounding",)
+    )
+
     def __post_init__(self) -> None:
         in_range(0, 1, rate=self.rate)
         one_of(rounded.ROUNDINGS, rounding=self.rounding)
         if self.at_most is not None:
             whole(1, at_most=self.at_most)
+        object.__setattr__(self, "rate", self.rate if isinstance(self.rate, Fraction) else plain(self.rate))
+        object.__setattr__(self, "at_most", plain(self.at_most))
+
+    def identity_fields(self) -> dict[str, Any]:
+        """The rate as the fraction that is drawn by."""
+        return {"rate": self.share, "rounding": self.rounding, "at_most": self.at_most}
 
     @property
     def share(self) -> Fraction:

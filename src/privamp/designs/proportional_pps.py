@@ -13,7 +13,7 @@ Proofs: docs/designs/pps.md.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -24,11 +24,13 @@ from numpy.typing import NDArray
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.design import Design, Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
+from ..core.reads import Numbers, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
@@ -86,6 +88,7 @@ class ProportionalPPS(Design):
     )
 
     def __post_init__(self) -> None:
+        keep_plain(self)
         positive(size=self.size, low=self.low, high=self.high)
         in_range(0, self.high, low=self.low)
         whole(0, at_least=self.at_least)
@@ -95,6 +98,11 @@ class ProportionalPPS(Design):
                 "probabilities cut at 1 only once have no bound on the loss: one large record lowers all others; "
                 'use capping="recursive", or public probabilities with PoissonPPS(high=…)'
             )
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The size."""
+        return {"size": Numbers(self.low, self.high)}
 
     def largest_probability(self, others: int) -> float:
         """Of any record beside at least this many others."""

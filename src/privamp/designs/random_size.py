@@ -116,6 +116,17 @@ class RandomSize(SizeOnly):
         return len(self.sizes) - 1
 
     @property
+    def public_size(self) -> int | None:
+        """n."""
+        return self.population
+
+    @property
+    def weight(self) -> float | None:
+        """One over the chance of a record."""
+        chance = self.appearances().mean
+        return 1.0 / chance if chance > 0 else None
+
+    @property
     def chances(self) -> FloatArray:
         """The law of the size up to a factor of 1, shape (n + 1,)."""
         return _as_array(self.sizes)

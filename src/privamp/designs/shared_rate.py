@@ -12,7 +12,7 @@ may jump together. One replaced: log(1 + q'(a^2-1)) inside, 2 max(eps, log(1 + q
 docs/designs/proportional.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
@@ -25,15 +25,18 @@ from ..chance.keyed import keyed_pairs
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design, Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
+from ..core.reads import Labels, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.log_domain import log_mix
+from ..numerics.log_domain import FloatArray, log_mix
 from ..validation import one_of, whole
 from . import rounded_size as rounded
 from .fixed_size import BottomK
@@ -89,7 +92,12 @@ class SharedRate(Design):
         Theorem("Shared rate, one replaced", PAGE, AR.kind, RO.kind, False, _replaced, scope="within stratum"),
     )
 
+    word: ClassVar[Word | None] = Word(
+        "shared-rate", ("size", "at_least", "strata"), ("rounding",), ("size", "at_least", "strata"), ("rounding",)
+    )
+
     def __post_init__(self) -> None:
+        keep_plain(self)
         whole(1, size=self.size)
         whole(self.size, at_least=self.at_least)
         whole(1, strata=self.strata)
@@ -99,6 +107,15 @@ class SharedRate(Design):
     def rate(self) -> Fraction:
         """The largest rate that can occur."""
         return Fraction(self.size, self.at_least)
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The stratum."""
+        return {"stratum": Labels()}
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """Number of records over `size` with random rounding; secret, as the number of records is."""
+        return np.full(population.size, population.size / self.size) if self.rounding == "random" else None
 
     def stratum_loss(self, epsilon: float) -> float:
         """What one record more in one stratum loses at any rate up to the largest."""

@@ -25,12 +25,15 @@ import numpy as np
 from ..chance.stream import Stream
 from ..core.curves import pure_curve
 from ..core.design import Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
+from ..core.weighting import Subset
+from ..core.words import Word
 from ..validation import whole
 from .fixed_size import FixedSize, Ints
 from .multiplicity import known, one_sided, shared_absence
@@ -126,9 +129,27 @@ class WithoutReplacement(FixedSize):
         ),
     )
 
+    word: ClassVar[Word | None] = Word("wor", ("size", "population"), whole=("size", "population"))
+
     def __post_init__(self) -> None:
         whole(1, population=self.population)
         whole(1, self.population, size=self.size)
+        keep_plain(self)
+
+    @property
+    def draws(self) -> int:
+        """`size`."""
+        return self.size
+
+    @property
+    def equal_chances(self) -> Subset:
+        """A subset."""
+        return Subset(self.size, self.population)
+
+    @property
+    def spread(self) -> float | None:
+        """(n/m - 1) n/(n-1)."""
+        return (self.population / self.size - 1.0) * self.population / max(self.population - 1, 1)
 
     @property
     def most_distinct(self) -> int:

@@ -29,6 +29,7 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Curve, Profile
+from ..core.reads import Labels, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..errors import InvalidInput, NoTheorem
@@ -50,12 +51,11 @@ def certified(design: Design, mechanism: Mechanism, neighbors: Neighbors) -> Pro
     """The smallest bound of all theorems of a design, or the reason why there is none."""
     bounds, reasons = [], []
     for theorem in design.theorems:
-        if theorem.speaks_of(neighbors):
-            try:
-                if theorem.applies(mechanism):
-                    bounds.append(theorem.bound(design, mechanism, neighbors))
-            except NoTheorem as error:
-                reasons.append(str(error))
+        try:
+            if theorem.covers(mechanism, neighbors):
+                bounds.append(theorem.bound(design, mechanism, neighbors))
+        except NoTheorem as error:
+            reasons.append(str(error))
     if not bounds:
         raise NoTheorem(reasons[0] if reasons else f"{design} has no theorem under {neighbors.kind}")
     return Profile.minimum(bounds)
@@ -171,6 +171,52 @@ class Stratified(Design):
             raise InvalidInput("every stratum must be named once, got a name that repeats instead")
         order = sorted(named, key=lambda name: (isinstance(name, str), name))
         object.__setattr__(self, "strata", tuple((name, named[name]) for name in order))
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The stratum, and what its designs look at."""
+        inside: dict[str, Read] = {}
+        for _, part in self.strata:
+            inside = {**part.reads, **inside}
+        return {"stratum": Labels(self.names), **inside}
+
+    @property
+    def decides_alone(self) -> bool:
+        """Whether every stratum's design does."""
+        return all(part.decides_alone for _, part in self.strata)
+
+    @property
+    def parts(self) -> tuple[tuple[Name, Design], ...]:
+        """The strata."""
+        return self.strata
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """Those of the strata's designs."""
+        found = np.empty(population.size)
+        designs = dict(self.strata)
+        for name, records in within(population.batch(), "stratum", self.names).items():
+            own = designs[name].weights(Population(records.ids, population.label, **records.columns))
+            if own is None:
+                return None
+            found[records.positions] = own
+        return found
+
+    @property
+    def holds_everyone(self) -> bool:
+        """Whether some stratum's parts do."""
+        return any(part.holds_everyone for _, part in self.strata)
+
+    @property
+    def most_held(self) -> int | None:
+        """All strata together."""
+        sizes = [part.most_held for _, part in self.strata]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    def decided(self, batch: Batch, subkey: Key) -> Drawn:
+        """Stratum by stratum; one that has no record in the batch is not missed."""
+        designs, strata = dict(self.strata), within(batch, "stratum", self.names)
+        inside = ((designs[name], mine, subkey.subkey("stratum", name)) for name, mine in strata.items())
+        return Drawn.joined(design.decided(mine, own) for design, mine, own in inside)
 
     @property
     def assumes(self) -> tuple[str, ...]:  # type: ignore[override]

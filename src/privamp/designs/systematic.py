@@ -13,7 +13,7 @@ order="sorted", or any order by rank, is refused: one insertion shifts everybody
 the loss grows with the sample (at n = 4, step 2, eps = 1 it is 2.62). Proofs: docs/designs/systematic.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -24,13 +24,17 @@ from numpy.typing import NDArray
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.weighting import Weighting
+from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import FloatArray
 from ..validation import one_of, whole
 from . import cluster_loss as cluster
 from .fixed_size import BottomK
@@ -123,7 +127,12 @@ class Systematic(FixedShare):
         ),
     )
 
+    word: ClassVar[Word | None] = Word(
+        "systematic", ("step",), ("order", "max_slot", "at_most"), ("step", "max_slot", "at_most"), ("order",)
+    )
+
     def __post_init__(self) -> None:
+        keep_plain(self)
         whole(1, step=self.step)
         one_of(("random", "slots", "sorted"), order=self.order)
         if self.order not in ("random", "slots"):
@@ -144,6 +153,25 @@ class Systematic(FixedShare):
     def how(self) -> str:
         """A random start rounds at random."""
         return "random"
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """`step`, in either order."""
+        return np.full(population.size, float(self.step))
+
+    def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
+        """A fixed share; or one slot of `step`, whose spread no sample shows."""
+        if self.order == "random":
+            return FixedShare.weighting(self, records, known, columns)
+        step, cap = float(self.step), self.max_slot or 1
+        most = step * (step - 1.0) * cap**2 * step / max(step - 1, 1)
+        refusal = "" if step == 1 else "one drawn slot does not show how slots differ; take order='random'"
+        nothing = np.zeros(records)
+        return Weighting(np.full(records, step), step, 1.0, 0.0, nothing, 0.0, 0.0, most, cap=cap, refusal=refusal)
+
+    @property
+    def holds_everyone(self) -> bool:
+        """The secret order is of all records; a slot is not."""
+        return self.order == "random"
 
     def slot_added(self, epsilon: float) -> float:
         """One record more."""

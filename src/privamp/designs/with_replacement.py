@@ -22,12 +22,14 @@ from typing import ClassVar
 from ..chance.stream import Stream
 from ..core.curves import pure_curve
 from ..core.design import Units
+from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
+from ..core.words import Word
 from ..numerics.log_domain import log_mix
 from ..validation import whole
 from .exact_law import with_replacement
@@ -164,9 +166,17 @@ class WithReplacement(FixedSize):
         ),
     )
 
+    word: ClassVar[Word | None] = Word("wr", ("size", "population"), whole=("size", "population"))
+
     def __post_init__(self) -> None:
         whole(1, population=self.population)
         whole(1, size=self.size)
+        keep_plain(self)
+
+    @property
+    def draws(self) -> int:
+        """`size`."""
+        return self.size
 
     @property
     def most_distinct(self) -> int:

@@ -10,7 +10,7 @@ the source has a stable order, and otherwise by a ticket: the id itself, or for 
 """
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,19 +21,15 @@ from numpy.typing import NDArray
 from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key, build
 from ..core.design import Design
+from ..core.identity import VERSION
 from ..core.population import Batch
+from ..core.reads import RuleLike, Vectors
 from ..core.sample import Drawn
-from ..designs.importance import ImportanceSampling
-from ..designs.poisson import Poisson
-from ..designs.poisson_pps import PoissonPPS
-from ..designs.strata import Records, within
-from ..designs.stratified import Stratified
+from ..designs.strata import Records
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
-from ..rules.rule import Rule
 from ..tables.columns import array_of, check_id_type, ids_of, numbers_of
-from ..validation import whole
 from .row_numbers import is_list, is_number, of_lists
 
 WEIGHT, COUNT = "privamp_weight", "privamp_count"
@@ -41,7 +37,6 @@ Ints = NDArray[np.int64]
 Reads = Mapping[str, str | Sequence[str]]
 
 _CHUNK = 16384  # records whose norms are found at once
-_DECIDE_ALONE = (Poisson, PoissonPPS, ImportanceSampling)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +84,31 @@ class Kernel:
         the same data read by other columns is another population, so give it another label.
         Records outside the ball of an importance rule decide as if they were clipped to it; `clip` changes nothing.
         """
-        whole(0, round=round)
-        if clip and getattr(getattr(design, "rule", None), "radius", None) is None:
+        rule = design.weighing_rule
+        if clip and (rule is None or rule.radius is None):
             raise InvalidInput("clip=True is for importance sampling by a rule with a radius; leave it out here")
         named = dict(reads or {})
-        places = tuple((name, _places(name, named.pop(name, None))) for name in columns_of(design))
+        places = tuple((name, _places(name, named.pop(name, None))) for name in design.reads)
         if named:
             raise InvalidInput(
                 f"the design looks at {', '.join(name for name, _ in places) or 'no column'}, not at {min(named)!r}"
             )
-        return cls(design, key.subkey(repr(design), label, round), id, places, clip)
+        return cls(design, design.subkey(key, label, round), id, places, clip)
 
     @property
     def streams(self) -> bool:
         """Whether every batch decides alone, in one pass."""
-        return _streams(self.design)
+        return self.design.decides_alone
+
+    @property
+    def designs(self) -> tuple[Design, ...]:
+        """The designs of the strata, or the design itself."""
+        return tuple(part for _, part in self.design.parts) or (self.design,)
+
+    @property
+    def rules(self) -> tuple[RuleLike, ...]:
+        """The importance rules whose weights the rows carry."""
+        return tuple(part.weighing_rule for part in self.designs if part.weighing_rule is not None)
 
     @property
     def uses(self) -> tuple[str, ...]:
@@ -113,10 +118,11 @@ class Kernel:
 
     def check_sum(self, columns: Sequence[str], sensitivity: float, p: float) -> None:
         """An importance rule hides what it looked at: only those columns may be summed, clipped no wider than they."""
-        for part in parts_of(self.design):
-            if not isinstance(part, ImportanceSampling):
+        for part in self.designs:
+            rule = part.weighing_rule
+            if rule is None:
                 continue
-            rule, seen = part.rule, dict(self.reads)[part.column]
+            seen = [place for name in part.reads for place in dict(self.reads)[name]]
             if not columns or set(columns) - set(seen) or len(set(columns)) < len(columns):
                 raise InvalidInput(
                     "weights are certified for sums of the columns that the importance rule looks at "
@@ -132,7 +138,8 @@ class Kernel:
     def facts(self, key: Key, label: str, round: int, spec: str | None) -> dict[str, Any]:
         """What a stored sample says of itself: public, and enough to open it again with the key."""
         return {
-            "design": repr(self.design), "spec": spec, "label": label, "round": round, "id": self.id,
+            "design": repr(self.design), "identity": self.design.identity, "identity_version": VERSION,
+            "spec": spec or self.design.spec, "label": label, "round": round, "id": self.id,
             "clip": self.clip, "reads": {name: list(places) for name, places in self.reads},
             "key_fingerprint": key.fingerprint.hex(), "ledger_id": self.ledger_id,
         }  # fmt: skip
@@ -183,7 +190,7 @@ class Kernel:
         """Which rows are kept, counted from the start of the batch, in order; only needs the columns `uses`."""
         if not self.streams:
             raise InvalidInput(f"{type(self.design).__name__} decides only after all records are seen: use two passes")
-        return _finished(self.design, self._records(batch, offset, 0), self.subkey)
+        return self.design.decided(self._records(batch, offset, 0), self.subkey)
 
     def partial(self, batch: pa.RecordBatch, offset: int | None = None) -> Any:
         """What a batch contributes to the draw. Rows go by position from `offset` on, or by ticket if it is None."""
@@ -250,9 +257,10 @@ class Kernel:
         return Records(ids, offset, columns, places)
 
     def _column(self, batch: pa.RecordBatch, name: str, places: Sequence[str]) -> NDArray[Any]:
-        if not isinstance(self.design, ImportanceSampling):
+        read = self.design.reads[name]
+        if self.design.parts or not isinstance(read, Vectors):
             return array_of(batch, places, name)
-        rule = self.design.rule
+        rule = read.rule
         if rule.influence is not None:  # the rule looks at the norm only, so a record's norm can stand for it
             return _norms(batch, places, rule)
         records = numbers_of(batch, places)
@@ -269,22 +277,6 @@ class Kernel:
         return ids.view(np.int64)
 
 
-def columns_of(design: Design) -> tuple[str, ...]:
-    """What a design looks at besides the id: it is shown an empty batch and watched."""
-    if isinstance(design, Stratified):
-        return tuple(dict.fromkeys(["stratum", *(name for _, part in design.strata for name in columns_of(part))]))
-    if isinstance(design, ImportanceSampling):  # its rule may be anybody's function, which need not take an empty batch
-        return (design.column,)
-    asked = _Asked()
-    design.partial(Batch(np.empty(0, dtype=np.uint64), 0, asked), build(bytes(32)))
-    return tuple(asked.names)
-
-
-def parts_of(design: Design) -> tuple[Design, ...]:
-    """The designs of the strata, or the design itself."""
-    return tuple(part for _, part in design.strata) if isinstance(design, Stratified) else (design,)
-
-
 def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.RecordBatch:
     """Rows with their weight and count behind them."""
     return pa.RecordBatch.from_arrays(
@@ -293,7 +285,7 @@ def weighted(rows: pa.RecordBatch, weights: FloatArray, counts: Ints) -> pa.Reco
     )
 
 
-def _norms(batch: pa.RecordBatch, places: Sequence[str], rule: Rule) -> FloatArray:
+def _norms(batch: pa.RecordBatch, places: Sequence[str], rule: RuleLike) -> FloatArray:
     """The norms of all records, a chunk at a time, so that rows are built and used in cache."""
     if len(places) == 1 and is_list(batch.column(places[0]).type):
         return of_lists(batch.column(places[0]), rule.norms)
@@ -303,45 +295,10 @@ def _norms(batch: pa.RecordBatch, places: Sequence[str], rule: Rule) -> FloatArr
     return found
 
 
-class _Asked(Mapping[str, NDArray[Any]]):
-    """Has every column, empty, and remembers which were asked for."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, None] = {}
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        self.names[name] = None
-        return np.empty(0, dtype=np.int64)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
 def _places(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
     if given is None:
         return tuple(name.split("+"))
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _streams(design: Design) -> bool:
-    if isinstance(design, Stratified):
-        return all(_streams(part) for _, part in design.strata)
-    return isinstance(design, _DECIDE_ALONE)
-
-
-def _finished(design: Design, batch: Batch, subkey: Key) -> Drawn:
-    """The whole draw of one batch; a stratum that is not in it is not missed."""
-    if not isinstance(design, Stratified):
-        return design.finish(design.merge([design.partial(batch, subkey)]), subkey)
-    designs = dict(design.strata)
-    strata = within(batch, "stratum", design.names)
-    return Drawn.joined(_finished(designs[name], mine, subkey.subkey("stratum", name)) for name, mine in strata.items())
 
 
 def _listed(names: list[str], most: int = 12) -> str:

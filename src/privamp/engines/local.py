@@ -10,6 +10,7 @@ Only the columns that decide are read first. The others are read where something
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from ..tables import sources
 from ..tables.secret_files import SECRET, check_output, described, described_in, private_writer
 from ..validation import whole
 from . import frames
+from .earlier import drawn_before
 from .kernel import COUNT, WEIGHT, Kernel, Reads
 from .reading import Progress, Reading
 from .stored_sample import StoredSample
@@ -118,11 +120,10 @@ def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> St
     """A sample that `write` wrote. The key and the design must be those it was drawn with."""
     facts = described_in(sources.files(path).pieces, path)
     drawn_as: dict[str, Any] = {"label": str(facts["label"]), "round": int(facts["round"])}
-    if Kernel.of(design, key, **drawn_as).ledger_id != facts["ledger_id"]:
-        what = "design" if key.fingerprint.hex() == facts["key_fingerprint"] else "key"
-        raise InvalidInput(f"{os.fspath(path)!r} was drawn with another {what}; give the one it was drawn with")
+    before = drawn_before(Kernel.of(design, key, **drawn_as), key, facts, os.fspath(path))
     kernel = Kernel.of(design, key, **drawn_as, reads=facts["reads"], clip=bool(facts["clip"]))
-    return StoredSample(kernel, lambda: _stored_rows(path), sources.files(path).schema)
+    kept = replace(kernel, subkey=before.subkey)
+    return StoredSample(kept, lambda: _stored_rows(path), sources.files(path).schema)
 
 
 def _stored_rows(path: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:

@@ -17,9 +17,6 @@ import pyarrow as pa
 
 from ..chance.keys import Key
 from ..core.design import Design
-from ..designs.clustered import Clustered
-from ..designs.fixed_size import FixedSize
-from ..designs.stratified import Stratified
 from ..errors import InvalidInput
 from .kernel import Kernel, Reads
 from .spark_draw import Draw, View
@@ -108,7 +105,7 @@ def drawn(
     if kernel.streams:
         draw = Draw(df, kernel, view)
         return draw.pinned() if pin else draw
-    if _carries_everyone(kernel.design):
+    if kernel.design.holds_everyone:
         _check_room(df, kernel.design, driver_records)
     return _decided(df, kernel)
 
@@ -158,7 +155,7 @@ def _decided(df: "DataFrame", kernel: Kernel) -> Draw:
 
 def _few(parts: "DataFrame", kernel: Kernel, merge: Callable[[list[bytes]], bytes], secret: bytes) -> list[bytes]:
     """The messages on the driver; where they are many and large, the workers merge them in a tree before."""
-    records = _bottom_k(kernel.design)
+    records = kernel.design.most_held
     if records is None or records <= _SMALL:
         return received(parts, secret)
     held = parts = parts.persist()
@@ -187,23 +184,6 @@ def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """One batch, or none if there are no rows."""
     together: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
     return together
-
-
-def _bottom_k(design: Design) -> int | None:
-    """How many records a part holds at most, for designs whose parts shrink when they are merged."""
-    if isinstance(design, FixedSize):
-        return design.most_distinct
-    if isinstance(design, Stratified):
-        sizes = [_bottom_k(part) for _, part in design.strata]
-        return None if None in sizes else sum(size or 0 for size in sizes)
-    return None
-
-
-def _carries_everyone(design: Design) -> bool:
-    """Whether the driver must hold a number for every record: size or odds depend on all of them."""
-    if isinstance(design, Stratified):
-        return any(_carries_everyone(part) for _, part in design.strata)
-    return not (isinstance(design, (FixedSize, Clustered)) or Kernel(design, Key.generate()).streams)
 
 
 def _check_room(df: "DataFrame", design: Design, most: int) -> None:

@@ -5,6 +5,7 @@ never drawn. Probabilities, odds and sizes are cut to the design's public range,
 that. An importance rule that decides by the norm gets the norm, at most its radius. Each depends on the row alone.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,29 +16,23 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from ..core.design import Design
-from ..designs.clustered import Clustered
-from ..designs.conditional_poisson import ConditionalPoisson
-from ..designs.importance import ImportanceSampling
-from ..designs.poisson_pps import PoissonPPS
-from ..designs.proportional_pps import ProportionalPPS
-from ..designs.stratified import Stratified
+from ..core.reads import Labels, Numbers, Vectors
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..tables.columns import is_text
-from .kernel import Kernel, parts_of
+from .kernel import Kernel
 from .row_numbers import doubles, is_list, is_number, lengths_of
 
 Places = Sequence[str]
 Reader = Callable[[pa.RecordBatch, Places], FloatArray]
 Mask = NDArray[np.bool_]
 
-_SMALLEST = float(np.finfo(np.float64).tiny)
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 def check_types(kernel: Kernel, schema: pa.Schema) -> None:
     """Column types are public: labels are whole numbers or text, all else that is looked at holds numbers."""
-    labels = {"stratum", "cluster"} if not isinstance(kernel.design, ImportanceSampling) else set()
+    labels = {name for name, read in kernel.design.reads.items() if isinstance(read, Labels)}
     for name, places in kernel.reads:
         for kind in (schema.field(place).type for place in places):
             if name in labels and not (pa.types.is_integer(kind) or is_text(kind)):
@@ -49,12 +44,13 @@ def check_types(kernel: Kernel, schema: pa.Schema) -> None:
 def usable(batch: pa.RecordBatch, kernel: Kernel) -> pa.RecordBatch:
     """The rows that can be drawn at all."""
     keep: Mask | None = None
-    if isinstance(kernel.design, Stratified):
-        keep = _among(batch.column(dict(kernel.reads)["stratum"][0]), kernel.design.names)
+    if kernel.design.parts:
+        keep = _among(batch.column(dict(kernel.reads)["stratum"][0]), [name for name, _ in kernel.design.parts])
     for part, mine in _parts(kernel, batch):
-        if isinstance(part, Clustered):
-            known = _in_clusters(batch.column(dict(kernel.reads)["cluster"][0]), part)
-            keep = (known | ~mine) if keep is None else keep & (known | ~mine)
+        for name, read in part.reads.items():
+            if isinstance(read, Labels) and read.names is not None:
+                known = _known(batch.column(dict(kernel.reads)[name][0]), read)
+                keep = (known | ~mine) if keep is None else keep & (known | ~mine)
     return batch if keep is None or keep.all() else batch.filter(pa.array(keep))
 
 
@@ -82,7 +78,7 @@ def contribution(kernel: Kernel, batch: pa.RecordBatch) -> Any:
 
 def _made(kernel: Kernel, batch: pa.RecordBatch, name: str, places: Places) -> FloatArray | None:
     """A column of the design in numbers, or None where it is read as it stands."""
-    if not any(_reader(part, name) for part in parts_of(kernel.design)):
+    if not any(_reader(part, name) for part in kernel.designs):
         return None
     made = np.zeros(batch.num_rows)
     for part, mine in _parts(kernel, batch):
@@ -94,34 +90,27 @@ def _made(kernel: Kernel, batch: pa.RecordBatch, name: str, places: Places) -> F
 def _parts(kernel: Kernel, batch: pa.RecordBatch) -> Iterator[tuple[Design, Mask]]:
     """The designs of the strata with their rows, where they look at more than the stratum."""
     design = kernel.design
-    if not isinstance(design, Stratified):
+    if not design.parts:
         yield design, np.ones(batch.num_rows, dtype=np.bool_)
         return
     if len(kernel.reads) > 1:
         column = batch.column(dict(kernel.reads)["stratum"][0])
-        for name, part in design.strata:
+        for name, part in design.parts:
             yield part, _among(column, (name,))
 
 
 def _reader(part: Design, name: str) -> Reader | None:
     """How a design's column is read, where its values have a public range."""
-    if isinstance(part, ImportanceSampling) and name == part.column:
-        return _norms_for(part)
-    if isinstance(part, PoissonPPS):
-        if name == "probability" and part.per_size is None:
-            return _cut(part.low, part.high)
-        if name == "size" and part.per_size is not None:  # what matters is cut to the range of probabilities
-            return _cut(_SMALLEST, _LARGEST / max(part.per_size, 1.0))
-        return None
-    if isinstance(part, ConditionalPoisson) and name == "odds":
-        return _cut(part.low, part.high)
-    if isinstance(part, ProportionalPPS) and name == "size":
-        return _cut(part.low, part.high)
+    read = part.reads.get(name)
+    if isinstance(read, Vectors):
+        return _norms_for(read)
+    if isinstance(read, Numbers) and (math.isfinite(read.low) or math.isfinite(read.high)):
+        return _cut(read.low, read.high)
     return None
 
 
-def _norms_for(part: ImportanceSampling) -> Reader | None:
-    rule = part.rule
+def _norms_for(read: Vectors) -> Reader | None:
+    rule = read.rule
     if rule.influence is None:  # it looks at more than the norm, and says itself what it takes
         return None
     radius = _LARGEST if rule.radius is None else float(rule.radius)
@@ -132,12 +121,12 @@ def _cut(low: float, high: float) -> Reader:
     return lambda batch, places: np.clip(doubles(batch.column(places[0])), low, high)
 
 
-def _in_clusters(column: pa.Array, design: Clustered) -> Mask:
-    labels = design.labels
-    if labels is None and pa.types.is_integer(column.type):
-        inside = compute.and_(compute.greater_equal(column, 0), compute.less(column, design.clusters))
+def _known(column: pa.Array, labels: Labels) -> Mask:
+    names = labels.names
+    if isinstance(names, range) and pa.types.is_integer(column.type):
+        inside = compute.and_(compute.greater_equal(column, names.start), compute.less(column, names.stop))
         return np.asarray(inside.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    return _among(column, () if labels is None else labels, as_text=True)
+    return _among(column, () if names is None or isinstance(names, range) else names, as_text=labels.as_text)
 
 
 def _among(column: pa.Array, names: Sequence[Any], *, as_text: bool = False) -> Mask:

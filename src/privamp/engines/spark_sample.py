@@ -13,10 +13,9 @@ from ..core.guarantee import Guarantee
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.sample import Bounded
-from ..designs.importance import ImportanceSampling
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, in_grid_units
-from .kernel import Reads, parts_of
+from .kernel import Reads
 from .spark import DRIVER_RECORDS, drawn, kernel_for
 from .spark_draw import Draw
 from .spark_pin import CLUSTER, SAME_TABLE
@@ -112,8 +111,7 @@ class SparkSample(StoredSample):
     @property
     def _ball(self) -> Ball | None:
         """What the weights of an importance sample were made for: the smallest ball of its rules."""
-        rules = [part.rule for part in parts_of(self.design) if isinstance(part, ImportanceSampling)]
-        balls = [(float(rule.radius), rule.p) for rule in rules if rule.radius is not None]
+        balls = [(float(rule.radius), rule.p) for rule in self._kernel.rules if rule.radius is not None]
         return (min(r for r, _ in balls), min(p for _, p in balls)) if balls else None  # a p-norm falls as p grows
 
 

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from ..chance.keys import Key
 from ..core.design import Design
+from ..core.identity import keep_plain
 from ..core.population import Population
 from ..core.sample import Drawn
 from ..core.schedule import MOST_BINS, Meetings, OneOf, Schedule, everybody_once, uniform_bins
+from ..core.words import Word
 from ..validation import whole
 
 
@@ -44,7 +46,12 @@ class BallsInBins(Schedule):
         "each record's bin comes from its own key, sums are divided by a public number, and empty bins release noise",
     )
 
+    word: ClassVar[Word | None] = Word(
+        "balls-in-bins", ("rounds",), ("epochs", "times"), whole=("rounds", "epochs", "times")
+    )
+
     def __post_init__(self) -> None:
+        keep_plain(self)
         whole(1, MOST_BINS, rounds=self.rounds)
         whole(1, epochs=self.epochs)
         whole(1, self.rounds, times=self.times)
@@ -53,6 +60,11 @@ class BallsInBins(Schedule):
     def steps(self) -> int:
         """All rounds of all epochs."""
         return self.rounds * self.epochs
+
+    @property
+    def weight(self) -> float | None:
+        """rounds/times."""
+        return self.rounds / self.times
 
     @property
     def is_tight(self) -> bool:
@@ -67,7 +79,7 @@ class BallsInBins(Schedule):
         """The rounds of every record in this epoch, shape (records, times): secret."""
         whole(0, self.epochs - 1, epoch=epoch)
         population = Population.of(population)
-        subkey = key.subkey(repr(self), population.label, epoch)
+        subkey = key.subkey(self.identity, population.label, epoch)
         chosen = np.empty((population.size, self.times), dtype=np.int64)
         for i in range(self.times):  # Floyd: a number already chosen is replaced by the largest one allowed
             most = self.rounds - self.times + i

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.design import Design
+from ..core.identity import keep_plain
 from ..core.population import Population
 from ..core.sample import Drawn
 from ..core.schedule import MOST_BINS, Meetings, OneOf, Schedule, everybody_once, uniform_bins
+from ..core.words import Word
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..validation import in_range, whole
@@ -48,7 +50,10 @@ class CyclicPoisson(Schedule):
         "between rounds or banded with at most `bands` bands and columns of norm at most 1",
     )
 
+    word: ClassVar[Word | None] = Word("cyclic-poisson", ("rate", "bands", "steps"), whole=("bands", "steps"))
+
     def __post_init__(self) -> None:
+        keep_plain(self)
         in_range(0, 1, rate=self.rate)
         whole(1, MOST_BINS, bands=self.bands)
         whole(1, steps=self.steps)
@@ -59,6 +64,11 @@ class CyclicPoisson(Schedule):
                 f"a group is drawn at bands * rate, which must be at most 1, got {self.bands} * {self.rate:g} instead; "
                 "take fewer bands or a smaller rate"
             )
+
+    @property
+    def weight(self) -> float | None:
+        """One over the rate, averaged over the groups."""
+        return 1.0 / self.rate if self.rate > 0 else None
 
     @property
     def group_rate(self) -> float:
@@ -83,7 +93,7 @@ class CyclicPoisson(Schedule):
         return everybody_once(np.flatnonzero(turn & keep(coins, self.group_rate)))
 
     def _subkey(self, population: Population, key: Key) -> Key:
-        return key.subkey(repr(self), population.label)
+        return key.subkey(self.identity, population.label)
 
     def law(self, population: Population) -> Iterator[tuple[Meetings, Fraction]]:
         """All groups of all records, and all coins of the rounds in which their group has its turn."""

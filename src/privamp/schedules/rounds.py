@@ -4,7 +4,7 @@ Formal guarantee: the composition of `steps` copies of the design's own theorem,
 design's. `amplify(mechanism, Rounds(design, T))` equals `compose(amplify(mechanism, design), T)`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -12,11 +12,14 @@ from math import prod
 
 from ..chance.keys import Key
 from ..core.design import Design
+from ..core.identity import keep_plain
 from ..core.neighbors import Neighbors
 from ..core.population import Population
+from ..core.reads import Read
 from ..core.sample import Drawn
 from ..core.schedule import Meetings, OneOf, Schedule
 from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray
 from ..validation import whole
 
 
@@ -36,6 +39,31 @@ class Rounds(Schedule):
         if not isinstance(self.design, Design):
             raise InvalidInput(f"Rounds repeats a design, got {type(self.design).__name__} instead")
         whole(1, steps=self.steps)
+        keep_plain(self)
+
+    @property
+    def spec(self) -> str | None:
+        """The design's own spec comes last."""
+        return None if self.design.spec is None else f"rounds:steps={self.steps},design={self.design.spec}"
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """What the design looks at."""
+        return self.design.reads
+
+    @property
+    def decides_alone(self) -> bool:
+        """Whether the design does."""
+        return self.design.decides_alone
+
+    @property
+    def weight(self) -> float | None:
+        """The design's."""
+        return self.design.weight
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """The design's."""
+        return self.design.weights(population)
 
     @property
     def natural(self) -> Neighbors:

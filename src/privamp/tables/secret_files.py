@@ -27,6 +27,7 @@ SECRET = "who is in this file is secret: what it guarantees is void once anybody
 _MARK = b"privamp"
 _VERSION = 1
 _PRIVATE = 0o600
+_FACTS = ("design", "label", "round", "reads", "clip", "ledger_id", "key_fingerprint")
 _GROUP_ROWS = 1 << 17
 _GROUP_BYTES = 1 << 26
 _SUFFIXES = (".parquet", ".pq", ".feather", ".arrow")
@@ -43,7 +44,8 @@ def described_in(pieces: Sequence[Piece], path: str | os.PathLike[str]) -> dict[
     metadata = pieces[0].fragment.physical_schema.metadata or {} if pieces else {}
     try:
         facts: dict[str, Any] = json.loads(metadata[_MARK])
-        return {name: facts[name] for name in ("label", "round", "reads", "clip", "ledger_id", "key_fingerprint")}
+        known = {name: facts[name] for name in _FACTS}
+        return known | {"identity_version": facts.get("identity_version")}  # None: from before there was one
     except (KeyError, ValueError):
         raise InvalidInput(f"{os.fspath(path)!r} was not written as a sample by privamp; draw one first") from None
 

@@ -153,7 +153,7 @@ class DesignBatches(Batches):
 
     def draw(self, step: int) -> Batch:
         """The design's sample of this round."""
-        subkey = self._key.subkey("batches", repr(self._design), step)
+        subkey = self._key.subkey("batches", self._design.identity, step)
         part = self._design.merge([self._design.partial(self._population.batch(), subkey)])
         drawn = self._design.finish(part, subkey)
         order = np.argsort(drawn.positions)

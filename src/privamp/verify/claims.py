@@ -46,7 +46,7 @@ def each_theorem(mechanism: Mechanism, design: Design, out: Neighbors) -> list[t
     claims = []
     for theorem in design.theorems:
         try:
-            if theorem.speaks_of(out) and theorem.applies(mechanism):
+            if theorem.covers(mechanism, out):
                 label = f"{theorem.name} [{mechanism.neighbors.kind} → {out.kind}]"
                 claims.append((label, theorem.bound(design, mechanism, out).rounded_up()))
         except NoTheorem:
@@ -56,19 +56,14 @@ def each_theorem(mechanism: Mechanism, design: Design, out: Neighbors) -> list[t
 
 def is_called_tight(design: Design, mechanism: Mechanism, into: Neighbors, out: Neighbors) -> bool:
     """Whether some theorem says its value is exact here."""
-    return any(
-        t.tight
-        and t.needs == into.kind
-        and t.speaks_of(out)
-        and t.applies(mechanism)
-        and _answers(t, design, mechanism, out)
-        for t in design.theorems
-    )
+    return any(t.tight and t.needs == into.kind and _answers(t, design, mechanism, out) for t in design.theorems)
 
 
 def _answers(theorem: Theorem, design: Design, mechanism: Mechanism, out: Neighbors) -> bool:
     """Whether the theorem covers this instance: one about other instances of the class refuses."""
     try:
+        if not theorem.covers(mechanism, out):
+            return False
         theorem.bound(design, mechanism, out)
     except NoTheorem:
         return False

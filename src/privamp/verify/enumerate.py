@@ -14,7 +14,7 @@ the divergence of a real pair, and at least the worst of the enumerated pairs le
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..core.mechanism import Mechanism
     from ..core.population import Population
 
+Direction = Literal["both", "forward", "backward"]
 _CELLS = 512
 _SPLITS = 3  # rounds that cut a cell with a sign change
 _PIECES = 32
@@ -45,8 +46,11 @@ def exact_delta(
     neighbors: Neighbors,
     epsilon: ArrayLike,
     values: Sequence[float] | None = None,
+    direction: Direction = "both",
 ) -> Any:
     """The largest delta at epsilon of a noisy sum on a sample, over neighbours and values of the records.
+
+    `direction` "forward" is D(P || Q), P the first data set of a pair: under add/remove the one with the record.
 
     Records take every combination of `values`; by default those at the ends and the middle of the range
     that the mechanism's sensitivity allows. A float for a float, an array for an array.
@@ -58,9 +62,21 @@ def exact_delta(
         first, second = collect(design.law(one)), collect(design.law(other))
         steps = steps_of_both(design, one, other)
         sums = _sums(first, second, values) if steps is None else _weighted_sums(first, second, steps, noise)
-        found.append(_worst(noise, *sums, as_floats(epsilon)))
+        found.append(_worst(noise, *sums, as_floats(epsilon), direction))
     best = np.max(found, axis=0)
     return float(best) if np.ndim(epsilon) == 0 else best
+
+
+def exact_deltas(
+    design: "Design", mechanism: "Mechanism", population: "int | Population", neighbors: Neighbors, epsilon: FloatArray
+) -> FloatArray:
+    """The largest delta in each direction, shape (2, n); the larger in both under replace-one, which knows no order."""
+    if neighbors.kind == "replace-one":
+        return np.tile(exact_delta(design, mechanism, population, neighbors, epsilon), (2, 1))
+    ways: tuple[Direction, ...] = ("forward", "backward")
+    return np.stack(
+        [exact_delta(design, mechanism, population, neighbors, epsilon, direction=direction) for direction in ways]
+    )
 
 
 def exact_delta_of_laws(
@@ -112,9 +128,12 @@ def _assignments(groups: tuple[tuple[int, ...], ...], values: Sequence[float]) -
     return product(*(combinations_with_replacement(values, len(group)) for group in groups))
 
 
-def _worst(noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, epsilon: FloatArray) -> FloatArray:
-    """The largest divergence over rows and both directions, at each epsilon."""
-    rows = np.unique(np.concatenate([np.stack([p, q], 1), np.stack([q, p], 1)]), axis=0)
+def _worst(
+    noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, epsilon: FloatArray, direction: Direction = "both"
+) -> FloatArray:
+    """The largest divergence over rows and both directions, or one, at each epsilon."""
+    ways = {"forward": [(p, q)], "backward": [(q, p)], "both": [(p, q), (q, p)]}[direction]
+    rows = np.unique(np.concatenate([np.stack(way, 1) for way in ways]), axis=0)
     p, q = rows[:, 0], rows[:, 1]
     divergence = _summed if noise.is_discrete else _integrated
     a = np.exp(epsilon.ravel())

@@ -110,6 +110,15 @@ class Program:
 
     def epsilons(self, epsilons: Sequence[float]) -> list[float]:
         """The same at many epsilons, all solved as one block-diagonal program (a tenth of the time)."""
+        return [float(r) for r in self._ratios(epsilons).max(axis=1)]
+
+    def directed(self, epsilons: Sequence[float]) -> FloatArray:
+        """The tight epsilon' of the first law over the second, and of the second over the first, shape (n, 2)."""
+        ratios = self._ratios(epsilons)
+        return np.stack([np.max(ratios[:, start::2], axis=1, initial=0.0) for start in (1, 2)], axis=1)
+
+    def _ratios(self, epsilons: Sequence[float]) -> FloatArray:
+        """One row per epsilon; after a zero, a column per graph and direction in turn."""
         for epsilon in epsilons:
             nonnegative(epsilon=epsilon)
         ratios = np.zeros((len(epsilons), 1 + len(self._tasks)))  # a ratio below one never counts
@@ -123,7 +132,7 @@ class Program:
         for start in range(0, len(blocks), _BATCH):
             for block in optimal(blocks[start : start + _BATCH]):
                 ratios[block.row, block.column] = block.value
-        return [float(r) for r in ratios.max(axis=1)]
+        return ratios
 
 
 def _masses(law: Mapping[Orbit, Fraction], graph: Graph) -> FloatArray:

@@ -35,7 +35,7 @@ def draws(design: Design, population: Population, key: Key, rounds: int) -> list
     """One sample per round, by the three pieces that every engine calls."""
     found = []
     for r in range(rounds):
-        subkey = key.subkey(repr(design), population.label, r)
+        subkey = design.subkey(key, population.label, r)
         drawn = design.finish(design.merge([design.partial(population.batch(), subkey)]), subkey)
         found.append(drawn_units(drawn, population))
     return found
@@ -80,7 +80,7 @@ def same_in_pieces(design: Design, population: Population, key: Key, rounds: int
     """One key must draw one sample, whole or in two batches given in any order."""
     middle = population.size // 2
     for r in range(rounds):
-        subkey = key.subkey(repr(design), population.label, r)
+        subkey = design.subkey(key, population.label, r)
         whole = design.draw(population, key, r).reveal_secret()
         parts: list[Any] = [
             design.partial(population.batch(middle), subkey),

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from ..core.design import Design
 from ..core.population import Population
+from .answers import check_answers
 from .report import Tally
 from .symmetry import collect
 
@@ -28,16 +29,17 @@ def _theorems(design_class: type[Design]) -> Iterator[str]:
         for part in ("name", "cite", "needs", "gives"):
             if not getattr(theorem, part):
                 yield f"theorem {theorem.name!r} says nothing under {part!r}"
-    if theorems and design_class.natural.kind not in {theorem.gives for theorem in theorems}:
-        yield f"no theorem gives the natural relation, {design_class.natural}"
 
 
 def _cases(design_class: type[Design], cases: list[tuple[Design, int | Population]]) -> Iterator[str]:
-    different = len({(repr(design), str(population)) for design, population in cases})
+    different = len({(design.identity, str(population)) for design, population in cases})
     if different < FEWEST_CASES:
         yield f"small_cases gives {different} different cases, at least {FEWEST_CASES} are needed"
-    if len({design for design, _ in cases}) != len({repr(design) for design, _ in cases}):
-        yield f"two different designs share a repr, which is the label of their keys: {design_class.__name__}"
+    gives = {theorem.gives for theorem in design_class.theorems}
+    for relation in sorted({str(design.natural) for design, _ in cases if design.natural.kind not in gives}):
+        yield f"no theorem gives the natural relation, {relation}"
+    if len({design for design, _ in cases}) != len({design.identity for design, _ in cases}):
+        yield f"two different designs share an identity, which makes the key of a draw: {design_class.__name__}"
 
 
 def _case(design: Design, size: int | Population) -> Iterator[str]:
@@ -54,6 +56,7 @@ def _case(design: Design, size: int | Population) -> Iterator[str]:
     if law.get((), Fraction(0)) * 20 >= 1:
         yield from _empty(design, population)
     yield from _silent(design, population)
+    yield from check_answers(design, population, law)
 
 
 def _empty(design: Design, population: Population) -> Iterator[str]:
@@ -62,7 +65,7 @@ def _empty(design: Design, population: Population) -> Iterator[str]:
 
     key = seeded_key(1)
     for r in range(EMPTY_ROUNDS):
-        subkey = key.subkey(repr(design), population.label, r)
+        subkey = design.subkey(key, population.label, r)
         drawn = design.finish(design.merge([design.partial(population.batch(), subkey)]), subkey)
         if drawn.positions.size == drawn.counts.size == drawn.weights.size == 0:
             return
