@@ -57,7 +57,7 @@ BAD = [
             ({"--design": SPEC}, "needs --cluster COLUMN"),
             ({"--design": SPEC, "--cluster": "kind"}, "has no column 'kind' (--cluster)"),
             ({"--design": SPEC, "--cluster": "level"}, "declared max_size"),
-            ({"--design": SPEC, "--cluster": "district", "--delta": "1e-6"}, "amplifies pure mechanisms only"),
+            ({"--design": SPEC, "--cluster": "district", "--delta": "1e-6"}, "take pure mechanisms only"),
             ({"--design": SPEC, "--cluster": "district", "--by": "level"}, "design of fixed size"),
             ({"--design": f"{SPEC},second_size=2", "--cluster": "district"}, "take a second stage Poisson"),
             ({"--design": "systematic:step=10", "--cluster": "district"}, "leave it out for other designs"),

@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from scipy.stats import laplace, norm
 
-from privamp import Gaussian, InvalidInput, Laplace, Poisson, Population, WithoutReplacement, WithReplacement
+from privamp import (
+    Gaussian,
+    InvalidInput,
+    Laplace,
+    Poisson,
+    Population,
+    Stratified,
+    WithoutReplacement,
+    WithReplacement,
+)
 from privamp.survey import Stratum, allocate, estimate
 from privamp.survey.interval import half_width
 from privamp.testing import seeded_key
@@ -127,6 +136,9 @@ def test_interval_half_widths(level, sampling, noise):
     assert inside == pytest.approx(level, abs=1e-6)
 
 
+MIXED = Stratified({"a": Poisson(0.5), "b": WithReplacement(5, 1500), "c": Poisson(0.5)})
+
+
 def draw(design=STRATIFIED, key=1):
     return design.draw(POPULATION, seeded_key(key))
 
@@ -148,7 +160,7 @@ def draw(design=STRATIFIED, key=1):
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=LABEL, sd=-1.0), "at least 0"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=LABEL, by=[1]), "by must have"),
         (
-            lambda: estimate(draw(WithReplacement(5, 5000)), VALUES, bounds=(0, 1), epsilon=1.0),
+            lambda: estimate(draw(MIXED), VALUES, bounds=(0, 1), epsilon=1.0),
             "knows the weights of",
         ),
         (lambda: estimate(draw(Poisson(0.0)), VALUES, bounds=(0, 1), epsilon=1.0), "rate 0"),

@@ -73,7 +73,7 @@ def covered(found, truth):
 def test_unbiased_covered_and_calibrated(name):
     design, options = CASES[name]
     truth = X.sum() if "statistic" in options else X.mean()
-    found = repeated(design, options, 7000 + list(CASES).index(name))
+    found = repeated(design, options, 7500 + list(CASES).index(name))
     released = np.array([f.value for f in found])
     assert 0.93 <= covered(found, truth) <= 0.97
     assert abs(released.mean() - truth) < 4 * released.std() / math.sqrt(ROUNDS)
@@ -108,7 +108,7 @@ def moved(units, values, most, keep, at):
     """How far one record moves the total and the squares when it is in the sample, over how far it may."""
     positions = np.flatnonzero(keep)
     both = [Drawn(p, np.ones(p.size, dtype=np.int64), np.ones(p.size)) for p in (positions, positions[positions != at])]
-    limits = units.heaviest * most, units.squares_reach(most)
+    limits = units.by.heaviest * most, units.squares_reach(most)
     asked = [
         Statistic(np.array([limit]), limit, is_sum) for limit, is_sum in zip(limits, (True, units.is_sum), strict=True)
     ]
@@ -132,7 +132,7 @@ def test_one_record_moves_no_more_than_the_sensitivity(design, largest):
         chance = random.choice([0.2, 0.5, 0.9], n)
         values = random.choice([-most, most, most, 0.3], n)
         people = Population(n, cluster=cluster, probability=chance)
-        units = units_of(design.draw(people, seeded_key(1)), None, None, None)
+        units = units_of(design.draw(people, seeded_key(1)), None, {})
         for at in range(n):
             keep = random.random(n) < 0.9
             keep[at] = True

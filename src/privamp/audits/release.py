@@ -50,7 +50,7 @@ def release_audit(
     claim = guarantee.epsilon(delta) if claimed is None else claimed
     if not math.isfinite(claim):
         raise InvalidInput("this release is not pure DP, so a claim needs a delta above 0; give --delta 1e-6")
-    size = population or getattr(design, "population", None) or 1
+    size = population or design.public_size or 1
     values = _worst_values(mechanism, neighbors, size)
     people = _drawn_once(design, size)
 

@@ -165,12 +165,13 @@ class Kernel:
 
     def _check_lists(self, source: pa.Schema) -> None:
         """How long lists are must be public: a rule that looks at norms takes any, others those of a fixed length."""
-        by_norm = all(isinstance(p, ImportanceSampling) and p.rule.influence is not None for p in parts_of(self.design))
+        rules = [part.weighing_rule for part in self.designs]
+        by_norm = all(rule is not None and rule.influence is not None for rule in rules)
         for _, places in self.reads:
             for kind in (source.field(place).type for place in places):
                 if not is_list(kind) or (is_number(kind.value_type) and len(places) == 1 and by_norm):
                     continue
-                if not (isinstance(self.design, ImportanceSampling) and pa.types.is_fixed_size_list(kind)):
+                if not (self.design.weighing_rule is not None and pa.types.is_fixed_size_list(kind)):
                     raise InvalidInput(
                         f"the design looks at {places[0]!r}, which holds lists whose lengths are no public fact of the "
                         "table; cast it to lists of a fixed size, or give each number a column of its own"

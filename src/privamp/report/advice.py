@@ -91,7 +91,7 @@ def advise(found: Comparison) -> tuple[Advice, ...]:
 
 
 def _advice(row: Row, question: Question) -> Advice | None:
-    population = getattr(row.design, "population", None)
+    population = row.design.public_size
     if population is None or row.expected_distinct is None or row.expected_size is None:
         return None
     size = max(math.floor(row.expected_distinct + 1e-9), 1)

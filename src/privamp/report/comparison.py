@@ -112,7 +112,7 @@ def compare_designs(designs: Sequence[Design], question: Question, population: i
 
 def common_population(designs: Sequence[Design]) -> int | None:
     """The population the designs declare, when they declare one and the same."""
-    declared = {int(design.population) for design in designs if hasattr(design, "population")}
+    declared = {design.public_size for design in designs if design.public_size is not None}
     return declared.pop() if len(declared) == 1 else None
 
 
@@ -127,7 +127,7 @@ def label(design: Design) -> str:
 
 def _row(design: Design, question: Question, population: int | None) -> Row:
     law = design.appearances()
-    n = getattr(design, "population", population)
+    n = design.public_size or population
     row = Row(
         design,
         label(design),

@@ -89,7 +89,7 @@ class Descent:
     @property
     def expected_size(self) -> float:
         """The expected size of a sample: a public number, which the sum is divided by."""
-        records = self.records if self.records is not None else getattr(self.design, "population", None)
+        records = self.records if self.records is not None else self.design.public_size
         if records is None:
             raise InvalidInput(
                 f"{self.design} does not say how many records there are, and the true number is secret under "

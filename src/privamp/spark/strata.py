@@ -11,11 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..core.design import Design
-from ..designs.cluster import ClusterSampling
-from ..designs.importance import ImportanceSampling
-from ..designs.poisson import Poisson
-from ..designs.simple_random import WithoutReplacement
-from ..designs.stratified import Stratified
 from ..engines.spark_sample import SparkSample
 from ..engines.spark_totals import Exact
 from ..errors import InvalidInput
@@ -43,7 +38,7 @@ def estimate_strata(
     """
     one_of(("total", "mean"), statistic=statistic)
     design = sample.design
-    parts: dict[Any, Design] = dict(design.strata) if isinstance(design, Stratified) else {}
+    parts: dict[Any, Design] = dict(design.parts)
     names = tuple(strata) if strata is not None else tuple(parts)
     factors = [_factor(parts.get(name, design), name) for name in names]
     if statistic == "mean":
@@ -59,17 +54,13 @@ def estimate_strata(
 
 def _factor(design: Design, name: Name) -> float:
     """One over the chance of a record, where it is the same for all of the stratum; 1 where rows have weights."""
-    if isinstance(design, ImportanceSampling):
+    if design.weighing_rule is not None:
         return 1.0
-    if isinstance(design, Poisson) and design.rate > 0:
-        return 1.0 / design.rate
-    if isinstance(design, WithoutReplacement):
-        return design.population / design.size
-    if isinstance(design, ClusterSampling) and not design.second_size:
-        return 1.0 / (design.share * design.rate)
+    if design.weight is not None:
+        return design.weight
     raise InvalidInput(
-        f"estimates know the weights of Poisson, WithoutReplacement, ClusterSampling without a fixed second stage and "
-        f"ImportanceSampling, got {type(design).__name__} in stratum {name!r} instead; "
+        "estimates take designs whose records have one public weight, such as Poisson, WithoutReplacement and "
+        f"ClusterSampling, or weights of an importance rule, got {type(design).__name__} in stratum {name!r} instead; "
         "release its sum and weight it yourself"
     )
 
@@ -77,6 +68,6 @@ def _factor(design: Design, name: Name) -> float:
 def _records(design: Design | None, name: Name, population: Mapping[Name, float] | None) -> float:
     if population is not None and name in population:
         return float(population[name])
-    if isinstance(design, WithoutReplacement):
-        return float(design.population)
+    if design is not None and design.natural.kind == "replace-one" and design.public_size is not None:
+        return float(design.public_size)
     raise InvalidInput(f"a mean needs the public number of records of every stratum; give population={{{name!r}: …}}")

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from ..chance.keys import Key
 from ..core.sample import BudgetLike
-from ..designs.importance import ImportanceSampling
-from ..designs.simple_random import WithoutReplacement
 from ..engines.kernel import WEIGHT
 from ..engines.row_numbers import numbers
 from ..engines.spark import drawn, kernel_for
@@ -67,12 +65,12 @@ def _drawn(
     task: SumRelease, df: "DataFrame", values: tuple[str, ...], id: str, key: Key | None, trust_ids: bool
 ) -> SparkSample:
     design, view = task.plan.design, None
-    reads = {design.column: _CLIPPED} if isinstance(design, ImportanceSampling) else None
+    reads = dict.fromkeys(design.reads, _CLIPPED) if design.weighing_rule is not None else None
     if reads:
         view = View(values, lambda batch: _clipped(task, batch, values, id))
     kernel = kernel_for(df, design, id=id, key=key, label=task.asked.label, reads=reads, view=view)
     draw = drawn(df, kernel, view, trust_ids=trust_ids, pin=False)
-    if isinstance(design, WithoutReplacement) and draw.pin is not None and draw.pin.secret_rows != design.population:
+    if task.plan.records is not None and draw.pin is not None and draw.pin.secret_rows != task.plan.records:
         raise InvalidInput("the records must be as many as the design's population, which they are not")
     sample = SparkSample(draw)
     if sample.ledger.entries or sample.ledger.plan is not None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from ..core.design import Design
 from ..core.neighbors import Neighbors
 from ..designs.importance import ImportanceSampling
 from ..designs.poisson import Poisson
-from ..designs.simple_random import WithoutReplacement
-from ..errors import Infeasible, InvalidInput
+from ..errors import Infeasible, InvalidInput, NoTheorem
 from ..mechanisms.augmented_rows import AugmentedRows
 from ..mechanisms.fixed_point import RECORDS, grid_for
 from ..numerics.log_domain import FloatArray
@@ -99,7 +99,17 @@ class Plan:
     @property
     def rule(self) -> Rule | None:
         """The rule, where records have weights."""
-        return self.design.rule if isinstance(self.design, ImportanceSampling) else None
+        return cast("Rule | None", self.design.weighing_rule)
+
+    @property
+    def records(self) -> int | None:
+        """The number of records that there must be, where the design is stated for replaced ones and declares it."""
+        return None if self.design.natural.kind == "add-remove" else self.design.public_size
+
+    @property
+    def spread(self) -> float | None:
+        """The sampling variance is at most this times the sum of squares; None where no bound is known."""
+        return 1.0 if self.rule is not None else self.design.spread
 
     @property
     def grid(self) -> float:
@@ -109,7 +119,9 @@ class Plan:
     def worst(self, power: int, radius: float) -> float:
         """An upper bound on the supremum of (w(u) - 1) u^power over the ball; weights fall as the norm u grows."""
         if self.rule is None:
-            return (self.factor - 1.0) * radius**power
+            if self.spread is None:
+                raise NoTheorem("no bound on the sampling variance of this design is known")
+            return self.spread * radius**power
         end = radius if self.rule.radius is None else self.rule.radius
         edges = np.concatenate([[0.0], end * np.exp2(-np.arange(2400, -1, -1) / 32.0)])
         w: FloatArray = self.rule.weights_of_norms(edges)
@@ -122,19 +134,27 @@ def plan(facts: Facts, sampler: str | Rule | Design | None) -> Plan:
         return Plan(facts.mechanism(_given(facts, "a rule"), weighted=True), ImportanceSampling(sampler))
     if sampler is None:
         return _plain(facts, Poisson(1.0), 1.0)
-    if isinstance(sampler, Poisson) and sampler.rate > 0:
-        return _plain(facts, sampler, 1.0 / sampler.rate)
-    if isinstance(sampler, WithoutReplacement):
-        return _plain(facts, sampler, sampler.population / sampler.size)
+    if isinstance(sampler, Design):
+        return _plain(facts, sampler, _factor(sampler))
     if sampler not in ("uniform", "privacy-constrained"):
         raise InvalidInput(
-            "sampler must be None, 'uniform', 'privacy-constrained', a rule, Poisson or WithoutReplacement, got "
-            f"{sampler!r} instead"
+            "sampler must be None, 'uniform', 'privacy-constrained', a rule or a design such as Poisson or "
+            f"WithoutReplacement, got {sampler!r} instead"
         )
     known = [facts.epsilon is not None, facts.scale is not None, facts.sample_size is not None]
     if sum(known) != 2:
         raise InvalidInput(f"{sampler} sampling needs exactly two of epsilon, scale and sample_size")
     return _uniform(facts) if sampler == "uniform" else _constrained(facts)
+
+
+def _factor(design: Design) -> float:
+    """What a plain sum over the sample is multiplied with."""
+    if design.weight is None or design.reads:
+        raise InvalidInput(
+            "sampler must be a design that weights all records alike, by a public number, and looks at none of their "
+            f"columns, got {design} instead; take Poisson or WithoutReplacement, or give a rule"
+        )
+    return design.weight
 
 
 def _given(facts: Facts, what: str) -> float:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ..chance.keys import Key
+from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..core.population import Population
 from ..core.sample import Bounded, BudgetLike, Drawn, Sample
-from ..designs.simple_random import WithoutReplacement
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ..numerics.log_domain import FloatArray
@@ -29,7 +29,7 @@ class SumRelease:
 
     def __init__(self, asked: SumOptions, dimension: int, count_share: float = 0.0) -> None:
         self.asked, self.dimension = asked, dimension
-        share = asked.error_share if asked.sampler is not None else 0.0  # without a sample there is no such error
+        share = asked.error_share if _may_vary(asked.sampler) else 0.0
         pure = asked.noise != "gaussian"
         self.width = dimension * (2 if share else 1) + (1 if count_share else 0)
         self.count = count_share * asked.radius
@@ -71,7 +71,7 @@ class SumRelease:
         rule = self.plan.rule
         columns: dict[str, Any] = {} if rule is None else {"x": self.clip(x)}
         design = self.plan.design
-        if isinstance(design, WithoutReplacement) and len(x) != design.population:
+        if self.plan.records not in (None, len(x)):
             raise InvalidInput("the records must be as many as the design's population, which they are not")
         sample = design.draw(Population(len(x), self.asked.label, **columns), key)
         if sample.ledger.entries or sample.ledger.plan is not None:
@@ -115,35 +115,30 @@ class SumRelease:
         variance = None
         if self.rows.gain:
             blur = self.noise_error / self.rows.gain  # one standard error of its own noise: err to the wide side
-            variance = self._spread * (np.maximum(answer[d : 2 * d] / self.rows.gain, 0.0) + blur)
+            assert self.plan.spread is not None  # no squares are released otherwise
+            variance = self.plan.spread * (np.maximum(answer[d : 2 * d] / self.rows.gain, 0.0) + blur)
         return answer[:d], variance, float(answer[-1]) / self.count if self.count else None
-
-    @property
-    def _spread(self) -> float:
-        """What turns the released squares into a variance: weights are in them already, a common rate is not."""
-        if self.plan.rule is not None:
-            return 1.0
-        design = self.plan.design
-        finite = design.population / max(design.population - 1, 1) if isinstance(design, WithoutReplacement) else 1.0
-        return (self.plan.factor - 1.0) * finite
 
     def sampling_error(
         self, variance: FloatArray | None, records: float | None
     ) -> tuple[FloatArray | float | None, Source]:
         """Of one coordinate of the sum."""
-        if self.plan.rule is None and self.plan.factor == 1.0:
+        if self.plan.rule is None and self.plan.spread == 0.0:
             return 0.0, "no sampling"
         if variance is not None:
             return np.sqrt(variance), "private estimate"
-        design = self.plan.design
-        if isinstance(design, WithoutReplacement):
-            records = design.population
+        records = self.plan.records or records
         if records is None:
             return None, "unknown"
         try:
             return math.sqrt(max(records, 1.0) * self.plan.worst(2, self.asked.radius)), "public bound"
         except NoTheorem:  # a rule that looks at more than the norm
             return None, "unknown"
+
+
+def _may_vary(sampler: Any) -> bool:
+    """Whether there is a sampling error to release: not without a sample, nor where squares do not bound it."""
+    return sampler is not None and (not isinstance(sampler, Design) or bool(sampler.spread))
 
 
 def records(X: Any) -> tuple[FloatArray, bool]:

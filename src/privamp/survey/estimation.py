@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.sample import Bounded, Drawn, Sample
-from ..designs.stratified import Stratified
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, Whole, in_grid_units
 from ..mechanisms.gaussian import Gaussian
@@ -31,7 +30,6 @@ from .hidden_signal import signal
 from .interval import Estimate
 from .pure import estimate_pure
 from .ratio import poisson_mean
-from .units import COVERED
 
 Declared = Laplace | Gaussian | ExactLaplace | ExactGaussian
 
@@ -69,9 +67,10 @@ def estimate(
     totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
     strata); records of other groups are left out.
 
-    `Systematic`, `Proportional` (random rounding), `ClusterSampling` and `PoissonPPS` take Laplace noise, under
-    add/remove, in the same way. Strata, clusters and probabilities are those of the draw. `stratum`, `cluster` and
-    `probability` need not be given; where they are, they must be the columns of the draw.
+    Every other design with public weights takes Laplace noise in the same way, under its own relation: `Systematic`,
+    `Proportional` (random rounding), `ClusterSampling`, `PoissonPPS`, `WithReplacement`, and designs of your own.
+    Strata, clusters and probabilities are those of the draw. `stratum`, `cluster` and `probability` need not be given;
+    where they are, they must be the columns of the draw.
     """
     one_of(("mean", "total", "proportion"), statistic=statistic)
     one_of(("horvitz-thompson", "hajek"), weights=weights)
@@ -84,17 +83,19 @@ def estimate(
         raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
     if groups is not None and by is None:
         raise InvalidInput("groups= goes with by=, the column that says who is in which group")
-    if sample.ledger.entries and isinstance(sample.design, Stratified):
+    design = sample.design
+    if sample.ledger.entries and design.parts:
         raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
     share = variance_share if sd is None else 0.0
-    if isinstance(sample.design, COVERED):
+    if not design.parts and design.equal_chances is None:
         if epsilon is None or by is not None:
-            raise InvalidInput(f"{type(sample.design).__name__} takes epsilon= and no by=; set others' values to 0")
+            raise InvalidInput(f"{type(design).__name__} takes epsilon= and no by=; set others' values to 0")
         positive(epsilon=epsilon)
         noise = "gaussian" if delta else noise
         return estimate_pure(
-            sample, values, statistic, bounds, epsilon, noise, population, weights, sd, share, cluster, probability
-        )
+            sample, values, statistic, bounds, epsilon, noise, population, weights, sd, share,
+            {"cluster": cluster, "probability": probability},
+        )  # fmt: skip
     frame = frame_of(sample, values, bounds, stratum, population)
     secret = by is None and bool(np.any(np.isnan(frame.records)))
     ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or secret)

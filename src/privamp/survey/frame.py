@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.neighbors import Neighbors
 from ..core.sample import Sample
-from ..designs.poisson import Poisson
-from ..designs.simple_random import WithoutReplacement
-from ..designs.stratified import WITHIN, Stratified
+from ..core.weighting import Coins, Subset
+from ..designs.stratified import WITHIN
 from ..errors import InvalidInput
 from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray, as_floats
@@ -70,31 +69,32 @@ class Frame:
 def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any) -> Frame:
     """Check what was given against the design."""
     design, numbers = sample.design, numbers_of(sample, values)
-    parts = design.strata if isinstance(design, Stratified) else ((EVERYBODY, design),)
+    parts = design.parts or ((EVERYBODY, design),)
     names = tuple(name for name, _ in parts)
     which = _membership(sample, names, stratum)
-    kinds = {type(part) for _, part in parts}
-    if not (kinds == {WithoutReplacement} or kinds == {Poisson}):
+    chances = [part.equal_chances for _, part in parts]
+    subsets = [one for one in chances if isinstance(one, Subset)]
+    coins = [one for one in chances if isinstance(one, Coins)]
+    if len(chances) not in (len(subsets), len(coins)):
         raise InvalidInput(
-            "estimate knows the weights of WithoutReplacement, of Poisson, of strata that are all one or all the "
-            "other, and, without strata, of ClusterSampling, Systematic, Proportional and PoissonPPS, "
-            f"got {design} instead"
+            "estimate knows the weights of strata that are all WithoutReplacement or all Poisson, and, without strata, "
+            f"of every design that has them, got {design} instead"
         )
-    fixed = kinds == {WithoutReplacement}
+    fixed = bool(subsets)
     counted = np.bincount(which, minlength=len(names)).astype(float)
     if fixed:
-        drawn = as_floats([part.size for _, part in parts if isinstance(part, WithoutReplacement)])
-        records = as_floats([part.population for _, part in parts if isinstance(part, WithoutReplacement)])
+        drawn = as_floats([one.size for one in subsets])
+        records = as_floats([one.population for one in subsets])
         if np.any(records != counted):
             raise InvalidInput("the design must declare as many records per stratum as the frame has, but does not")
         rate = drawn / records
     else:
-        rate = as_floats([part.rate for _, part in parts if isinstance(part, Poisson)])
+        rate = as_floats([one.rate for one in coins])
         drawn, records = np.full_like(rate, np.nan), _per_stratum(population, names, "population")
         if np.any(rate <= 0):
             raise InvalidInput("a stratum drawn at rate 0 cannot be estimated; give it a rate above 0")
     low, high = bounds_of(bounds, names)
-    relation = WITHIN if fixed and isinstance(design, Stratified) else (
+    relation = WITHIN if fixed and design.parts else (
         Neighbors.REPLACE_ONE if fixed else Neighbors.ADD_REMOVE
     )  # fmt: skip
     return Frame(names, fixed, rate, drawn, records, low, high, which, cut(numbers, low[which], high[which]), relation)
@@ -115,7 +115,7 @@ def cut(numbers: FloatArray, low: Any, high: Any) -> FloatArray:
 
 def _membership(sample: Sample, names: tuple[Name, ...], stratum: ArrayLike | None) -> NDArray[np.intp]:
     """Everybody's stratum, as the sample was drawn."""
-    if not isinstance(sample.design, Stratified):
+    if not sample.design.parts:
         return np.zeros(sample._ids.size, dtype=np.intp)
     own = batch_of(sample).column("stratum")
     check_given("stratum", stratum, own)

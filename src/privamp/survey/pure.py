@@ -5,17 +5,16 @@ Exact Laplace noise, calibrated so that the amplified loss of everything release
 sd="range", the largest that bounds and caps allow: free, and too large. Weights and sensitivities: `units`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..core.design import Design
 from ..core.neighbors import Neighbors
 from ..core.sample import Bounded, Drawn, Sample
-from ..designs.proportional import Proportional
-from ..designs.systematic import Systematic
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..numerics.log_domain import FloatArray
@@ -50,13 +49,13 @@ class Question:
 
 def estimate_pure(
     sample: Sample, values: ArrayLike, statistic: str, bounds: Any, epsilon: float, noise: str, population: Any,
-    weights: str, sd: Any, share: float, cluster: ArrayLike | None, probability: ArrayLike | None,
+    weights: str, sd: Any, share: float, columns: Mapping[str, ArrayLike | None],
 ) -> Estimate:  # fmt: skip
     """Release a total, a mean (total / public size) or, with the size secret, a ratio of two totals."""
     if noise != "laplace":
         raise NoTheorem(
-            f"{type(sample.design).__name__} amplifies pure mechanisms only, got {noise} noise instead; take Laplace "
-            "noise with delta 0, or draw by Poisson or WithoutReplacement"
+            f"estimates from {type(sample.design).__name__} take pure mechanisms only, got {noise} noise instead; take "
+            "Laplace noise with delta 0, or draw by Poisson or WithoutReplacement"
         )
     if population is not None:
         positive(population=population)
@@ -66,11 +65,11 @@ def estimate_pure(
         nonnegative(sd=sd)
     numbers = numbers_of(sample, values)
     (low,), (high,) = bounds_of(bounds, (EVERYBODY,))
-    known = None if population is None else float(population)
-    units = units_of(sample, known, cluster, probability)
-    if share and units.refusal:
-        raise InvalidInput(f"{units.refusal}, or give sd='range' for the largest error that the bounds allow")
-    is_share = units.per_record and isinstance(sample.design, Systematic | Proportional)
+    known = _records(sample.design, numbers.size, population)
+    units = units_of(sample, known, columns)
+    if share and units.by.refusal:
+        raise InvalidInput(f"{units.by.refusal}, or give sd='range' for the largest error that the bounds allow")
+    is_share = units.by.is_share
     if sd is not None and not isinstance(sd, str) and not is_share:
         raise InvalidInput("a public sd is for equal weights of records; leave sd out, or give sd='range'")
     asked = Question(cut(numbers, low, high), float(low), float(high), statistic, known, sd, share)
@@ -80,6 +79,19 @@ def estimate_pure(
     if statistic == "total" or (known is not None and weights != "hajek"):
         return _total(sample, units, asked, theta)
     return _simple_ratio(sample, units, asked, theta) if is_share else _ratio(sample, units, asked, theta)
+
+
+def _records(design: Design, records: int, population: Any) -> float | None:
+    """The public number of records: the one that was given, or that of a design stated for replaced records."""
+    if design.natural.kind == AR.kind or design.public_size is None:
+        return None if population is None else float(population)
+    if design.public_size != records:
+        raise InvalidInput("the design must declare as many records as the frame has, but does not")
+    return float(records)
+
+
+def _whom(sample: Sample) -> Neighbors:
+    return sample.design.natural
 
 
 def _asked(reach: float, theta: float, is_sum: bool = True) -> Statistic:
@@ -96,11 +108,11 @@ def _released(sample: Sample, release: Release, statistics: Callable[[Drawn], li
 def _total(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
     """The total, measured from the middle of the bounds where the number of records is public."""
     known, sd = asked.population, asked.sd
-    if sd is not None and known is None and units.per_record:
+    if sd is not None and known is None and units.by.per_record:
         raise InvalidInput("a public error of this total needs population=, the number of records; or leave sd out")
     centre = 0.0 if known is None else 0.5 * (asked.low + asked.high)
     z, most = asked.values - centre, max(abs(asked.low - centre), abs(asked.high - centre))
-    reach = most * units.heaviest
+    reach = most * units.by.heaviest
     statistics = [_asked(reach, theta * (1.0 - asked.share))]
     if asked.share:
         far = units.squares_reach(most)
@@ -112,20 +124,27 @@ def _total(sample: Sample, units: Units, asked: Question, theta: float) -> Estim
         total, squares = _released(
             sample, release, lambda d: [units.total(release, 0, z, d), units.squares(release, 1, z, most, d)]
         )
-        variance = squares - units.shrink * max(total**2 - (_SD * scale) ** 2, 0.0)
+        variance = squares - units.by.shrink * max(total**2 - (_SD * scale) ** 2, 0.0)
         variance = max(variance, 0.0) + 0.5 * _SD * wide  # half its noise up: err to the wide side
     else:
         (total,) = _released(sample, release, lambda d: [units.total(release, 0, z, d)])
         if isinstance(sd, str):
             variance = units.largest_variance(most, known or 0.0)
         else:
-            part = (known or 0.0) * units.rate % 1.0  # the rounded size varies by part (1 - part)
-            mean = total / (units.rate * (known or 1.0))
+            part = (known or 0.0) * units.by.rate % 1.0  # the rounded size varies by part (1 - part)
+            mean = total / (units.by.rate * (known or 1.0))
             variance = units.largest_variance(float(sd), known or 0.0) + part * (1.0 - part) * mean**2
     per = 1.0 if asked.statistic == "total" else float(known or 1.0)
     value = (total + (known or 0.0) * centre) / per
     return Estimate(
-        float(value), float(np.sqrt(variance)) / per, _SD * scale / per, "laplace", asked.source, AR, (), sample
+        float(value),
+        float(np.sqrt(variance)) / per,
+        _SD * scale / per,
+        "laplace",
+        asked.source,
+        sample.design.natural,
+        (),
+        sample,
     )
 
 
@@ -135,10 +154,10 @@ def _share_total(sample: Sample, units: Units, asked: Question, theta: float) ->
     The variance is (1-q)/q^2 (sum z^2 - (sum z)^2/C) C/(C-1) with z = x - c and sum z = qT - cC, and the rounded size
     adds at most (mean/q)^2/4.
     """
-    q, centre, half = units.rate, 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
+    q, centre, half = units.by.rate, 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
     x, z = asked.values, asked.values - centre
     part = theta * asked.share / 2.0
-    reach = max(abs(asked.low), abs(asked.high)) * units.heaviest, units.squares_reach(half), 1.0
+    reach = max(abs(asked.low), abs(asked.high)) * units.by.heaviest, units.squares_reach(half), 1.0
     asked_for = [_asked(r, p) for r, p in zip(reach, (theta - 2.0 * part, part, part), strict=True)]
     release = release_of("laplace", asked_for, theta)
     scale, wide, loose = (release.scale_of(i) for i in range(3))
@@ -155,12 +174,12 @@ def _share_total(sample: Sample, units: Units, asked: Question, theta: float) ->
     spread = max(squares + 0.5 * _SD * wide - (1.0 - q) / q**2 * shift, 0.0) * many / (many - 1.0)
     middle = min(abs(q * total / many), abs(centre) + half)
     error = float(np.sqrt(spread + (middle / q) ** 2 / 4.0))
-    return Estimate(total, error, _SD * scale, "laplace", asked.source, AR, (), sample)
+    return Estimate(total, error, _SD * scale, "laplace", asked.source, _whom(sample), (), sample)
 
 
 def _simple_ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
     """Equal weights: they cancel, and the Poisson ratio's variance is that of a fixed share."""
-    none, rate = np.full(1, np.nan), np.full(1, units.rate)
+    none, rate = np.full(1, np.nan), np.full(1, units.by.rate)
     frame = Frame(
         (EVERYBODY,), False, rate, none, none, np.full(1, asked.low), np.full(1, asked.high),
         np.zeros(asked.values.size, dtype=np.intp), asked.values, AR,
@@ -173,13 +192,13 @@ def _ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estim
     centre, half = 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
     z, ones = asked.values - centre, np.ones_like(asked.values)
     part = theta * 0.5 * (1.0 - asked.share)
-    reach = half * units.heaviest, units.heaviest
+    reach = half * units.by.heaviest, units.by.heaviest
     release = release_of("laplace", [_asked(r, part) for r in reach], 2.0 * part)
     scales = [release.scale_of(i) for i in range(2)]
     total, count = _released(
         sample, release, lambda d: [units.total(release, 0, z, d), units.total(release, 1, ones, d)]
     )
-    records = max(count, units.heaviest)
+    records = max(count, units.by.heaviest)
     away = float(np.clip(total / records, -half, half))
     if asked.share:
         far = units.squares_reach(2.0 * half)
@@ -189,4 +208,13 @@ def _ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estim
     else:
         variance = units.largest_variance(2.0 * half, records)
     noisy = _SD * float(np.hypot(scales[0], away * scales[1])) / records
-    return Estimate(centre + away, float(np.sqrt(variance)) / records, noisy, "laplace", asked.source, AR, (), sample)
+    return Estimate(
+        centre + away,
+        float(np.sqrt(variance)) / records,
+        noisy,
+        "laplace",
+        asked.source,
+        sample.design.natural,
+        (),
+        sample,
+    )

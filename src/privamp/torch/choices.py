@@ -38,7 +38,7 @@ def planned(
     if isinstance(sampler, str):
         one_of(SAMPLERS, sampler=sampler)
     if public_size is None:
-        public_size = getattr(sampler, "population", None)
+        public_size = getattr(sampler, "public_size", None)
     if public_size is None:
         raise InvalidInput(
             "public_size is missing: a public (rough) number of records to divide by, since the true one is secret"

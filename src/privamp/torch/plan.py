@@ -9,17 +9,13 @@ from ..calibration import calibrate
 from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
-from ..designs.multistage import MultiStage
 from ..designs.poisson import Poisson
-from ..designs.simple_random import WithoutReplacement
-from ..designs.with_replacement import WithReplacement
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
 from ..validation import in_range, positive, whole
 from .importance import THEOREM, ImportanceRule
 
 SAMPLERS = ("uniform", "importance", "importance-reject", "dpis")
-DESIGNS = (Poisson, WithoutReplacement, WithReplacement, MultiStage)
 
 ONLY_PARAMETERS = (
     "only the parameters after a step are seen, and nothing is steered by secrets: losses, norms, batch sizes and "
@@ -108,13 +104,14 @@ def check_rate(rate: float | None) -> None:
 
 def check_design(design: Design, public_size: int, rate: float | None) -> None:
     """Batches may come from the designs that draw records by their ids alone."""
-    if not isinstance(design, DESIGNS):
-        names = ", ".join(kind.__name__ for kind in DESIGNS)
-        raise InvalidInput(f"batches are drawn by {names}, got {type(design).__name__} instead")
+    if design.reads:
+        raise InvalidInput(
+            f"batches are drawn by designs that look at ids alone, such as Poisson or WithoutReplacement, got "
+            f"{type(design).__name__} instead, which reads {', '.join(map(repr, design.reads))}"
+        )
     if rate is not None:
         raise InvalidInput(f"{design} says how much is drawn; leave out sample_rate, got {rate!r} as well")
-    declared = getattr(design, "population", public_size)
-    if declared != public_size:
+    if design.public_size not in (None, public_size):
         raise InvalidInput(
             f"public_size must be the population of {design}, got {public_size} instead; leave it out to take that one"
         )

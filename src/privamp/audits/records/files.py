@@ -123,7 +123,7 @@ class Setting:
     @property
     def reads(self) -> dict[str, Any] | None:
         """The columns of an importance rule."""
-        return {"x": ["u", "v"]} if isinstance(self.design, ImportanceSampling) else None
+        return {"x": ["u", "v"]} if self.design.weighing_rule is not None else None
 
 
 def _small_pieces() -> ExitStack:
@@ -159,7 +159,7 @@ def _changed(pair: Pair) -> list[Row]:
 
 def _most(setting: Setting, mechanism: Mechanism, pair: Pair, number: int) -> float:
     """The weights of the changed records times their clipped norms, over the declared sensitivity."""
-    noise, rule = setting.noise, getattr(setting.design, "rule", None)
+    noise, rule = setting.noise, setting.design.weighing_rule
     x = np.array([[np.nan if value is None else value for value in row[1:]] for row in _changed(pair)])
     seen = x if len(setting.columns) > 1 else x[:, 1:]
     lengths = np.minimum(norms(finite(seen), noise.p), noise.sensitivity)

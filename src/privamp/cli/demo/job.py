@@ -93,7 +93,7 @@ def typical_error(design: "Design", values: "NDArray[Any]") -> float:
     law = design.appearances()
     spread = float(np.sum(law.counts**2 * np.exp(law.log_p))) - law.mean**2
     n = values.size
-    fixed = hasattr(design, "population")
+    fixed = design.public_size is not None
     squares = float(np.sum((values - values.mean()) ** 2)) * n / (n - 1) if fixed else float(np.sum(values**2))
     return math.sqrt(spread * squares + SIGMA**2)
 

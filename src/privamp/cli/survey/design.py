@@ -29,9 +29,10 @@ def choose(
         if "strata" in records.roles:
             raise InvalidInput("--strata goes with --size and --method; a spec after --design knows no strata")
         design = spec.design(spec_text)
-        declared = getattr(design, "population", records.size)
-        if declared != records.size:
-            raise InvalidInput(f"the design declares {declared} records but the file has {records.size}; declare those")
+        if design.public_size not in (None, records.size):
+            raise InvalidInput(
+                f"the design declares {design.public_size} records but the file has {records.size}; declare those"
+            )
         return design
     whole(1, records.size, size=size)
     if "strata" not in records.roles:
@@ -61,55 +62,36 @@ def _allocated(
 
 
 def check_columns(design: "Design", records: "Records") -> None:
-    """A design for clusters or with probabilities comes with the option that names their column, others do not."""
-    from ...designs.cluster import ClusterSampling
-    from ...designs.poisson_pps import PoissonPPS
+    """A design that reads clusters or probabilities comes with the option that names their column, others do not."""
     from ...errors import InvalidInput
 
-    for role, kind, word in (("cluster", ClusterSampling, "cluster"), ("probability", PoissonPPS, "poisson-pps")):
-        if isinstance(design, kind) and role not in records.roles:
-            raise InvalidInput(f"a design {word} needs --{role} COLUMN, which says it for every record")
-        if role in records.roles and not isinstance(design, kind):
-            raise InvalidInput(f"--{role} goes with --design {word}:…; leave it out for other designs")
-    if isinstance(design, PoissonPPS) and design.per_size is not None:
+    word = (design.spec or type(design).__name__).partition(":")[0]
+    others = [name for name in design.reads if name not in ("stratum", "cluster", "probability")]
+    if "size" in others and design.decides_alone:
         raise InvalidInput("give the probabilities themselves with --probability COLUMN, and leave per_size out")
+    for role, example in (("cluster", "cluster"), ("probability", "poisson-pps")):
+        if role in design.reads and role not in records.roles:
+            raise InvalidInput(f"a design {word} needs --{role} COLUMN, which says it for every record")
+        if role in records.roles and role not in design.reads:
+            raise InvalidInput(f"--{role} goes with --design {example}:…; leave it out for other designs")
+    if others:
+        raise InvalidInput(f"a design {word} reads {others[0]!r}, which no option names; use privamp.survey in Python")
 
 
 def design_weights(design: "Design", records: "Records") -> "NDArray[Any]":
     """One over the expected number of times each record is drawn; a sentence where that is not known."""
     import numpy as np
 
-    from ...designs.stratified import Stratified
-
-    if not isinstance(design, Stratified):
-        return np.full(records.size, _weight(design, records.size))
-    names, which, counts = np.unique(records.strata(), return_inverse=True, return_counts=True)
-    parts = dict(design.strata)
-    return np.array([_weight(parts[name], int(n)) for name, n in zip(names.tolist(), counts, strict=True)])[which]
-
-
-def _weight(design: "Design", records: int) -> float:
-    from ...designs.cluster import ClusterSampling
-    from ...designs.keyed_order import SizeOnly
-    from ...designs.multistage import MultiStage
-    from ...designs.poisson import Poisson
-    from ...designs.simple_random import WithoutReplacement
-    from ...designs.systematic import Systematic
-    from ...designs.with_replacement import WithReplacement
     from ...errors import InvalidInput
 
-    drawn = None  # expected number of draws
-    if isinstance(design, (Poisson, WithoutReplacement, WithReplacement, MultiStage)):
-        drawn = design.expected_size(records)
-    elif isinstance(design, Systematic):
-        drawn = records / design.step
-    elif isinstance(design, SizeOnly):
-        law = design.size_weights(records)
-        drawn = sum(size * weight for size, weight in law.items()) / sum(law.values())
-    elif isinstance(design, ClusterSampling) and design.most_kept is None:
-        drawn = records * design.share * design.rate
-    if drawn is None:
-        raise InvalidInput(f"the weights of {type(design).__name__} depend on more than the design; draw it in Python")
-    if drawn <= 0:
-        raise InvalidInput("this design draws nobody from so few records; give it a larger rate")
-    return float(records / drawn)
+    population = records.population()
+    missing = [name for name in design.reads if name not in population.columns]
+    if missing:
+        raise InvalidInput(f"the weights of {type(design).__name__} depend on {missing[0]!r}; draw it in Python")
+    found = design.weights(population)
+    if found is None:
+        raise InvalidInput(
+            f"the weights of {type(design).__name__} depend on more than the design, or it draws nobody from so few "
+            "records; draw it in Python, or give it a larger rate"
+        )
+    return np.asarray(found)

@@ -86,9 +86,7 @@ def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key
     strata = _strata(chosen)
     if json:
         answer: dict[str, Any] = {"design": text or type(chosen).__name__}
-        if text is None or hasattr(
-            chosen, "population"
-        ):  # a design of fixed size: everybody may know how many there are
+        if text is None or chosen.public_size is not None:  # everybody may know how many there are
             answer["population"] = records.size
         if text is None:
             answer |= {"strata": strata} if strata else {"size": getattr(chosen, "size", None)}
@@ -106,12 +104,11 @@ def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key
 
 
 def _strata(chosen: "Design") -> list[dict[str, Any]]:
-    from ...designs.simple_random import WithoutReplacement
-    from ...designs.stratified import Stratified
+    from ...core.weighting import Subset
 
-    parts = chosen.strata if isinstance(chosen, Stratified) else ()
+    drawn = [(name, part.equal_chances) for name, part in chosen.parts]
     return [
-        {"name": name, "population": part.population, "size": part.size, "weight": part.population / part.size}
-        for name, part in parts
-        if isinstance(part, WithoutReplacement)
+        {"name": name, "population": one.population, "size": one.size, "weight": one.population / one.size}
+        for name, one in drawn
+        if isinstance(one, Subset)
     ]

@@ -143,26 +143,24 @@ def _check(statistic: str, bounds: str | None, epsilon: float) -> None:
 
 
 def _check_design(chosen: "Design", by: str | None, groups: Any, statistic: str) -> None:
-    from ...designs.poisson import Poisson
+    from ...core.weighting import Coins, Subset
     from ...errors import InvalidInput
-    from ...survey.units import COVERED
 
     if by is None:
         return
-    if isinstance(chosen, COVERED) or (isinstance(chosen, Poisson) and groups is None):
+    chances = chosen.equal_chances
+    if not chosen.parts and not isinstance(chances, Subset) and (groups is None or not isinstance(chances, Coins)):
         raise InvalidInput(
             "--by needs a design of fixed size (give --size, with or without --strata), or a Poisson design with "
             "--groups, because which groups occur is secret there"
         )
-    if isinstance(chosen, Poisson) and statistic != "total" and not isinstance(groups, dict):
+    if isinstance(chances, Coins) and statistic != "total" and not isinstance(groups, dict):
         raise InvalidInput(f"a {statistic} by groups of a Poisson sample needs their public sizes: --groups A=120,B=80")
 
 
 def _name(chosen: "Design", text: str | None) -> str:
-    from ...designs.stratified import Stratified
-
-    if isinstance(chosen, Stratified):
-        return "strata of " + ", ".join(f"{name}: {getattr(part, 'size', part)}" for name, part in chosen.strata)
+    if chosen.parts:
+        return "strata of " + ", ".join(f"{name}: {getattr(part, 'size', part)}" for name, part in chosen.parts)
     return text or str(chosen)
 
 
