@@ -35,7 +35,7 @@ TOO_MANY = {
     "engines/spark_sample.py:draw": 10,
     "survey/estimation.py:estimate": 17,
     "survey/planning.py:plan": 11,
-    "survey/pure.py:estimate_pure": 12,
+    "survey/pure.py:estimate_pure": 11,
     "torch/choices.py:planned": 14,
     "torch/choices.py:_dpis": 9,
     "torch/run.py:Run.__init__": 10,

@@ -31,6 +31,7 @@ class Theorem:
     scope: str = "anywhere"  # where the replaced record may move: "within stratum", "within cluster"
     groups: bool = False  # `bound` itself handles a person with several records
     people: bool = False  # about people with several records alone
+    of_parts: bool = False  # the theorems of its strata's designs say themselves what they need
     settles: bool = False  # exact for every mechanism it applies to: no other theorem need be looked at
 
     def speaks_of(self, neighbors: Neighbors) -> bool:
@@ -41,7 +42,7 @@ class Theorem:
 
     def check_needs(self, mechanism: Mechanism) -> None:
         """NoTheorem unless the mechanism's profile is known under the relation that the proof uses."""
-        if self.needs == "add-remove" != mechanism.neighbors.kind:
+        if self.needs == "add-remove" != mechanism.neighbors.kind and not self.of_parts:
             raise NoTheorem(
                 f"{type(mechanism).__name__} is stated for replace-one neighbours, which says nothing about "
                 "add-remove; state its sensitivity with neighbors=Neighbors.ADD_REMOVE"

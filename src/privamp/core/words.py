@@ -8,7 +8,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One spec word: its keys, and what it makes of them (the class that has it, when nothing is said)."""
+    """One spec word, `name:key=value,…`: which keys it takes and what it makes of them.
+
+    Keys are `required` or `optional`; those listed as `whole` are whole numbers, those as `text` are words, all others
+    numbers. `make` takes the keys as arguments; None is the class that has the word.
+    """
 
     name: str
     required: tuple[str, ...]

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def register(kind: type[T]) -> type[T]:
-    """Make a design, schedule or mechanism of yours known: a decorator above `@dataclass(frozen=True, …)`.
+    """Make a design, schedule or mechanism of yours, `kind`, known: a decorator above `@dataclass(frozen=True, …)`.
 
     Certificates can then name it, and where it has a `word`, spec strings can too. In an installed package, name the
     class under the entry point group `privamp.designs`, by its word; then the command line finds it as well.

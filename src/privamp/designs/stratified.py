@@ -147,12 +147,12 @@ class Stratified(Design):
     keeps_apart: ClassVar[str] = WITHIN.scope
     natural: ClassVar[Neighbors] = _Natural()  # type: ignore[assignment]
     theorems: ClassVar[tuple[Theorem, ...]] = (
-        Theorem("Stratified, one record", f"{PAGE}, Thm 1", AR.kind, AR.kind, False, _worst_stratum),
+        Theorem("Stratified, one record", f"{PAGE}, Thm 1", AR.kind, AR.kind, False, _worst_stratum, of_parts=True),
         Theorem(
             "Stratified, replaced in its stratum", f"{PAGE}, Thm 2", RO.kind, RO.kind, False, _worst_stratum,
-            scope="within stratum",
+            scope="within stratum", of_parts=True,
         ),
-        Theorem("Stratified, replaced anywhere", f"{PAGE}, Thm 3", AR.kind, RO.kind, False, _anywhere),
+        Theorem("Stratified, replaced anywhere", f"{PAGE}, Thm 3", AR.kind, RO.kind, False, _anywhere, of_parts=True),
     )  # fmt: skip
 
     def __init__(self, strata: Mapping[Name, Design] | Iterable[tuple[Name, Design]]) -> None:
