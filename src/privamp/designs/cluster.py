@@ -10,6 +10,7 @@ log(1 + (a^2-1)q/(q + (1-q) a^-(2c-2))). Both are exactly the supremum over all 
 when every cluster has a cap of its own; between given sizes `pair_loss` is exact.
 Theorem 3 (replace-one). Moving from one cluster to another costs at most two times Theorem 1.
 Theorem 4 (`second_stage` members of each drawn cluster, without replacement). Valid, not tight, may degrade.
+Theorem 8 (Gaussian noise, all members kept). Exact, cluster_gaussian.py.
 Theorem 5 (`trim`). Cutting large clusters down lets a newcomer displace a member: Theorem 2 under add/remove.
 
 Controlling privacy loss in sampling schemes (SD), section 5, corrected; proofs: docs/designs/cluster.md.
@@ -38,6 +39,7 @@ from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
+from . import cluster_gaussian as gaussian
 from . import cluster_loss as loss
 from .clustered import Clustered, Ints
 from .poisson import Poisson
@@ -79,6 +81,18 @@ def _moved(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors
         size = max(design.min_size, design.second_size + 1)
         return upper_profile(2.0 * design.some_members_loss(epsilon, size))
     return upper_profile(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
+
+
+def _added_gaussian(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return gaussian.added(gaussian.add_remove_shift(mechanism), design.share, design.farthest())
+
+
+def _replaced_gaussian(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return gaussian.replaced(gaussian.add_remove_shift(mechanism), design.share, design.farthest())
+
+
+def _moved_gaussian(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return gaussian.moved(_added_gaussian(design, mechanism, neighbors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +144,34 @@ class ClusterSampling(Clustered):
         ),
         Theorem(
             "Trimmed clusters, one record more", "docs/designs/cluster.md, Thm 5", AR.kind, AR.kind, False, _trimmed
+        ),
+        Theorem(
+            "Clusters, one record more, Gaussian",
+            "docs/designs/cluster.md, Thm 8",
+            AR.kind,
+            AR.kind,
+            True,
+            _added_gaussian,
+            applies=lambda m: m.is_gaussian,
+        ),
+        Theorem(
+            "Clusters, one record replaced inside its cluster, Gaussian",
+            "docs/designs/cluster.md, Thm 8",
+            AR.kind,
+            RO.kind,
+            True,
+            _replaced_gaussian,
+            applies=lambda m: m.is_gaussian,
+            scope=WITHIN.scope,
+        ),
+        Theorem(
+            "Clusters, one record replaced, Gaussian",
+            "docs/designs/cluster.md, Thm 8",
+            AR.kind,
+            RO.kind,
+            False,
+            _moved_gaussian,
+            applies=lambda m: m.is_gaussian,
         ),
     )
 
@@ -221,6 +263,14 @@ class ClusterSampling(Clustered):
             missing / max(m - 1, 1), most, cluster=numbers, cap=cap, refusal=refusal,
         )  # fmt: skip
 
+    def farthest(self) -> list[tuple[float, float]]:
+        """The chance that other clusters are drawn, and how many records those and the changed one hold besides it."""
+        if self.trim or self.second_stage is not None:
+            raise NoTheorem("for Gaussian noise whole clusters are covered, without a second stage or trimming")
+        largest = sorted(self.caps, reverse=True)
+        beside = largest[1] if len(largest) > 1 else 0
+        return [] if self.share == 1.0 else [(1.0 - self.share, float(largest[0] - 1 + beside))]
+
     def added_loss(self, epsilon: float) -> float:
         """Theorem 1: the largest loss of one record more, over all populations within the caps."""
         return loss.added(epsilon, self.rate, self._log_rest(epsilon))
@@ -309,7 +359,11 @@ class ClusterSampling(Clustered):
                 yield design, design.sized(sizes)
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """The worst event of a black box: the exact supremum, or one record looked for in a small cluster."""
+        """The worst event of a black box, or Gaussian sums at equal caps: the supremum; else one record looked for."""
+        plain = self.second_stage is None and not self.trim and len(set(self.caps)) == 1
+        if mechanism.is_gaussian and neighbors.records == 1 and plain:
+            within = _added_gaussian if neighbors.kind == AR.kind else _replaced_gaussian
+            return within(self, mechanism, neighbors)
         if not is_black_box(mechanism, neighbors):
             return None
         epsilon = pure_epsilon(mechanism, AR)

@@ -15,7 +15,7 @@ log(1 + (a^2-1)/(1 + w)), w = (k-1) min(s a^-s, c a^-c) a^(2-c)/c. Proofs: docs/
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -34,6 +34,7 @@ from ..core.theorem import Theorem
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
+from . import cluster_gaussian as gaussian
 from . import cluster_loss as loss
 from .cluster_by_size import ClusterBySize
 from .clustered import Clustered, Ints
@@ -53,6 +54,28 @@ def _replaced(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) 
 
 def _moved(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     return upper_profile(2.0 * design.worst(pure_epsilon(mechanism, AR), AR))
+
+
+def _in_each(design: "ClusterPPS", mechanism: Mechanism, one: Callable[..., Profile]) -> Profile:
+    theta, caps, pi = gaussian.add_remove_shift(mechanism), design.caps, design.probabilities
+    profiles = [
+        one(theta, p, [(pi[h], float(caps[i] - 1 + caps[h])) for h in range(len(pi)) if h != i and pi[h] > 0.0])
+        for i, p in enumerate(pi)
+        if p > 0.0
+    ]
+    return Profile.maximum(profiles)
+
+
+def _added_gaussian(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return _in_each(design, mechanism, gaussian.added)
+
+
+def _replaced_gaussian(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return _in_each(design, mechanism, gaussian.replaced)
+
+
+def _moved_gaussian(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return gaussian.moved(_added_gaussian(design, mechanism, neighbors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +104,34 @@ class ClusterPPS(Clustered):
             scope=WITHIN.scope,
         ),
         Theorem("One cluster, one record replaced", "docs/designs/pps.md, Thm 6", AR.kind, RO.kind, False, _moved),
+        Theorem(
+            "One cluster, one record more, Gaussian",
+            "docs/designs/cluster.md, Thm 8",
+            AR.kind,
+            AR.kind,
+            True,
+            _added_gaussian,
+            applies=lambda m: m.is_gaussian,
+        ),
+        Theorem(
+            "One cluster, one record replaced inside its cluster, Gaussian",
+            "docs/designs/cluster.md, Thm 8",
+            AR.kind,
+            RO.kind,
+            True,
+            _replaced_gaussian,
+            applies=lambda m: m.is_gaussian,
+            scope=WITHIN.scope,
+        ),
+        Theorem(
+            "One cluster, one record replaced, Gaussian",
+            "docs/designs/cluster.md, Thm 8",
+            AR.kind,
+            RO.kind,
+            False,
+            _moved_gaussian,
+            applies=lambda m: m.is_gaussian,
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -170,7 +221,9 @@ class ClusterPPS(Clustered):
             yield design, design.sized([caps[0] - 1, *caps[1:]])
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """The worst event of a black box: the exact supremum."""
+        """The worst event of a black box, or Gaussian sums at the caps: the exact supremum."""
+        if mechanism.is_gaussian and neighbors.records == 1:
+            return (_added_gaussian if neighbors.kind == AR.kind else _replaced_gaussian)(self, mechanism, neighbors)
         if not is_black_box(mechanism, neighbors):
             return None
         return lower_profile(self.worst(pure_epsilon(mechanism, AR), AR if neighbors.kind == AR.kind else WITHIN))

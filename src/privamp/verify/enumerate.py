@@ -34,7 +34,7 @@ Direction = Literal["both", "forward", "backward"]
 _CELLS = 512
 _SPLITS = 3  # rounds that cut a cell with a sign change
 _PIECES = 32
-_REFINED = 4  # assignments looked at closely
+_REFINED = 16  # assignments looked at closely; far-off clusters make many of them equal to many digits
 _NOISE = 1e-13  # a relative difference of densities that may be rounding
 _ROUNDING = 1e-14
 

@@ -1,0 +1,93 @@
+"""Whole clusters under Gaussian noise: one centre held against several that all lie on one side of it.
+
+With q the chance that the changed cluster is drawn, and pi_h that the others are drawn instead (1 - q in all), for
+alpha >= 1 and distances along a line in units of sigma,
+
+    delta(eps) = integral [q phi(t) - alpha q phi(t + b) - (alpha - 1) sum_h pi_h phi(t + e_h)]+.
+
+The bracket is positive right of one point x. There q phi(x) is the sum of the others, so every term is positive:
+
+    delta = alpha q phi(x+b) [M(x) - M(x+b)] + (alpha - 1) sum_h pi_h phi(x+e_h) [M(x) - M(x+e_h)],  M the Mills ratio.
+
+With theta the add/remove sensitivity over sigma and D_h = (c_i - 1 + c_h) theta, c the caps: one record more has
+b = theta, e = theta + D; one record less b = theta, e = D; replaced inside its cluster b = 2 theta, e = theta + D.
+Exact for equal caps and for one cluster with public probabilities. Proof: docs/designs/cluster.md, Thm 8.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.curves import group
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..core.profile import Curve, Profile
+from ..errors import NoTheorem
+from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mills_gap, log_sum
+from ..numerics.roots import NumericalFailure
+from .shared_copies import gaussian_shift
+
+AR = Neighbors.ADD_REMOVE
+_ROUNDS = 200
+
+
+def one_against_several(chance: float, near: float, others: Sequence[tuple[float, float]]) -> Curve:
+    """The curve for b = near and the (pi_h, e_h) of the others."""
+    shift = as_floats([near, *(e for _, e in others)])  # shape (1 + H,)
+    with np.errstate(divide="ignore"):
+        log_pi = np.log(as_floats([p for p, _ in others])) - math.log(chance)
+
+    def weights(epsilon: FloatArray) -> FloatArray:
+        """log of the coefficients over q, shape (E, 1 + H)."""
+        with np.errstate(divide="ignore"):
+            return np.concatenate([epsilon[:, None], log_expm1(epsilon)[:, None] + log_pi], axis=1)
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        flat = np.ravel(as_floats(epsilon))
+        log_w = weights(flat) - 0.5 * shift * shift
+        x = _threshold(log_w, shift)[:, None]
+        terms = log_w - shift * x + log_mills_gap(x, shift)
+        return np.asarray(math.log(chance) + log_sum(terms, axis=1)).reshape(np.shape(epsilon))
+
+    return Curve(log_delta)
+
+
+def _threshold(log_w: FloatArray, shift: FloatArray) -> FloatArray:
+    """Where the terms w e^(-shift x) add up to 1: their sum is convex in x, so Newton from the left comes up to it."""
+    x: FloatArray = np.max(log_w / shift, axis=1)
+    for _ in range(_ROUNDS):
+        terms = log_w - shift * x[:, None]
+        above = log_sum(terms, axis=1)
+        slope = np.sum(np.exp(terms - above[:, None]) * shift, axis=1)
+        step = above / slope
+        x = x + step
+        if np.all(np.abs(step) <= 4e-15 * (np.abs(x) + 1.0)):
+            return x
+    raise NumericalFailure("the threshold of several Gaussian densities did not converge")
+
+
+def add_remove_shift(mechanism: Mechanism) -> float:
+    """theta of Gaussian noise stated for add/remove, or NoTheorem."""
+    if not mechanism.is_gaussian:
+        raise NoTheorem("this theorem is about Gaussian noise")
+    mechanism.profile(AR)  # refuses what is stated for replace-one only
+    return 0.5 * gaussian_shift(mechanism)
+
+
+def added(theta: float, chance: float, others: Sequence[tuple[float, float]]) -> Profile:
+    """One record more; others are (pi_h, c_i - 1 + c_h)."""
+    far = [(p, (steps + 1) * theta) for p, steps in others]
+    back = [(p, steps * theta) for p, steps in others]
+    return Profile(one_against_several(chance, theta, far), one_against_several(chance, theta, back))
+
+
+def replaced(theta: float, chance: float, others: Sequence[tuple[float, float]]) -> Profile:
+    """One record replaced inside its cluster."""
+    far = [(p, (steps + 1) * theta) for p, steps in others]
+    return Profile.symmetric(one_against_several(chance, 2.0 * theta, far))
+
+
+def moved(one: Profile) -> Profile:
+    """Out of one cluster and into another: two steps of the larger direction."""
+    return group(one.symmetrised(), 2)
