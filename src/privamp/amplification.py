@@ -55,9 +55,10 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
     upper = Profile.minimum(p.rounded_up() for _, p in bounds)
     if neighbors.kind == "replace-one":
         upper = upper.symmetrised()  # the two data sets have no order, and may change places from round to round
-    attack = design.attack(mechanism, neighbors)
-    lower = attack.rounded_down() if attack else None
-    parts = (Part(upper, lower, claim=Claim(mechanism, design, neighbors)),)
+    attacks = {label: attack.rounded_down() for label, attack in design.attacks(mechanism, neighbors).items()}
+    lower = Profile.maximum(attacks.values()) if attacks else None
+    several = tuple(attacks.items()) if len(attacks) > 1 else ()
+    parts = (Part(upper, lower, claim=Claim(mechanism, design, neighbors), attacks=several),)
     assumed = OWN_IDS if neighbors.records > 1 else ()
     everybody = Guarantee(
         neighbors=neighbors,
@@ -87,7 +88,8 @@ def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors)
     blocks = schedule.blocks()
     whole = compose([compose(_of_block(mechanism, block, neighbors), times) for block, times in blocks])
     if not schedule.is_tight:  # what breaks a block need not break the schedule
-        whole = replace(whole, lower=None, parts=tuple(replace(part, lower=None, claim=None) for part in whole.parts))
+        parts = tuple(replace(part, lower=None, claim=None, attacks=()) for part in whole.parts)
+        whole = replace(whole, lower=None, parts=parts)
     return replace(whole, assumes=tuple(dict.fromkeys((*whole.assumes, *schedule.assumes))))
 
 

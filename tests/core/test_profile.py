@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privamp import Gaussian, InvalidInput, Laplace, Neighbors, Poisson, PureDP
+from privamp import DiscreteLaplace, Gaussian, InvalidInput, Laplace, Neighbors, Poisson, PureDP, amplify
 from privamp.core.curves import approx_curve, discrete_curve, group, pair_profile, pure_curve
 from privamp.core.profile import Curve, Profile
 
@@ -127,3 +127,24 @@ def test_an_upper_bound_does_not_vanish_by_underflow():
     assert guarantee.upper.log_delta(45.0) < -1000
     assert 0 < guarantee.delta(45.0) < 1e-300
     assert amplify(Laplace(1.0), Poisson(0.5)).delta(45.0) == 0.0
+
+
+def test_a_group_bound_does_not_rise_with_epsilon():
+    """A rare and huge loss: e^(eps (1 - 1/j)) lifted the bound from 1e-11 to 1."""
+    rare = amplify(DiscreteLaplace(0.286, 15), Poisson(1.5e-12)).upper
+    deltas = np.asarray(group(rare, 7).delta(np.linspace(0.0, 300.0, 400)))
+    assert np.all(np.diff(deltas) <= 0.0)
+    assert deltas[-1] <= 7.1 * rare.delta(0.0)
+
+
+def test_epsilon_at_a_delta_is_never_above_the_pure_epsilon():
+    tiny = Profile.symmetric(pure_curve(2e-21))
+    assert all(tiny.epsilon(delta) <= 2e-21 for delta in (1e-3, 1e-25, 1e-30, 1e-300))
+    assert Profile.symmetric(pure_curve(4e16)).epsilon(1e-3) == 4e16
+
+
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-9, 1e-30])
+def test_the_lower_epsilon_is_proved_by_its_own_delta(delta):
+    for one in (amplify(Gaussian(0.7), Poisson(0.3)), amplify(PureDP(3.0), Poisson(0.9))):
+        at = one.lower.epsilon(delta)
+        assert one.lower.delta(at) > delta or at == 0.0

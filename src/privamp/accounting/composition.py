@@ -7,7 +7,7 @@ fresh draws: they are a `Joint`, composed inside the sample and amplified once.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ from ..core.guarantee import Guarantee, Lower, Part
 from ..core.profile import Curve, Profile
 from ..errors import InvalidInput
 from ..extras import need
-from ..numerics.log_domain import FloatArray
-from ..numerics.rounding import total_up
+from ..numerics.log_domain import FloatArray, log_sum
+from ..numerics.rounding import total_up, up
 from ..validation import positive, whole
 from .blocks import ROUNDS, followed
+from .attacks_in_rounds import attacks_in_rounds
 from .discretize import loss_laws, reach
 from .tangents import counted
 from .tilted import WIDEST, Composed
@@ -133,24 +134,32 @@ class Composition:
     @property
     def lower(self) -> Profile | None:
         """Optimistic: never above what the attacks reach."""
-        if any(part.lower is None for part in self.parts):
+        several = attacks_in_rounds(self.parts)
+        if not several:
             return None
-        profiles = [part.lower for part in self.parts if part.lower]
-        losses = [sum(p.steps * c.largest_loss for p, c in zip(self.parts, side, strict=True)) for side in
-                  ([p.forward for p in profiles], [p.backward for p in profiles])]  # fmt: skip
-        return Profile(Curve(lambda e: self._attack(e, 0), losses[0]), Curve(lambda e: self._attack(e, 1), losses[1]))
+        return Profile.maximum(self._attacked(profiles) for profiles in several)
 
-    def _attack(self, epsilon: FloatArray, side: int) -> FloatArray:
-        """The better of the composed laws and of counting the answers to one question per step."""
-        composed = self._optimistic[side].log_delta(epsilon)
-        if self._counted is None:
-            return composed
-        return np.maximum(composed, (self._counted.forward, self._counted.backward)[side](epsilon))
+    def _attacked(self, profiles: tuple[Profile, ...]) -> Profile:
+        """What one pair of neighbours reaches in all parts: by the composed laws, or by counting answers."""
+        one = self.parts[0].steps if len(self.parts) == 1 else None
 
-    @cached_property
-    def _counted(self) -> Profile | None:
-        part = self.parts[0]
-        return counted(part.lower, part.steps) if len(self.parts) == 1 and part.lower else None
+        @cache
+        def composed() -> tuple[Composed, Composed]:
+            return self._both(list(profiles), upper=False)
+
+        @cache
+        def by_counting() -> Profile | None:
+            return counted(profiles[0], one) if one else None
+
+        def curve(side: int) -> Curve:
+            def log_delta(epsilon: FloatArray) -> FloatArray:
+                found, other = composed()[side].log_delta(epsilon), by_counting()
+                return found if other is None else np.maximum(found, (other.forward, other.backward)[side](epsilon))
+
+            ends = [(p.forward, p.backward)[side].largest_loss for p in profiles]
+            return Curve(log_delta, sum(part.steps * end for part, end in zip(self.parts, ends, strict=True)))
+
+        return Profile(curve(0), curve(1))
 
     def _total(self, curves: list[Curve]) -> float:
         """The largest losses of one direction, added up."""
@@ -170,8 +179,8 @@ class Composition:
     @cached_property
     def _total_variation(self) -> float:
         """log of the sum of all delta(0), rounded up: bounds delta at every epsilon >= 0, however fine the losses."""
-        distances = [part.steps * math.exp(float(part.upper.log_delta(0.0))) for part in self.parts]
-        return math.log(max(math.fsum(distances) * (1.0 + 1e-12), 5e-324))
+        distances = [math.log(part.steps) + float(part.upper.log_delta(0.0)) for part in self.parts]
+        return float(up(log_sum(np.asarray(distances))))
 
     @cached_property
     def interval(self) -> float:
@@ -205,11 +214,6 @@ class Composition:
     def _pessimistic(self) -> tuple[Composed, Composed]:
         profiles = [part.upper for part in self.parts]
         return self._both(profiles, upper=True)
-
-    @cached_property
-    def _optimistic(self) -> tuple[Composed, Composed]:
-        profiles = [part.lower for part in self.parts if part.lower]
-        return self._both(profiles, upper=False)
 
     def _both(self, profiles: list[Profile], *, upper: bool) -> tuple[Composed, Composed]:
         """Both directions; the more steps, the wider their sum, and the coarser a grid will do."""

@@ -182,17 +182,20 @@ def _join(own: _Dots, other: _Dots, interval: float, upper: bool) -> LossLaw:
     """Losses above zero from the curve itself, below zero from the other direction's."""
     if own.at_zero == 0.0 or other.at_zero == 0.0:
         return LossLaw(interval, 0, np.ones(1), 0.0)
-    steps = np.arange(1, other.mass.size + 1)
-    above, below = own.mass / own.at_zero, other.mass * np.exp(-steps * interval) / other.at_zero
     if upper:  # both sides must give one total variation distance, at least the true one
         level = max(own.at_zero * max(own.excess, 1.0), other.at_zero * max(other.excess, 1.0)) * (1.0 + 1e-14)
-    else:  # at most the true one, and no more mass than there is
-        level = min(own.at_zero * min(own.shortfall, 1.0), other.at_zero * min(other.shortfall, 1.0))
-        level = min(level, 1.0 / float(np.sum(above) + np.sum(below))) * (1.0 - 1e-14)
-    infinite = own.infinite / own.at_zero * level
-    zero = max(1.0 - level * float(np.sum(above) + np.sum(below)) - infinite, 0.0)
-    mass = np.concatenate([level * below[::-1], [zero], level * above])
-    return LossLaw(interval, -other.mass.size, mass, infinite)
+    else:  # at most the true one
+        level = min(own.at_zero * min(own.shortfall, 1.0), other.at_zero * min(other.shortfall, 1.0)) * (1.0 - 1e-14)
+    steps = np.arange(1, other.mass.size + 1)
+    above = own.mass * (level / own.at_zero)
+    below = other.mass * np.exp(-steps * interval) * (level / other.at_zero)
+    infinite = level / own.at_zero * own.infinite
+    total = float(np.sum(above) + np.sum(below))
+    if not upper and total > 1.0 - 1e-14:  # and no more mass than there is
+        share = (1.0 - 1e-14) / total
+        above, below, infinite, total = above * share, below * share, infinite * share, 1.0 - 1e-14
+    zero = max(1.0 - total - infinite, 0.0)
+    return LossLaw(interval, -other.mass.size, np.concatenate([below[::-1], [zero], above]), infinite)
 
 
 def _lower_hull(delta: FloatArray, losses: FloatArray) -> FloatArray:

@@ -3,7 +3,8 @@
 A line v -> a - b v that lies nowhere above a step's curve E(W - v)+ (W the likelihood ratio under Q, v = e^eps) is the
 question with a = P(yes), b = Q(yes): the pair of these two coins is dominated by the step. k steps are then at least as
 telling as Binomial(k, a) against Binomial(k, b), whose curve is exact. The line is a chord of the curve over a short
-interval, lowered until it is below the extensions of the two half chords, which the convex curve is above.
+interval, lowered until it is below the extensions of the two half chords, which the convex curve is above. The curve
+is known to its margin only: the line is made steeper and lower by what that may do to its slope.
 
 Needed where a step's loss is so small and rare that no grid resolves it: the laws on a grid lose everything there.
 """
@@ -11,16 +12,18 @@ Needed where a step's loss is so small and rare that no grid resolves it: the la
 import math
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import gammaln
 
 from ..core.curves import discrete_curve
 from ..core.profile import Curve, Profile
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.rounding import margin
 from .discretize import reach
 
 _QUESTIONS = 24
 _HALF = 2e-3  # half the width of a chord, in units of eps
 _SAFE = 1e-9  # relative, for all roundings on the way
+_SMALLEST = 1e-290  # chances below it are not looked at: their last digits are gone
 _ROUNDING = 8e-15  # of sums of logarithms, in units of their terms
 
 
@@ -46,14 +49,19 @@ def _questions(curve: Curve, steps: int) -> Curve:
 def _yes(curve: Curve, at: float) -> tuple[float, float]:
     """(P(yes), Q(yes)) of the question whose line touches the curve near `at`, from below."""
     width = min(_HALF, 0.01 * at)
-    left, middle, right = np.exp(curve(np.asarray([at - width, at, at + width]))).tolist()
-    u, v, w = math.exp(at - width), math.exp(at), math.exp(at + width)
-    slope = (left - right) / (w - u)
-    first, second = (left - middle) / (v - u), (middle - right) / (w - v)
-    # how far the chord lies above the second half chord extended to u, and above the first extended to w
-    lowered = max(left - (middle + second * (v - u)), right - (middle - first * (w - v)), 0.0)
-    b = slope * (1.0 + _SAFE)  # steeper and lower: still below
-    return (left + slope * u - lowered) * (1.0 - _SAFE), b
+    logs = curve(np.asarray([at - width, at, at + width]))
+    left, middle, right = np.exp(logs).tolist()
+    known = float(np.max(np.exp(logs) * margin(logs), initial=0.0, where=logs > -np.inf))  # how well each is
+    below, above = -math.expm1(-width), math.expm1(width)  # from the outer points to the middle one, in units of e^at
+    slope = (left - right) / (below + above)
+    first, second = (left - middle) / below, (middle - right) / above
+    # how far the chord lies above the second half chord extended to the left, and above the first to the right
+    lowered = max(left - (middle + second * below), right - (middle - first * above), 0.0)
+    lowered += known * (2.0 + 2.0 * max(below / above, above / below))
+    unknown = 2.0 * known / (below + above) + _SAFE * abs(slope)  # of the slope
+    a = (left + (slope - unknown) * (1.0 - below) - lowered - known) * (1.0 - _SAFE)
+    b = (slope + unknown) * math.exp(-at)  # steeper and lower: still below
+    return (a, b) if b > _SMALLEST else (0.0, 0.0)
 
 
 def _binomials(a: float, b: float, steps: int) -> Curve:
@@ -61,9 +69,29 @@ def _binomials(a: float, b: float, steps: int) -> Curve:
     top = min(steps, math.ceil(steps * a + 60.0 * math.sqrt(steps * a) + 400.0))
     low = max(0, math.floor(steps * a - 60.0 * math.sqrt(steps * a) - 400.0))
     yes = np.arange(low, top + 1, dtype=np.float64)
-    log_choose = -betaln(yes + 1.0, steps - yes + 1.0) - math.log(steps + 1.0)
+    log_choose = _log_choose(steps, yes)
     log_p = log_choose + yes * math.log(a) + (steps - yes) * math.log1p(-a)
     loss = yes * math.log(a / b) + (steps - yes) * (math.log1p(-a) - math.log1p(-b))
     size = np.abs(log_choose) + yes * abs(math.log(a)) + (steps - yes) * abs(math.log1p(-a))
     size_of_loss = yes * (abs(math.log(a)) + abs(math.log(b))) + steps * (a + b)
     return discrete_curve(loss - _ROUNDING * (1.0 + size_of_loss), log_p - _ROUNDING * (1.0 + size))
+
+
+def _log_choose(n: int, k: FloatArray) -> FloatArray:
+    """log of n over k by Stirling's formula, in pieces that do not cancel: the difference of log-gammas of 1e9 errs by
+    1e-6."""
+    fewer = np.maximum(np.minimum(k, n - k), 1.0)
+    rest = np.maximum(n - fewer, 1.0)
+    entropy = fewer * np.log(n / fewer) - rest * np.log1p(-np.minimum(fewer / n, 0.5))
+    root = 0.5 * (np.log(n / rest) - np.log(2.0 * math.pi * fewer))
+    found = entropy + root + _stirling(as_floats(n)) - _stirling(fewer) - _stirling(rest)
+    return as_floats(np.where((k <= 0.0) | (k >= n), 0.0, found))
+
+
+def _stirling(x: FloatArray) -> FloatArray:
+    """log x! less (x + 1/2) log x - x + log(2 pi)/2."""
+    small = np.minimum(x, 16.0)
+    exact = gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small - 0.5 * math.log(2.0 * math.pi)
+    square = 1.0 / (np.maximum(x, 16.0) ** 2)
+    series = (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) * np.sqrt(square)
+    return as_floats(np.where(x < 16.0, exact, series))

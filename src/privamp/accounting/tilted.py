@@ -117,6 +117,10 @@ class Composed:
         log_none = sum(steps * math.log1p(-min(law.infinite, 1.0 - _UNIT)) for law, steps in self.laws)
         return math.log(-math.expm1(log_none)) if log_none < 0.0 else -math.inf
 
+    @property
+    def _has_losses(self) -> bool:
+        return all(np.any(law.mass > 0) for law, _ in self.laws)
+
     def curve(self, largest_loss: float = math.inf) -> Curve:
         """The composed curve for epsilon >= 0."""
         return Curve(self.log_delta, largest_loss)
@@ -124,14 +128,14 @@ class Composed:
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """log delta, above the truth (below it for a lower bound), each epsilon by the tilt that suits it."""
         epsilon = np.asarray(epsilon, dtype=np.float64)
-        if not all(np.any(law.mass > 0) for law, _ in self.laws):
+        if not self._has_losses:
             return np.zeros_like(epsilon)  # some step's loss is infinite for sure
         flat = epsilon.ravel()
         if not self.upper:
             return np.asarray(self._by_tables(flat).reshape(epsilon.shape))
         chernoff = np.min(self._chernoff(flat), axis=0)
         best = np.logaddexp(chernoff, self.log_infinite)
-        worth = chernoff > max(_DEEP, self.log_infinite)  # deeper than that Chernoff's own bound will do
+        worth = chernoff > max(_DEEP, self.log_infinite + math.log(_GOOD_ENOUGH))  # else Chernoff's own bound will do
         if np.any(worth):
             best[worth] = np.minimum(best[worth], self._by_tables(flat[worth]))
         return np.asarray(best.reshape(epsilon.shape))
@@ -161,7 +165,7 @@ class Composed:
             ratio = np.where(np.isneginf(main) | np.isinf(error), np.inf, error - main)
             if self.upper:
                 bound = np.minimum(np.logaddexp(np.logaddexp(main, error), self.log_infinite), 0.0)
-                loose = (ratio > math.log(_GOOD_ENOUGH)) & (bound > self.log_infinite + math.log(10.0))
+                loose = ~(error < bound + math.log(_GOOD_ENOUGH))  # lost mass counts: what matters is the sum
                 return np.asarray(bound), np.asarray(loose)
             finite = np.where(ratio < 0, main + np.log1p(-np.exp(np.minimum(ratio, 0.0))), -np.inf)
         bound = np.logaddexp(finite, self.log_infinite + math.log1p(-1e-9))
@@ -189,6 +193,8 @@ class Composed:
 
     def points(self, tilt: float) -> int:
         """How many grid points the composed law needs at this tilt."""
+        if not self._has_losses:
+            return 1
         if tilt not in self._points:
             first, last = _window([_tilted(law, tilt, steps) for law, steps in self.laws])
             self._points[tilt] = last - first + 1
@@ -289,7 +295,7 @@ def _window(parts: list[Tilted]) -> tuple[int, int]:
     least, most = (float(sum(int(p.index[end]) * p.steps for p in parts)) for end in (0, -1))
     low, high = least, most
     widest = max(float(p.index[-1] - p.index[0]) for p in parts) * interval
-    for away in (a / widest for a in _AWAY) if widest > 0 else ():
+    for away in (a / widest for a in _AWAY if math.isfinite(a / widest)) if widest > 0 else ():
         up, down = (sum(p.steps * p.log_moment(sign * away) for p in parts) for sign in (1.0, -1.0))
         high = min(high, (up + budget) / (away * interval))
         low = max(low, (down + budget) / (-away * interval))

@@ -125,11 +125,14 @@ def _group_curve(own: Curve, other: Curve, records: int) -> Curve:
     return Curve(lambda at: np.minimum.reduce([curve(at) for curve in curves]), end)
 
 
-_CANDIDATES = np.geomspace(1e-3, 1e3, 241)
+_CANDIDATES = np.append(0.0, np.geomspace(1e-3, 1e3, 241))
 
 
 def _closed_group(curve: Curve, j: int) -> Curve:
-    """delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) * delta(eps/j), and from where it is least that value."""
+    """delta_j(eps) <= (e^eps - 1)/(e^(eps/j) - 1) * delta(eps/j): the least value of the bound up to each eps.
+
+    delta_j never grows with eps, though the bound may.
+    """
 
     def bound(at: FloatArray) -> FloatArray:
         with np.errstate(invalid="ignore"):
@@ -137,17 +140,20 @@ def _closed_group(curve: Curve, j: int) -> Curve:
         return np.minimum(factor + curve(at / j), 0.0)
 
     @cache
-    def turning_point() -> float:
+    def least_so_far() -> tuple[FloatArray, FloatArray]:
+        """Some points, the place of the least value among them, and the least value up to each."""
         grid = _CANDIDATES
-        for _ in range(3):  # any point is sound; a near-minimal one is tight
+        points = [grid]
+        for _ in range(4):  # any points are sound; one near the least value is tight
             least = int(np.argmin(bound(grid)))
-            if grid[least] == _CANDIDATES[-1]:
-                return math.inf
             grid = np.linspace(grid[max(least - 1, 0)], grid[min(least + 1, grid.size - 1)], 65)
-        return float(grid[int(np.argmin(bound(grid)))])
+            points.append(grid)
+        at = np.unique(np.concatenate(points))
+        return at, np.minimum.accumulate(bound(at))
 
     def log_delta(at: FloatArray) -> FloatArray:
-        return bound(np.minimum(at, turning_point()))
+        points, least = least_so_far()
+        return np.minimum(bound(at), least[np.searchsorted(points, np.maximum(at, 0.0), side="right") - 1])
 
     return Curve(log_delta, j * curve.largest_loss)
 

@@ -172,6 +172,14 @@ class Design(ABC):
         """A profile that some real pair of neighbours reaches: a lower bound, or None."""
         return None
 
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """The same pair by pair, by what the changed record is, where records differ: rounds compose for one of them.
+
+        The largest of several curves bounds one round; over several rounds it is more than any one record can lose.
+        """
+        found = self.attack(mechanism, neighbors)
+        return {} if found is None else {None: found}
+
     def personal(self, mechanism: Mechanism, neighbors: Neighbors, record: Any) -> Profile | None:
         """An upper bound on the profile of one record, where records differ; None: it is everybody's."""
         return None

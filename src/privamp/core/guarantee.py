@@ -35,8 +35,15 @@ class Lower:
         return self.profile.delta(epsilon)
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """A lower bound on the true epsilon at this delta."""
-        return rounding.number_down(self.profile.epsilon(delta))
+        """A lower bound on the true epsilon at this delta: the attack's delta is still above `delta` there."""
+        found = rounding.number_down(self.profile.epsilon(delta))
+        if delta == 0.0 or math.isinf(found):
+            return found
+        for step in range(1, 60):
+            if found <= 0.0 or float(self.profile.log_delta(found)) > math.log(delta):
+                return found
+            found -= max(found, 1.0) * 2.0 ** (step - 52)
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,7 @@ class Part:
     steps: int = 1
     claim: Claim | None = None  # one draw of it, as data
     rounds: int = 1  # fresh draws that one step stands for
+    attacks: tuple[tuple[Any, Profile], ...] = ()  # `lower`, pair by pair, where it is the largest of several
 
 
 @dataclass(frozen=True, repr=False, eq=False)

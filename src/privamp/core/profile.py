@@ -127,8 +127,8 @@ class Profile:
         if delta == 1.0:
             return 0.0
         if float(self.log_delta(_UNREACHED)) > math.log(delta):
-            return math.inf
-        return first_at_most(self.log_delta, math.log(delta), limit=_UNREACHED)
+            return self.largest_loss
+        return min(first_at_most(self.log_delta, math.log(delta), limit=_UNREACHED), self.largest_loss)
 
     def rounded_up(self) -> "Profile":
         """Both directions rounded to the private side."""

@@ -268,9 +268,18 @@ class ImportanceSampling(Design):
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """Records along one axis, of several norms: each one's own exact pair, the largest of them."""
+        found = self.attacks(mechanism, neighbors)
+        return Profile.maximum(found.values()) if found else None
+
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """The exact pair of a record of each norm."""
         influence = mechanism.influence
-        if influence is None or not influence.is_exact or neighbors != AR or not self._probes():
-            return None
-        u = as_floats(self._probes())
-        w = self.rule.weights_of_norms(u)
-        return record_profile(influence.kind, probabilities_below(w), influence.at(u) * (1.0 - 2.0**-47) * w)
+        if influence is None or not influence.is_exact or neighbors != AR:
+            return {}
+        found = {}
+        for norm in self._probes():
+            u = as_floats([norm])
+            w = self.rule.weights_of_norms(u)
+            move = influence.at(u) * (1.0 - 2.0**-47) * w
+            found[norm] = record_profile(influence.kind, probabilities_below(w), move)
+        return found

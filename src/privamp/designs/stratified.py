@@ -301,7 +301,14 @@ class Stratified(Design):
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The best of the strata's own attacks."""
+        found = self.attacks(mechanism, neighbors)
+        return Profile.maximum(found.values()) if found else None
+
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """Those of each stratum: the record stays where it is."""
         plain = replace(neighbors, scope="anywhere")
-        found = [part.attack(mechanism.in_stratum(name), plain) for name, part in self.strata]
-        attacks = [attack for attack in found if attack is not None]
-        return Profile.maximum(attacks) if attacks else None
+        found: dict[Any, Profile] = {}
+        cases = {(part, mechanism.in_stratum(name)): name for name, part in reversed(self.strata)}
+        for (part, own), name in cases.items():
+            found |= {(name, label): attack for label, attack in part.attacks(own, plain).items()}
+        return found
