@@ -4,6 +4,7 @@ import os
 import pickle
 import shutil
 import sqlite3
+import sys
 import threading
 import warnings
 
@@ -20,6 +21,7 @@ from privamp import (
     Laplace,
     Neighbors,
     Poisson,
+    PrivampError,
     PureDP,
     PureFilter,
     RenyiFilter,
@@ -327,7 +329,7 @@ def test_notes_are_kept_as_text(budget):
 
 
 def test_threads_share_a_budget(budget):
-    got = []
+    got, refused = [], []
 
     def ask():
         for _ in range(30):
@@ -336,14 +338,33 @@ def test_threads_share_a_budget(budget):
                 got.append(1)
             except BudgetExceeded:
                 pass
+            except PrivampError as error:
+                refused.append(str(error))
 
     threads = [threading.Thread(target=ask) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-7)  # threads change places wherever they can
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    assert not refused
     assert len(got) == 100
     assert spent(budget) == 1.0
+
+
+def test_a_thread_that_remembers_late_does_not_undo_what_others_know(budget):
+    """Number and hash are one value, and only go forward: half of them looked like a store that forgot entries."""
+    for _ in range(3):
+        budget.spend(PureDP(0.01))
+    store = budget._store
+    first, *_, last = store.events()
+    store._remember(first)
+    assert store._known().newest == (last.number, last.hash)
+    budget.spend(PureDP(0.01))
 
 
 def test_code_that_takes_a_budget_or_none(budget):

@@ -28,5 +28,6 @@ def followed(part: Part, alone: "Composition") -> Part:
     upper = rounds_profile(kind, part.steps, reach, upper=True).rounded_up()
     lower = rounds_profile(kind, part.steps, reach, upper=False).rounded_down()
     claim = replace(part.claim, design=Followed(part.claim.design, part.steps))
-    both = Profile.minimum([plain, upper]), Profile.maximum([attack, lower]) if attack else lower
-    return Part(*both, steps=1, claim=claim, rounds=part.steps)
+    best = Profile.maximum([attack, lower]) if attack else lower
+    attacks = (("plain", attack), ("followed", lower)) if attack else ()  # two pairs: only one of them goes on
+    return Part(Profile.minimum([plain, upper]), best, claim=claim, rounds=part.steps, attacks=attacks)

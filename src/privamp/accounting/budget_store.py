@@ -91,10 +91,12 @@ class Checked:
 
 @dataclass(slots=True)
 class _Known:
-    """What this process knows of a store: the newest event it saw, and which process went through all of them."""
+    """What this process knows of a store: the newest event it saw, and which process went through all of them.
 
-    number: int = 0
-    hash: bytes = BEGINNING
+    Number and hash are one value: a thread that has spent remembers them while the next one reads them.
+    """
+
+    newest: tuple[int, bytes] = (0, BEGINNING)
     verified_by: int = 0
 
 
@@ -372,22 +374,24 @@ class Store:
         if last != number or event_at(connection, number).hash != hash_:
             raise Broken("its head is not its last entry")
         known = self._known()
-        if known.number and (known.number > number or event_at(connection, known.number).hash != known.hash):
+        seen, seen_hash = known.newest
+        if seen and (seen > number or event_at(connection, seen).hash != seen_hash):
             raise PrivampError(
                 f"{self._file.name} has forgotten entries that it had before: an older copy was put in its place, and "
                 "nothing was spent; put the newest one back"
             )
         if known.verified_by:
             added = connection.execute(
-                f"SELECT {COLUMNS} FROM events WHERE number > ? ORDER BY number", (known.number,)
+                f"SELECT {COLUMNS} FROM events WHERE number > ? ORDER BY number", (seen,)
             )
-            check_links(known.hash, map(read_event, added), known.number)
-        known.number, known.hash = number, hash_
+            check_links(seen_hash, map(read_event, added), seen)
+        known.newest = number, hash_
         return number, hash_
 
     def _remember(self, event: Event) -> None:
         known = self._known()
-        known.number, known.hash = event.number, event.hash
+        if event.number > known.newest[0]:  # another thread may have been here in between
+            known.newest = event.number, event.hash
 
 
 __all__ = ["ANSWERED", "CANCELLED", "FAILED", "RESERVED", "SPENT", "Checked", "Head", "Store"]

@@ -20,8 +20,8 @@ from ..extras import need
 from ..numerics.log_domain import FloatArray, log_sum
 from ..numerics.rounding import total_up, up
 from ..validation import positive, whole
-from .blocks import ROUNDS, followed
 from .attacks_in_rounds import attacks_in_rounds
+from .blocks import ROUNDS, followed
 from .discretize import loss_laws, reach
 from .tangents import counted
 from .tilted import WIDEST, Composed
