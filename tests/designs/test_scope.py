@@ -26,6 +26,7 @@ from privamp import (
 )
 from privamp.accounting.filters import ApproxFilter, GaussianFilter, PureFilter, RenyiFilter
 from privamp.accounting.renyi import RenyiDP, renyi_of_mechanism
+from privamp.amplification import certify_ledger
 from privamp.core.mechanism import ONE
 from privamp.mechanisms.augmented_rows import AugmentedRows
 from privamp.mechanisms.per_stratum import PerStratum
@@ -152,16 +153,13 @@ def test_a_limit_within_strata_certifies_only_designs_that_keep_them_apart(limit
 
 
 def test_ledgers_and_calibration():
-    sample = WithoutReplacement(2, 4).draw(4)
-    sample.release(Laplace(1.0, neighbors=STRATUM), lambda drawn: 0.0)
-    with pytest.raises(NoTheorem):
-        sample.guarantee(RO)
-    sample.release(Laplace(1.0, neighbors=RO), lambda drawn: 0.0)
-    with pytest.raises(NoTheorem):
-        sample.guarantee(RO)
-    planned = WithoutReplacement(2, 4).draw(4).declare([Laplace(1.0, neighbors=STRATUM), Laplace(1.0, neighbors=RO)])
-    with pytest.raises(NoTheorem):
-        planned.guarantee(STRATUM)
+    for entries in ([Laplace(1.0, neighbors=STRATUM)], [Laplace(1.0, neighbors=RO), Laplace(1.0, neighbors=STRATUM)]):
+        ledger = WithoutReplacement(2, 4).draw(4).ledger
+        for mechanism in entries:
+            ledger.register(mechanism)  # past the sample's own refusal
+        for asked in (RO, STRATUM):
+            with pytest.raises(NoTheorem):
+                certify_ledger(ledger, WithoutReplacement(2, 4), asked, is_test=False)
     with pytest.raises(NoTheorem):
         calibrate(lambda s: Laplace(s, neighbors=STRATUM), WithoutReplacement(2, 4), epsilon=1.0)
 
@@ -171,3 +169,23 @@ def test_scopes_that_do_not_fit_together():
         Joint([PureDP(1.0, neighbors=STRATUM), PureDP(1.0, neighbors=CLUSTER)])
     with pytest.raises(InvalidInput, match="replace-one"):
         Neighbors("add-remove", scope="within stratum")
+
+
+def test_a_sample_refuses_what_it_could_not_certify_before_it_is_released():
+    noise = Laplace(1.0, neighbors=STRATUM)
+    calls = []
+    sample = WithoutReplacement(2, 4).draw(4)
+    for ask in (
+        lambda: sample.release(noise, lambda drawn: calls.append(drawn) or 0.0),
+        lambda: sample.run(PureDP(1.0, neighbors=STRATUM), lambda drawn, stream: calls.append(drawn)),
+        lambda: sample.declare([noise]),
+        lambda: sample.limit(PureFilter(1.0, STRATUM)),
+    ):
+        with pytest.raises(NoTheorem, match="within stratum"):
+            ask()
+    assert not calls
+    assert sample.ledger.entries == ()
+    strata = Population(4, stratum=["a", "a", "b", "b"])
+    apart = Stratified({"a": WithoutReplacement(1, 2), "b": WithoutReplacement(1, 2)}).draw(strata)
+    apart.release(noise, [0.1, 0.2, 0.3, 0.4], center=0.5)
+    assert apart.guarantee(STRATUM).epsilon() < 1.0

@@ -331,3 +331,10 @@ def test_guarantees_of_exact_laplace_noise_are_two_sided(design):
     guarantee = amplify(ExactLaplace(1.0), design)
     assert guarantee.lower.epsilon() == pytest.approx(guarantee.epsilon(), rel=1e-6)
     assert 0.99 * guarantee.delta(0.01) < guarantee.lower.delta(0.01) <= guarantee.delta(0.01)
+
+
+@pytest.mark.parametrize("noise", [1e300, 5e-324])
+@pytest.mark.parametrize("kind", [ExactLaplace, ExactGaussian])
+def test_numbers_at_the_ends_of_the_doubles_are_refused_in_a_sentence(kind, noise):
+    with pytest.raises(InvalidInput, match="measure in another unit"):
+        kind(noise, noise)

@@ -132,3 +132,14 @@ def test_what_a_record_takes_away_has_all_its_digits(weight, a):
 def test_the_obvious_formula_for_it_crashes():
     with pytest.raises(ValueError, match=r"math domain error|expected argument"):
         math.log1p(1.0 * math.expm1(-38.0))
+
+
+@pytest.mark.parametrize(
+    ("weight", "a"),
+    [(5e-324, 700.02), (1e-310, 705.0), (1e-305, 701.0), (3e-320, 900.0), (1e-300, 1399.0), (0.5, 1e300)],
+)
+def test_a_tiny_rate_of_a_huge_epsilon_keeps_its_digits(weight, a):
+    """a + log(weight) cancels: the loss was known to 1e-13 only, however small it was."""
+    with mp.workdps(60):
+        exact = mp.log1p(mp.mpf(weight) * mp.expm1(a)) if a < 1e4 else mp.mpf(a) + mp.log(weight)
+        assert abs(mp.mpf(float(ld.log_mix(weight, a))) - exact) <= 4e-16 * exact

@@ -218,6 +218,8 @@ class Composition:
     def _both(self, profiles: list[Profile], *, upper: bool) -> tuple[Composed, Composed]:
         """Both directions; the more steps, the wider their sum, and the coarser a grid will do."""
         interval = self.interval
+        if not (upper or self.wanted_interval):  # what is lost for sure above may be a loss far away below
+            interval = max(interval, max(map(reach, profiles)) / _LONGEST)
         coarsest = interval * _COARSER
         while True:
             sides = self._sides(profiles, interval, upper=upper)
@@ -255,7 +257,7 @@ class Composition:
 
 def _dividing(end: float, interval: float) -> float:
     """The interval, made a little smaller so that the largest loss of a pure part falls on the grid."""
-    return end / math.ceil(end / interval) if 0.0 < end < math.inf else interval
+    return end / math.ceil(end / interval) if end > 0.0 and end / interval < math.inf else interval
 
 
 def composed_profile(profiles: Sequence[Profile]) -> Profile:

@@ -186,6 +186,8 @@ class ApproxFilter(Filter):
         profile = self._profile(release)
         share = 0.0 if delta is None else float(delta)
         in_range(0, 1, delta=share)
+        if share > 0.0 and isinstance(release, Mechanism):
+            profile = profile.rounded_up()  # a guarantee is already; a pure epsilon has its margin in `whole`
         epsilon = profile.epsilon(share)
         if epsilon == float("inf"):
             raise InvalidInput(

@@ -36,9 +36,9 @@ class Curve:
 
     def __call__(self, epsilon: ArrayLike) -> FloatArray:
         """log delta at epsilon >= 0, never above log 1."""
-        epsilon = np.minimum(as_floats(epsilon), _FARTHEST)
-        values = np.minimum(self.log_delta(epsilon), 0.0)
-        return np.where(epsilon >= self.largest_loss, -np.inf, values)
+        asked = as_floats(epsilon)
+        values = np.minimum(self.log_delta(np.minimum(asked, _FARTHEST)), 0.0)
+        return np.where(asked >= self.largest_loss, -np.inf, values)
 
     def rounded_up(self) -> "Curve":
         """An upper bound in spite of floating-point error."""

@@ -288,12 +288,19 @@ class Sample:
     def _opened_ledger(self) -> Ledger:
         return _LEDGERS.setdefault(self._key.fingerprint, self._unused)
 
+    def _check_scopes(self, *mechanisms: Mechanism) -> None:
+        """NoTheorem before anything is released that the design could not certify."""
+        for mechanism in mechanisms:
+            mechanism.check_scope(self.design.keeps_apart)
+
     def declare(self, mechanisms: Iterable[Mechanism], *, functions: bool = True) -> "Sample":
         """Declare every mechanism that will be run on this sample; returns the sample.
 
         Assumes until it is used up what functions that may still come need; `functions=False` refuses them instead.
         """
-        self._opened_ledger().declare(mechanisms, functions)
+        plan = tuple(mechanisms)
+        self._check_scopes(*plan)
+        self._opened_ledger().declare(plan, functions)
         return self
 
     def limit(self, filter: Limit, *, functions: bool = True) -> "Sample":
@@ -302,6 +309,7 @@ class Sample:
         A release that would pass the limit raises BudgetExceeded before any noise is drawn. The guarantee is that
         of the limit, whatever was used of it; `functions` as in `declare`.
         """
+        self._check_scopes(filter.whole())
         self._opened_ledger().limit(filter, functions)
         return self
 
@@ -364,6 +372,7 @@ class Sample:
     def _registered(
         self, mechanism: Mechanism, work: Callable[[Stream], Any], *, claimed: bool = False, trusted: bool = False
     ) -> Any:
+        self._check_scopes(mechanism)
         ledger = self._opened_ledger()
         number = ledger.register(mechanism, claimed=claimed, trusted=trusted)
         logger.info("release %d from a sample by %s: %s", number, self.design, mechanism)

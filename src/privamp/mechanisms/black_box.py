@@ -25,6 +25,8 @@ from ..validation import in_range, nonnegative
 from .discrete_laplace import discrete_laplace_curve, log_chain
 from .noise import check_relation
 
+_RAREST = 1e-300  # a smaller chance of "no" would vanish, and its loss look infinite; only steps above 690 have one
+
 
 class BlackBox(Mechanism):
     """What both black boxes refuse."""
@@ -102,14 +104,14 @@ def opposite_all_say_yes(steps: Sequence[float], chance: float) -> Profile:
     """The same for two opposite records, each kept with `chance`, symmetric."""
     total, top = sum(steps), _log_top(steps)
     with np.errstate(divide="ignore"):
-        log_p = np.log1p([-chance, chance - 1.0])
+        log_p = np.append(np.log1p([-chance]), np.log([chance]))  # log1p(chance - 1) has no digits for a tiny chance
     old, nobody, new = top, top - total, top - 2.0 * total
     return _two_coins(log_p, np.array([nobody, old]), log_p, np.array([nobody, new]))
 
 
 def _log_top(steps: Sequence[float]) -> float:
-    """log of the largest chance that all say yes, e^step/(1 + e^step) each."""
-    return -math.fsum(float(np.logaddexp(0.0, -step)) for step in steps)
+    """log of the largest chance that all say yes, e^step/(1 + e^step) each; "no" stays possible for a double."""
+    return min(-math.fsum(float(np.logaddexp(0.0, -step)) for step in steps), -_RAREST)
 
 
 def _two_coins(log_p: FloatArray, yes_p: FloatArray, log_q: FloatArray, yes_q: FloatArray) -> Profile:

@@ -50,6 +50,7 @@ from .noise import check_sizes, shift_of
 
 RECORDS = 2**32  # how many records a sum is planned for when nothing is said
 _TOP = 2**62  # whole numbers are cut here
+_SMALLEST = 1e-290  # a grid beside numbers near the ends of the doubles has no digits left
 _COARSEST = 2.0**-6  # of the noise
 
 
@@ -62,6 +63,11 @@ def grid_for(noise: float, bound: float, records: int = RECORDS) -> float:
     True
     """
     positive(noise=noise, bound=bound, records=records)
+    if noise / records < _SMALLEST or max(noise, records * bound) > 1.0 / _SMALLEST:
+        raise InvalidInput(
+            f"exact noise is for numbers from {_SMALLEST:g} to {1.0 / _SMALLEST:g}, got noise {noise:g} for "
+            f"{records:g} contributions of up to {bound:g}; measure in another unit"
+        )
     wanted = 2.0 ** math.floor(math.log2(noise / records) - 20.0)
     finest = 2.0 ** math.ceil(math.log2(max(records * bound / 2.0**61, noise / 2.0**49)))
     grid = max(wanted, finest)

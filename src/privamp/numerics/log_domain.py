@@ -64,8 +64,10 @@ def log_mix(weight: float, a: ArrayLike) -> FloatArray:
         return a + 0.0
     small = np.log1p(weight * np.expm1(np.minimum(a, 700.0)))  # a + log(weight) would cancel for tiny weights
     with np.errstate(over="ignore"):
+        far = weight * np.exp(700.0) * np.exp(np.clip(a - 700.0, 0.0, 700.0))  # the same, where it is a double
         rest = np.exp(-np.maximum(a, 700.0)) / weight * (1.0 - weight)
-    return np.where(a < 700.0, small, a + np.log(weight) + np.log1p(rest))
+        large = np.where((a < 1400.0) & (far < 1e300), np.log1p(far), a + np.log(weight) + np.log1p(rest))
+    return np.where(a < 700.0, small, large)
 
 
 def log_drop(weight: float, a: float) -> float:
