@@ -20,7 +20,9 @@ def case(seed):
 
 
 # each of these was wrong once: crashes, lower bounds above upper ones
-@pytest.mark.parametrize("seed", [2, 3, 4, 9, 11, 16, 20, 31, 39, 54, 58, 61, 65, 1157, 1175, 1257, 2304, 3055, 3272, 3284])
+@pytest.mark.parametrize(
+    "seed", [2, 3, 4, 9, 11, 16, 20, 31, 39, 54, 58, 61, 65, 1157, 1175, 1257, 2304, 3055, 3272, 3284]
+)
 def test_random_guarantees_hold_together(seed):
     chosen = case(seed)
     assert chosen is None or not soak.problems(*chosen[:3])
