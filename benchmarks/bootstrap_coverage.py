@@ -62,7 +62,7 @@ def measure(name, statistic, method, datasets, first=0):
     for seed in range(first, first + datasets):
         x = data(name, seed)
         found = bootstrap.run(x, statistic, bounds=BOUNDS[name], method=method, key=seeded_key(seed), jobs=1)
-        low, high = found.interval
+        low, high = found.interval(0.95)
         covered += low <= target <= high
         widths.append(high - low)
         plain.append(plain_width(x, statistic))

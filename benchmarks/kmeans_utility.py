@@ -74,7 +74,7 @@ def ours(X: np.ndarray, size: int, epsilon: float, seeds: int, options: dict) ->
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         asked = {"sample_size": size} | options
         model = PrivateKMeans(K, epsilon=epsilon, radius=radius, random_state=seed, **asked).fit(X)
-        assert model.privacy_.epsilon(model.delta) <= epsilon
+        assert model.guarantee_.epsilon(model.delta) <= epsilon
         costs.append(cost(X, model.cluster_centers_))
     return costs
 

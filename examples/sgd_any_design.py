@@ -20,7 +20,8 @@ spent = {}
 for name, design in designs.items():
     model = PrivateLogistic(design, clip=1.0, steps=50, sigma=8.0, learning_rate=2.0, records=n, average=True)
     model.fit(X, y)
-    spent[name] = model.privacy_.epsilon(delta)
+    spent[name] = model.guarantee_.epsilon(delta)
     right = np.mean(model.predict(X) == y)
-    print(f"{name:20s} accuracy {right:.3f}, epsilon {spent[name]:.3f} at delta {delta:g} ({model.privacy_.neighbors})")
+    whom = model.guarantee_.neighbors
+    print(f"{name:20s} accuracy {right:.3f}, epsilon {spent[name]:.3f} at delta {delta:g} ({whom})")
 assert list(spent.values()) == sorted(spent.values())

@@ -24,6 +24,6 @@ sample = chosen.design().draw(Population(level.size, stratum=level))
 found = survey.estimate(sample, enroll, "mean", bounds=bounds, epsilon=1.0, stratum=level)
 low, high = found.interval()
 print(f"mean enrolment {found.value:.0f}, 95% interval {low:.0f} to {high:.0f} (truth: {enroll.mean():.0f})")
-print(f"standard error {found.standard_error_sampling:.1f} from sampling, {found.standard_error_noise:.1f} from noise")
+print(f"standard error {found.sampling_error:.1f} from sampling, {found.noise_error:.1f} from noise")
 print(found.guarantee)
 assert found.guarantee.epsilon() <= 1.0

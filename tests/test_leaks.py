@@ -161,18 +161,18 @@ def weighted_sample() -> list[object]:
 def sums() -> list[object]:
     job = PrivateSum(radius=9000.0, epsilon=1.0, sampler="privacy-constrained", scale=9500.0)
     found = job.release(VALUES, key(1))
-    return [job, found, found.privacy]
+    return [job, found, found.guarantee]
 
 
 def means() -> list[object]:
     job = PrivateMean(radius=9000.0, epsilon=1.0, sampler=Poisson(0.5))
     found = job.release(VALUES, key(2))
-    return [job, found, found.privacy]
+    return [job, found, found.guarantee]
 
 
 def clusters() -> list[object]:
     job = PrivateKMeans(2, 1.0, radius=9000.0, n_jobs=1).fit(VALUES[:, None])
-    return [job, job.privacy_, job._fitted, job.get_params()]
+    return [job, job.guarantee_, job._fitted, job.get_params()]
 
 
 def budgets(folder: Path) -> list[object]:
@@ -206,7 +206,7 @@ def estimates() -> list[object]:
 
 def resamples() -> list[object]:
     found = bootstrap.run(VALUES, bounds=(0, 9000), epsilon=1.0, key=key(7), jobs=1)
-    return [found, found.plan, found.privacy]
+    return [found, found.plan, found.guarantee]
 
 
 SPEAKERS = {

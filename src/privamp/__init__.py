@@ -21,6 +21,7 @@ _HOME = {
     "Claim": "core.claim",
     "Guarantee": "core.guarantee",
     "Sample": "core.sample",
+    "Release": "core.release",
     "Key": "chance.keys",
     "PrivampError": "errors",
     "InvalidInput": "errors",

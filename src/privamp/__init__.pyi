@@ -30,6 +30,7 @@ from .core.mechanism import Mechanism as Mechanism
 from .core.neighbors import Neighbors as Neighbors
 from .core.population import Population as Population
 from .core.profile import Profile as Profile
+from .core.release import Release as Release
 from .core.sample import Sample as Sample
 from .core.schedule import Schedule as Schedule
 from .core.theorem import Theorem as Theorem

@@ -14,10 +14,10 @@ from .core.claim import Claim
 from .core.curves import group
 from .core.design import Design
 from .core.guarantee import NOT_PRIVATE, Guarantee, Lower, Part
+from .core.ledger import Finished, Ledger
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
 from .core.profile import Profile
-from .core.sample import Ledger
 from .core.schedule import Followed, OneOf, Schedule
 from .core.theorem import Theorem
 from .errors import DegradingDesign, InvalidInput, NoTheorem
@@ -93,12 +93,26 @@ def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors)
     return replace(whole, assumes=tuple(dict.fromkeys((*whole.assumes, *schedule.assumes))))
 
 
-def _of_block(mechanism: Mechanism, block: Design | OneOf | Followed, neighbors: Neighbors) -> Guarantee:
+def _of_block(mechanism: Any, block: Design | OneOf | Followed | None, neighbors: Neighbors) -> Guarantee:
+    if block is None:
+        return _by_itself(mechanism, neighbors)
     if isinstance(block, OneOf):
         return allocation(mechanism, block, neighbors)
     if isinstance(block, Followed):
         return compose(amplify(mechanism, block.design, neighbors), block.rounds, adaptive=True)
     return amplify(mechanism, block, neighbors)
+
+
+def _by_itself(stated: Any, neighbors: Neighbors) -> Guarantee:
+    """What a rule, a filter or a whole job guarantees, computed again from its public fields."""
+    if not callable(getattr(stated, "guarantee", None)):
+        raise InvalidInput(
+            f"a claim needs a design, or a part that certifies itself, got {type(stated).__name__} alone"
+        )
+    found: Guarantee = stated.guarantee()
+    if found.neighbors != neighbors:
+        raise InvalidInput(f"{type(stated).__name__} speaks about {found.neighbors}, and the claim about {neighbors}")
+    return found
 
 
 def evaluated(claims: tuple[Claim, ...]) -> Guarantee:
@@ -174,7 +188,9 @@ def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper:
     return True
 
 
-def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, *, is_test: bool) -> Guarantee:
+def certify_ledger(
+    ledger: Ledger | Finished, design: Design, neighbors: Neighbors | None, *, is_test: bool
+) -> Guarantee:
     """What a sample's releases cost: composed inside the sample, amplified once.
 
     A declared plan and a filter's limit are certified whole, used up or not; without either, what was released.
@@ -200,7 +216,7 @@ def certify_ledger(ledger: Ledger, design: Design, neighbors: Neighbors | None, 
     )
 
 
-def _inside(ledger: Ledger) -> Mechanism:
+def _inside(ledger: Ledger | Finished) -> Mechanism:
     """One mechanism for the whole ledger: a declared plan exactly, a filter's limit, or an adaptive sum."""
     if ledger.filter is not None:
         return ledger.filter.whole()

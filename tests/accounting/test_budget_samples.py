@@ -51,13 +51,13 @@ def test_one_draw_cannot_be_charged_in_two_pieces(budget):
     one = amplify(PureDP(0.5), design).epsilon()
     assert 2 * one < amplify(PureDP(1.0), design).epsilon()
     design.draw(40, key).declare([PureDP(0.5)]).charge(budget)
-    from privamp.core import sample
+    from privamp.core.ledger import REGISTRY
 
     for other in ([PureDP(0.25)], [PureDP(0.5)] * 2, []):
-        sample._LEDGERS.clear()  # as if in another process, which does not know this draw
+        REGISTRY.clear()  # as if in another process, which does not know this draw
         with pytest.raises(InvalidInput, match="charged before"):
             design.draw(40, key).declare(other).charge(budget)
-    sample._LEDGERS.clear()
+    REGISTRY.clear()
     with pytest.raises(InvalidInput, match="charged before"):
         design.draw(40, key).limit(PureFilter(0.5)).charge(budget)
     with pytest.raises(InvalidInput, match="charged before"):

@@ -21,7 +21,7 @@ from privamp import (
     amplify,
 )
 from privamp.accounting import budget_store
-from privamp.core import sample as samples
+from privamp.core.ledger import REGISTRY
 
 DESIGN = Poisson(0.1)
 ONES = np.ones(40)
@@ -40,7 +40,7 @@ def key():
 
 def program(budget):
     """What a new program has: the file, and no memory."""
-    samples._LEDGERS.clear()
+    REGISTRY.clear()
     budget_store._KNOWN.clear()
     return Budget.open(budget.path)
 
@@ -70,7 +70,7 @@ def test_twelve_programs_are_charged_once_and_the_thirteenth_is_refused(budget, 
 def test_without_a_durable_ledger_each_program_would_start_anew(key):
     """Negative control: a process that has forgotten the draw lets it be asked again."""
     for _ in range(2):
-        samples._LEDGERS.clear()
+        REGISTRY.clear()
         sample = DESIGN.draw(40, key).declare([MONTHLY])
         sample.release(MONTHLY, ONES)
         assert len(sample.ledger.entries) == 1
@@ -112,7 +112,7 @@ def test_a_release_that_another_program_made_meanwhile_is_refused(budget, key):
     plan = [MONTHLY] * 2
     opened = Budget.open(budget.path)
     one = DESIGN.draw(40, key).declare(plan).charge(opened).ledger
-    samples._LEDGERS.clear()
+    REGISTRY.clear()
     two = DESIGN.draw(40, key).declare(plan).charge(Budget.open(budget.path)).ledger
     assert one is not two
     one.register(MONTHLY)

@@ -28,25 +28,25 @@ def run(values, statistic="mean", **changes):
 
 def test_the_same_key_gives_the_same_answer_on_any_number_of_cores(x):
     one, two, other = run(x, jobs=1), run(x, jobs=2), run(x, key=seeded_key(2))
-    assert one.findings == two.findings
-    assert one.findings != other.findings
+    assert one == two
+    assert one != other
 
 
 def test_estimates_are_near_the_truth(x):
     mean, variance = run(x), run(x, "variance")
-    assert abs(mean.estimate - np.mean(x)) < 5 * mean.standard_error
-    assert abs(variance.estimate - np.var(x, ddof=1)) < 5 * variance.standard_error
-    low, high = mean.interval
-    assert low < mean.estimate < high
-    assert variance.interval[0] >= 0.0
+    assert abs(mean.value - np.mean(x)) < 5 * mean.standard_error
+    assert abs(variance.value - np.var(x, ddof=1)) < 5 * variance.standard_error
+    low, high = mean.interval(0.95)
+    assert low < mean.value < high
+    assert variance.interval(0.95)[0] >= 0.0
 
 
 def test_quantiles_end_at_public_edges(x):
     found = run(x, "quantile:0.5")
     edges = np.linspace(-3.0, 5.0, 33)
-    assert all(np.isclose(edges, end).any() for end in found.interval)
-    assert found.interval[0] <= np.median(x) <= found.interval[1]
-    assert run(x, "median").findings == found.findings
+    assert all(np.isclose(edges, end).any() for end in found.interval(0.95))
+    assert found.interval()[0] <= np.median(x) <= found.interval()[1]
+    assert run(x, "median") == found
 
 
 def test_a_line_is_found():
@@ -54,18 +54,18 @@ def test_a_line_is_found():
     X = rng.uniform(0.0, 10.0, 400)
     y = 2.0 + 0.5 * X + rng.normal(0.0, 0.5, 400)
     found = run((X, y), "regression", bounds=[(0.0, 10.0), (0.0, 9.0)])
-    assert [f.name for f in found.findings] == ["intercept", "x1"]
-    for finding, truth in zip(found.findings, (2.0, 0.5), strict=True):
-        assert finding.interval[0] < truth < finding.interval[1]
+    assert list(found.names) == ["intercept", "x1"]
+    for finding, truth in zip(found, (2.0, 0.5), strict=True):
+        assert finding.interval()[0] < truth < finding.interval()[1]
         assert finding.standard_error < 3.0
-    assert found["x1"] == found.findings[1]
+    assert found["x1"].value == found.value[1]
 
 
 def test_a_line_that_noise_hides_has_no_interval():
     rng = np.random.default_rng(0)
     X = rng.uniform(4.9, 5.1, 400)
     found = run((X, X), "regression", bounds=[(0.0, 10.0), (0.0, 9.0)])
-    assert found["x1"].interval == (-np.inf, np.inf)
+    assert found["x1"].interval() == (-np.inf, np.inf)
 
 
 def test_without_noise_the_regression_is_least_squares():
@@ -84,9 +84,9 @@ def test_without_noise_the_regression_is_least_squares():
 def test_ones_own_statistic(x):
     whole = run(x, np.median, bounds=(0.0, 2.0))
     declared = run(x, lambda v: float(np.mean(np.clip(v, 0, 2))), bounds=(0.0, 2.0), sensitivity=lambda m: 2.0 / m)
-    assert declared.findings[0].standard_error_noise < 0.1 * whole.findings[0].standard_error_noise
-    assert any("declared sensitivity" in a for a in declared.privacy.assumes)
-    assert not any("declared sensitivity" in a for a in whole.privacy.assumes)
+    assert declared.noise_error < 0.1 * whole.noise_error
+    assert any("declared sensitivity" in a for a in declared.guarantee.assumes)
+    assert not any("declared sensitivity" in a for a in whole.guarantee.assumes)
 
 
 def test_a_statistic_that_fails_says_nothing_about_the_records(x):
@@ -95,19 +95,19 @@ def test_a_statistic_that_fails_says_nothing_about_the_records(x):
             raise ValueError(f"found {SECRET}")
         return 1.0
 
-    assert np.isfinite(run(x, picky, bounds=(0.0, 2.0)).estimate)
+    assert np.isfinite(run(x, picky, bounds=(0.0, 2.0)).value)
     with pytest.raises(InvalidInput, match="fails on 20 zeros"):
         run(x, lambda values: values.no_such_thing, bounds=(0.0, 2.0))
 
 
 def test_the_guarantee_is_the_budget_and_is_marked(x):
     found = run(x)
-    assert found.privacy.delta(2.0) <= 1e-5
-    assert str(found.privacy.neighbors) == "replace-one"
-    assert not found.privacy.is_private
-    assert "NOT PRIVATE" in repr(found.privacy)
-    assert bootstrap.run(x, bounds=(-3.0, 5.0), **CHEAP).privacy.is_private
-    assert any("number of records is public" in a for a in found.privacy.assumes)
+    assert found.guarantee.delta(2.0) <= 1e-5
+    assert str(found.guarantee.neighbors) == "replace-one"
+    assert not found.guarantee.is_private
+    assert "NOT PRIVATE" in repr(found.guarantee)
+    assert bootstrap.run(x, bounds=(-3.0, 5.0), **CHEAP).guarantee.is_private
+    assert any("number of records is public" in a for a in found.guarantee.assumes)
 
 
 def test_nothing_secret_is_shown(x):
@@ -116,14 +116,14 @@ def test_nothing_secret_is_shown(x):
         assert "3.14159" not in text
         assert "positions" not in text
         assert "counts" not in text
-    assert found.to_json()["estimates"][0]["estimate"] == found.estimate
+    assert found.to_json()["value"] == found.value
 
 
 def test_values_outside_the_bounds_are_clipped(x):
     far = x.copy()
     far[far > 2.0] = 1e300
     near = np.where(far > 2.0, 2.0, far)
-    assert run(far, bounds=(-3.0, 2.0)).findings == run(near, bounds=(-3.0, 2.0)).findings
+    assert run(far, bounds=(-3.0, 2.0)) == run(near, bounds=(-3.0, 2.0))
 
 
 def test_a_real_key_draws_once(x):

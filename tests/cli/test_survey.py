@@ -243,7 +243,7 @@ def test_estimates_from_other_designs(privamp, schools, tmp_path, design, column
     (one,) = found["estimates"]
     truth = np.mean(schools["enroll"].to_pylist()) * (600 if statistic == "total" else 1)
     assert abs(one["estimate"] - truth) < 12 * one["standard_error"]
-    assert one["sampling_error_from"] == "private"
+    assert one["sampling_error_is"] == "private estimate"
     assert found["epsilon_upper"] == pytest.approx(1, abs=1e-6)
 
 

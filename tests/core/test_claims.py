@@ -5,10 +5,12 @@ import json
 import pickle
 
 import guarantee_cases as cases
+import numpy as np
 import pytest
 
 from privamp import (
     Gaussian,
+    GaussianFilter,
     Guarantee,
     InvalidInput,
     Joint,
@@ -18,6 +20,8 @@ from privamp import (
     Poisson,
     PrivateSum,
     PureDP,
+    PureFilter,
+    RenyiFilter,
     WithoutReplacement,
     amplify,
     compose,
@@ -73,8 +77,8 @@ def test_numbers_survive_pickling_and_copying():
 def test_an_estimate_carries_its_guarantee_through_a_pickle():
     total = PrivateSum(radius=1.0, epsilon=1.0).release([[1.0]] * 10, key=seeded_key(1))
     again = pickle.loads(pickle.dumps(total))
-    assert again.privacy.epsilon() == total.privacy.epsilon()
-    assert again.privacy.assumes == total.privacy.assumes
+    assert again.guarantee.epsilon() == total.guarantee.epsilon()
+    assert again.guarantee.assumes == total.guarantee.assumes
 
 
 GUARANTEES = {
@@ -180,12 +184,44 @@ def test_an_unknown_format_is_refused():
 def test_a_function_cannot_be_recomputed_and_the_certificate_says_so():
     with pytest.raises(InvalidInput, match="cannot be written down"):
         Claim(PureDP(1.0), lambda: None, AR).to_json()
-    rule = privacy_constrained(LinearProfile.of(Laplace(2.0)), 1.0, radius=1.0).guarantee()
+    own = LinearProfile(lambda rows: 0.5 + 0.0 * np.asarray(rows)[:, 0])
+    rule = privacy_constrained(own, 1.0).guarantee()
     assert rule.to_json()["certificate"]["claims"] is None
     with pytest.raises(InvalidInput, match="cannot be recomputed"):
         Guarantee.from_json(rule.to_json())
-    with pytest.raises(InvalidInput, match="keeps no claims"):
+    with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(rule)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: privacy_constrained(LinearProfile.of(Laplace(2.0)), 1.0, radius=1.0).guarantee(),
+        lambda: PureFilter(1.0).guarantee(),
+        lambda: GaussianFilter.within(1.0, 1e-6).guarantee(),
+        lambda: RenyiFilter(20.0, 2.0, 1e-6).guarantee(),
+    ],
+    ids=["rule", "pure", "gdp", "renyi"],
+)
+def test_what_certifies_itself_is_data_too(make):
+    one = make()
+    again = pickle.loads(pickle.dumps(one))
+    assert again == one == make()
+    assert again.delta(0.5) == one.delta(0.5)
+    assert again.because == one.because
+    asked = {"delta": 1e-6}
+    data = json.loads(json.dumps(one.to_json(**asked)))
+    assert Guarantee.from_json(data) == one
+    data["certificate"]["claims"][0]["mechanism"]["with"] |= {"epsilon": 0.5, "mu": 0.01}
+    with pytest.raises(InvalidInput):
+        Guarantee.from_json(data)
+
+
+def test_a_claim_without_a_design_needs_something_that_certifies_itself():
+    data = amplify(PureDP(1.0), Poisson(0.5)).to_json()
+    data["certificate"]["claims"][0]["design"] = None
+    with pytest.raises(InvalidInput, match="certifies itself"):
+        Guarantee.from_json(data)
 
 
 def test_a_strangers_class_is_named_and_registered():

@@ -103,7 +103,7 @@ def test_is_initial_centres_are_records():
     points = np.zeros((101, 2))
     points[-1, 0] = -1.0
     model = PrivateKMeans(2, epsilon=1.0, radius=1.0, init=[[0.5, 0], [-0.5, 0]], n_jobs=1).fit(points)  # public
-    assert model.privacy_.epsilon() == 1.0
+    assert model.guarantee_.epsilon() == 1.0
 
 
 def preprocessed(x):

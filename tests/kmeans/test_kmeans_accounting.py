@@ -1,16 +1,18 @@
 """Everything that touches the data is on the bill, and the bill does not depend on the data."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from privamp import ImportanceSampling, Influence, Neighbors, NoTheorem, PrivateKMeans, amplify
+from privamp.core.seeded_sample import SeededSample
 from privamp.kmeans import compiled
 from privamp.kmeans import fit as fit_module
 from privamp.kmeans.ball import Ball, scan, taken_inside
 from privamp.kmeans.first_look import EDGES, norm_counts
 from privamp.kmeans.noise_split import Split
-from privamp.kmeans.privacy_spend import first_then_sample
-from privamp.kmeans.seeded_sample import SeededSample
+from privamp.kmeans.privacy_spend import FirstThenSample
 from privamp.kmeans.threads import ThreadPool
 from privamp.testing import seeds_allowed
 
@@ -53,8 +55,8 @@ def test_the_ledger_is_the_plan_and_meets_the_budget(options: dict, epsilon: flo
     paid = sum(m.profile(AR).epsilon() for m in fitted.paid)
     assert paid + fitted.left <= epsilon
     assert paid == pytest.approx(0.05 * epsilon)
-    assert model.privacy_.epsilon(delta) == pytest.approx(epsilon, rel=1e-12)
-    assert model.privacy_.neighbors == AR
+    assert model.guarantee_.epsilon(delta) == pytest.approx(epsilon, rel=1e-12)
+    assert model.guarantee_.neighbors == AR
     losses = model.losses(X)
     assert losses.shape == (4000,)
     assert np.all((losses > 0) & (losses <= epsilon))
@@ -66,7 +68,9 @@ def test_the_guarantee_does_not_depend_on_the_data(options: dict) -> None:
     said = []
     for table in tables:
         model = PrivateKMeans(3, epsilon=1.0, radius=1.0, **options).fit(table)
-        said.append((model.privacy_.to_json(epsilon=1.0, delta=model.delta), model.privacy_.assumes))
+        answer = model.guarantee_.to_json(epsilon=1.0, delta=model.delta)
+        del answer["certificate"]  # names the rule, which the released first look chose
+        said.append((answer, model.guarantee_.assumes))
     assert all(answer == said[0] for answer in said)
 
 
@@ -75,9 +79,10 @@ def test_a_sample_that_costs_more_than_is_left_is_refused() -> None:
     model = PrivateKMeans(3, epsilon=1.0, radius=1.0, sample_size=500).fit(X)
     fitted = model._fitted
     honest = amplify(fitted.plan, ImportanceSampling(fitted.rule))
-    first_then_sample(1.0, 0.0, fitted.left, fitted.paid, honest)
+    whole = FirstThenSample(1.0, 0.0, fitted.paid, fitted.plan, fitted.rule)
+    assert whole.certified(honest) == whole.guarantee() == replace(model.guarantee_, assumes=whole.guarantee().assumes)
     with pytest.raises(NoTheorem, match="nothing is certified"):
-        first_then_sample(1.0, 0.0, 0.99 * fitted.left, fitted.paid, honest)
+        replace(whole, epsilon=0.99).certified(honest)
 
 
 @pytest.fixture(params=["numpy", "numba"])

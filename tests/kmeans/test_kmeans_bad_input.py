@@ -121,7 +121,7 @@ def test_fewer_records_than_centres_is_no_error(rows: int) -> None:
     assert model.cluster_centers_.shape == (8, 2)
     assert np.all(np.isfinite(model.cluster_centers_))
     assert np.all(np.linalg.norm(model.cluster_centers_, axis=1) <= 2.0 * (1 + 1e-12))
-    assert model.privacy_.epsilon() == 1.0
+    assert model.guarantee_.epsilon() == 1.0
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_constant_huge_and_tiny_columns(table: np.ndarray, noise: dict) -> None:
 def test_a_sample_larger_than_the_data_is_all_of_it() -> None:
     for sampler in ("uniform", "privacy-constrained", "coreset"):
         model = PrivateKMeans(**GOOD, sampler=sampler, sample_size=1e9).fit(X)
-        assert model.privacy_.epsilon() == 1.0
+        assert model.guarantee_.epsilon() == 1.0
 
 
 def test_points_to_start_from() -> None:

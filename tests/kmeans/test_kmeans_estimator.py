@@ -55,8 +55,8 @@ def test_it_finds_clusters() -> None:
     assert distances < 0.3
     assert model.transform(X).shape == (3000, 4)
     assert model.score(X) == pytest.approx(-np.sum(np.min(model.transform(X), axis=1) ** 2))
-    assert model.privacy_.epsilon() == 5.0
-    assert model.privacy_.is_private
+    assert model.guarantee_.epsilon() == 5.0
+    assert model.guarantee_.is_private
 
 
 def test_pipelines_clones_and_parameters() -> None:
@@ -88,8 +88,8 @@ def test_nothing_secret_is_kept_or_shown() -> None:
     assert len(kept) < 10_000
     assert all(len(value) != 777 for value in vars(model).values() if isinstance(value, np.ndarray))
     again = pickle.loads(kept)
-    assert again.privacy_.to_json(epsilon=2.0, delta=0.0) == model.privacy_.to_json(epsilon=2.0, delta=0.0)
-    assert again.privacy_.because == model.privacy_.because
+    assert again.guarantee_.to_json(epsilon=2.0, delta=0.0) == model.guarantee_.to_json(epsilon=2.0, delta=0.0)
+    assert again.guarantee_.because == model.guarantee_.because
     assert np.array_equal(again.predict(X), model.predict(X))
     assert float(model.sample_size_) != 300.0  # from the noisy histogram, not the realised size
     assert not float(model.n_records_).is_integer()
@@ -102,8 +102,8 @@ def test_seeds_are_for_tests() -> None:
     with seeds_allowed():
         first, second = (clone(model).fit(blobs()) for _ in range(2))
     assert np.array_equal(first.cluster_centers_, second.cluster_centers_)
-    assert not first.privacy_.is_private
-    assert not pickle.loads(pickle.dumps(first)).privacy_.is_private
+    assert not first.guarantee_.is_private
+    assert not pickle.loads(pickle.dumps(first)).guarantee_.is_private
     with pytest.raises(InvalidInput, match="random_state"):
         model.fit(blobs())
     one, two = (PrivateKMeans(2, epsilon=1.0, radius=1.5).fit(blobs()) for _ in range(2))
@@ -154,8 +154,8 @@ def test_single_precision_tables() -> None:
 def test_a_private_ball_comes_out_of_the_budget(options: dict) -> None:
     X = blobs(20_000) + 3.0
     model = PrivateKMeans(4, **({"epsilon": 3.0, "radius": 6.0} | options)).fit(X)
-    assert model.privacy_.epsilon() == 3.0
-    assert sum(m.profile(model.privacy_.neighbors).epsilon() for m in model._fitted.paid) > 0.05 * 3.0
+    assert model.guarantee_.epsilon() == 3.0
+    assert sum(m.profile(model.guarantee_.neighbors).epsilon() for m in model._fitted.paid) > 0.05 * 3.0
     if "center" in options:
         assert np.linalg.norm(model.center_ - 3.0) < 0.5
     if "radius" in options:

@@ -23,7 +23,7 @@ from privamp import (
 from privamp.core.tape import Tape, taping
 from privamp.rules.noise_and_size import EVALUATIONS
 from privamp.rules.norm_histogram import octave_bins
-from privamp.testing import seeded_stream
+from privamp.testing import seeded_key
 
 NORMS = np.random.default_rng(0).gamma(4.0, size=50_000).clip(0, 14) / 14.0
 PUBLIC = NormHistogram(np.arange(1, 101) / 100, np.histogram(NORMS, np.arange(101) / 100)[0])
@@ -78,22 +78,22 @@ def test_with_the_radius_alone_everybody_counts_there():
 
 
 def test_a_private_histogram_is_accounted():
-    histogram, cost = private_norm_histogram(NORMS, radius=1.0, epsilon=0.1, stream=seeded_stream(1))
+    histogram, cost = private_norm_histogram(NORMS, radius=1.0, epsilon=0.1, key=seeded_key(90001))
     assert cost.epsilon() == pytest.approx(0.1)
     assert not cost.is_private
     assert histogram.population == pytest.approx(NORMS.size, rel=0.02)
     found = noise_for_size(Laplace, histogram, size=1000, epsilon=0.9, radius=1.0)
     assert compose([cost, found.rule.guarantee()]).epsilon() == pytest.approx(1.0)
-    outside, _ = private_norm_histogram(np.full(1000, 7.0), radius=1.0, epsilon=1.0, stream=seeded_stream(2))
+    outside, _ = private_norm_histogram(np.full(1000, 7.0), radius=1.0, epsilon=1.0, key=seeded_key(90002))
     assert outside.counts[-1] > 900  # clipped, not dropped
-    empty, _ = private_norm_histogram(np.empty(0), radius=1.0, epsilon=100.0, stream=seeded_stream(3))
+    empty, _ = private_norm_histogram(np.empty(0), radius=1.0, epsilon=100.0, key=seeded_key(90003))
     assert empty.population >= 1
 
 
 def counted(norms):
     """Counts before noise."""
-    with taping(Tape(seeded_stream(1))) as tape:
-        private_norm_histogram(norms, radius=1.0, epsilon=1.0, stream=seeded_stream(1))
+    with taping(Tape(seeded_key(1))) as tape:
+        private_norm_histogram(norms, radius=1.0, epsilon=1.0, key=seeded_key(90001))
     return tape.taken[0].value
 
 

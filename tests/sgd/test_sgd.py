@@ -21,10 +21,10 @@ from privamp import (
     amplify,
     compose,
 )
-from privamp.core import sample as samples
+from privamp.core.ledger import REGISTRY
 from privamp.errors import InvalidInput, NoTheorem
 from privamp.sgd import Descent, PrivateLinear, PrivateLogistic
-from privamp.sgd.regression import clipped_sum_of
+from privamp.sgd.clipped_gradients import clipped_sum_of
 from privamp.testing import seeded_key
 from privamp.verify import exact_delta_of_laws
 
@@ -50,7 +50,7 @@ def data():
 @pytest.fixture
 def clean_ledgers(monkeypatch):
     """As in a new process: no sample has been released from yet."""
-    monkeypatch.setattr(samples, "_LEDGERS", {})
+    REGISTRY.clear()
 
 
 def fitted(model, X, y, seed=1):
@@ -65,7 +65,7 @@ def test_it_learns(data, name, clean_ledgers):
     assert np.mean((linear.predict(X) - value) ** 2) < 1.1 < 0.5 * np.var(value)
     logistic = fitted(PrivateLogistic(DESIGNS[name], learning_rate=2.0, **options), X, label, 2)
     assert np.mean(logistic.predict(X) == label) > 0.76 > max(label.mean(), 1 - label.mean()) + 0.15
-    assert np.all((logistic.predict_proba(X) > 0.5) == (logistic.predict(X) == 1))
+    assert np.all((logistic.predict_proba(X)[:, 1] > 0.5) == (logistic.predict(X) == 1))
     signed = fitted(PrivateLogistic(DESIGNS[name], labels=(-1, 1), learning_rate=2.0, **options), X, 2 * label - 1, 3)
     assert set(signed.predict(X)) == {-1.0, 1.0}
 
@@ -76,18 +76,19 @@ def test_the_guarantee_is_that_of_the_design_and_the_steps(data, name, clean_led
     model = fitted(PrivateLinear(DESIGNS[name], clip=1.5, steps=7, sigma=6.0, records=N), X, value)
     one = Gaussian(6.0, 1.5) if name == "Poisson" else Gaussian(6.0, 3.0, RO)  # C added, or 2C replaced, per copy
     expected = compose(amplify(one, DESIGNS[name]), 7)
-    assert model.privacy_.steps == 7
-    assert model.privacy_.neighbors == (AR if name == "Poisson" else RO)
+    assert model.guarantee_.steps == 7
+    assert model.guarantee_.neighbors == (AR if name == "Poisson" else RO)
     for epsilon in (0.1, 0.5):
-        assert model.privacy_.delta(epsilon) == expected.delta(epsilon)
-    assert expected.assumes == model.privacy_.assumes[:-1]
+        assert model.guarantee_.delta(epsilon) == expected.delta(epsilon)
+    assert expected.assumes == model.guarantee_.assumes[:-1]
 
 
 def test_designs_differ_as_they_should(data, clean_ledgers):
     """Copies cost: the same noise hides a record worst in the chain, and Poisson under add/remove best."""
     X, value, _ = data
     deltas = [
-        fitted(PrivateLinear(d, steps=7, sigma=4.0, records=N), X, value).privacy_.delta(0.5) for d in DESIGNS.values()
+        fitted(PrivateLinear(d, steps=7, sigma=4.0, records=N), X, value).guarantee_.delta(0.5)
+        for d in DESIGNS.values()
     ]
     assert deltas == sorted(deltas)
     assert deltas[1] > 1.5 * deltas[0]
@@ -97,14 +98,14 @@ def test_designs_differ_as_they_should(data, clean_ledgers):
 def test_poisson_can_be_certified_under_replace_one(data, clean_ledgers):
     X, value, _ = data
     model = fitted(PrivateLinear(Poisson(0.1), steps=3, sigma=4.0, records=N, neighbors=RO), X, value)
-    assert model.privacy_.neighbors == RO
-    assert model.privacy_.delta(0.5) == compose(amplify(Gaussian(4.0), Poisson(0.1), RO), 3).delta(0.5)
+    assert model.guarantee_.neighbors == RO
+    assert model.guarantee_.delta(0.5) == compose(amplify(Gaussian(4.0), Poisson(0.1), RO), 3).delta(0.5)
 
 
 def test_noise_is_calibrated_to_the_target(data, clean_ledgers):
     X, value, _ = data
     model = fitted(PrivateLinear(WithoutReplacement(200, N), steps=20, epsilon=1.0, delta=1e-5), X, value)
-    assert model.privacy_.delta(1.0) <= 1e-5
+    assert model.guarantee_.delta(1.0) <= 1e-5
     less = Gaussian(model.sigma_ * 0.999, 1.0)
     assert compose(amplify(less, WithoutReplacement(200, N)), 20).delta(1.0) > 1e-5
 
@@ -113,13 +114,13 @@ def test_test_keys_are_not_private_and_repeat(data, monkeypatch):
     X, value, _ = data
     found = []
     for _ in range(2):
-        monkeypatch.setattr(samples, "_LEDGERS", {})
+        REGISTRY.clear()
         found.append(fitted(PrivateLinear(DESIGNS["WR"], steps=5, sigma=1.0), X, value, 9))
     assert np.array_equal(found[0].coef_, found[1].coef_)
     assert found[0].intercept_ == found[1].intercept_
-    assert not found[0].privacy_.is_private
+    assert not found[0].guarantee_.is_private
     real = PrivateLinear(DESIGNS["WR"], steps=5, sigma=1.0).fit(X, value)
-    assert real.privacy_.is_private
+    assert real.guarantee_.is_private
     assert not np.array_equal(real.coef_, found[0].coef_)
 
 
@@ -235,8 +236,8 @@ def test_a_step_is_never_less_private_than_certified(name, clean_ledgers):
         design, clip=CLIP, steps=1, sigma=SIGMA, records=size, neighbors=relation, intercept=False
     ).fit(np.ones((size, 1)), np.zeros(size))
     truth = largest_divergence(design, size, relation)
-    assert np.all(truth <= np.asarray(model.privacy_.delta(EPSILONS)))
-    assert np.all(truth[:2] > 0.5 * np.asarray(model.privacy_.delta(EPSILONS[:2])))
+    assert np.all(truth <= np.asarray(model.guarantee_.delta(EPSILONS)))
+    assert np.all(truth[:2] > 0.5 * np.asarray(model.guarantee_.delta(EPSILONS[:2])))
     if design.natural == RO:
         halved = amplify(Gaussian(SIGMA, CLIP, RO), design)  # negative control: C where 2C belongs
         assert np.any(truth > np.asarray(halved.delta(EPSILONS)))

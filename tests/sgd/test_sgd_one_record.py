@@ -9,8 +9,8 @@ from scipy.special import expit
 
 from privamp import Gaussian, Poisson, WithReplacement
 from privamp.sgd import Descent, PrivateLinear, PrivateLogistic
+from privamp.sgd.clipped_gradients import clipped_sum_of
 from privamp.sgd.descent import CLIPPED
-from privamp.sgd.regression import clipped_sum_of
 
 RANDOM = np.random.default_rng(3)
 X, Y = RANDOM.normal(size=(40, 3)), (RANDOM.random(40) < 0.5).astype(float)
@@ -93,4 +93,4 @@ def test_a_sum_of_ones_own_is_an_assumption(key):
     descent = Descent(design=WithReplacement(3, 5), steps=1, sigma=1.0)
     assert CLIPPED in descent.run(lambda p, r, c: np.zeros(1), np.zeros(1), 5, key()).guarantee.assumes
     model = PrivateLinear(WithReplacement(3, 40), steps=1, sigma=1.0).fit(X, Y, key=key(1))
-    assert CLIPPED not in model.privacy_.assumes
+    assert CLIPPED not in model.guarantee_.assumes

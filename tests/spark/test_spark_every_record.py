@@ -144,7 +144,7 @@ def test_k_means_refuses_no_record(spark: Any) -> None:
     rows = rows_of(spark, a=hard, b=pa.array([*values[:, 1].tolist(), *HARD[::-1]], pa.float64()))
     model = PrivateKMeans(n_clusters=2, epsilon=20.0, radius=3.0, n_iter=2, sample_size=40)
     assert np.isfinite(fit(model, rows, ["a", "b"], id="uid").cluster_centers_).all()
-    assert any("the table does not change" in words for words in model.privacy_.assumes)
+    assert any("the table does not change" in words for words in model.guarantee_.assumes)
 
 
 def test_what_spark_says_of_a_record_is_not_repeated(spark: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -71,7 +71,7 @@ def test_nothing_of_a_job_is_said(rows: Any) -> None:
     answer = release(asked, rows, ["a"], id="uid", key=fresh_key(), trust_ids=True)
     model = PrivateKMeans(n_clusters=2, epsilon=5.0, radius=3.0, n_iter=2, sample_size=400)
     fitted = fit(model, rows, ["a"], id="uid", key=fresh_key())
-    for thing in (asked, answer, answer.privacy, fitted, fitted.privacy_):
+    for thing in (asked, answer, answer.guarantee, fitted, fitted.guarantee_):
         assert leaks(spoken(thing), N) == [], type(thing)
 
 

@@ -19,7 +19,7 @@ from privamp import (
     WithoutReplacement,
     privacy_constrained,
 )
-from privamp.core import sample as ledgers
+from privamp.core.ledger import REGISTRY
 from privamp.engines.spark_totals import units_of
 from privamp.spark import draw, estimate_strata, fit, release
 from privamp.testing import seeded_key
@@ -59,13 +59,13 @@ def test_floats_would_depend_on_the_order(records: Any) -> None:
 def test_the_answer_is_that_of_memory(spark: Any, records: Any, asked: Any) -> None:
     key = seeded_key(812)  # one seed, one noise: the answers must agree to the last bit
     here = asked.release(records.x, key=key)
-    ledgers._LEDGERS.clear()  # a rehearsal with a known seed, not a second release
+    REGISTRY.clear()  # a rehearsal with a known seed, not a second release
     rows = spark.createDataFrame(records.arrow().set_column(0, "uid", [list(range(N))]))
     there = release(asked, rows.repartition(5, "a"), ["a", "b"], id="uid", key=key, trust_ids=True)
     assert there.value.tolist() == here.value.tolist()
     assert np.array_equal(there.noise_error, here.noise_error)
-    assert there.privacy.epsilon(1e-6) == here.privacy.epsilon(1e-6)
-    assert there.privacy.because == here.privacy.because
+    assert there.guarantee.epsilon(1e-6) == here.guarantee.epsilon(1e-6)
+    assert there.guarantee.because == here.guarantee.because
 
 
 def test_the_ledger_composes_and_amplifies_once(table: Any, records: Any) -> None:
@@ -99,7 +99,7 @@ def test_estimates_of_strata(table: Any, records: Any) -> None:
     for name, estimate in found.items():
         assert estimate.value == pytest.approx(true[name], abs=6.0 * np.sqrt(1000.0) + 100.0 * estimate.noise_error)
         assert estimate.noise_error == pytest.approx(2.0 * np.sqrt(2.0))
-    assert found["east"].privacy.epsilon() == sample.guarantee().epsilon()
+    assert found["east"].guarantee.epsilon() == sample.guarantee().epsilon()
 
 
 def test_k_means_is_that_of_memory(spark: Any, records: Any) -> None:
@@ -107,11 +107,11 @@ def test_k_means_is_that_of_memory(spark: Any, records: Any) -> None:
     model = PrivateKMeans(n_clusters=3, epsilon=20.0, radius=3.0, n_iter=3, sample_size=400)
     rows = spark.createDataFrame(records.arrow().set_column(0, "uid", [list(range(N))]))
     there = fit(model, rows.repartition(3, "a"), "x", dimension=2, id="uid", key=key)
-    assert there.privacy_.epsilon() == 20.0
+    assert there.guarantee_.epsilon() == 20.0
     assert there.cluster_centers_.shape == (3, 2)
     assert there.predict(records.x).shape == (N,)
     model = PrivateKMeans(n_clusters=3, epsilon=20.0, radius=3.0, n_iter=3, sample_size=400)
     model._key = lambda: key  # type: ignore[method-assign]
     here = model.fit(records.x)
     assert np.allclose(there.cluster_centers_, here.cluster_centers_, atol=1e-6)
-    assert there.privacy_.because == here.privacy_.because
+    assert there.guarantee_.because == here.guarantee_.because

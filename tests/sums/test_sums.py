@@ -97,7 +97,7 @@ def test_the_sampling_error_is_bounded_or_estimated(noise, sampling, key):
     assert np.all(estimate.sampling_error < 2.0 * truth(paid))
     assert np.all(estimate.sampling_error < bound.sampling_error)
     assert estimate.noise_error > bound.noise_error  # the estimate was paid for
-    assert estimate.privacy.epsilon(common["delta"]) <= 3.0
+    assert estimate.guarantee.epsilon(common["delta"]) <= 3.0
 
 
 def test_without_a_public_size_the_sampling_error_is_not_made_up(key):
@@ -118,7 +118,7 @@ def test_public_norms_size_the_sample(noise, delta, key):
     assert task.plan.rule.probabilities(x).sum() == pytest.approx(12, rel=0.1)
     scale = task.noise_error / standard_error(noise, 1.0, 3, 2.0)
     back = PrivateSum(scale=scale, sample_size=12, **common).release(X, key=key())
-    assert back.privacy.epsilon(delta) == pytest.approx(1.5, rel=0.02)
+    assert back.guarantee.epsilon(delta) == pytest.approx(1.5, rel=0.02)
 
 
 def test_two_of_three(key):
@@ -129,7 +129,7 @@ def test_two_of_three(key):
             first = SumRelease(PrivateSum(epsilon=1.5, **size, **common), 3)
             scale = first.noise_error / standard_error(noise, 1.0, 3, 2.0)
             back = PrivateSum(scale=scale, **size, **common).release(X, key=key(i))
-            assert back.privacy.epsilon(delta) == pytest.approx(1.5, rel=2e-3)
+            assert back.guarantee.epsilon(delta) == pytest.approx(1.5, rel=2e-3)
             rate = SumRelease(PrivateSum(scale=scale * 1.001, epsilon=1.5, **common), 3).plan
             got = 1 / rate.factor if sampler == "uniform" else float(rate.rule.of_norms(np.array([3.0]))[0])
             assert got == pytest.approx(1 / 3, rel=0.02)
@@ -143,7 +143,7 @@ def test_a_share_for_an_error_that_is_not_there(key):
         asked = PrivateSum(radius=3.0, scale=40.0, noise=noise, sampler=rule, error_share=0.3)
         answer = asked.release(X, key=key(noise == "norm"))
         assert answer.value.shape == (3,)
-        assert answer.privacy.epsilon() == pytest.approx(1.3 * 3 / 40, rel=1e-6)  # the share is counted
+        assert answer.guarantee.epsilon() == pytest.approx(1.3 * 3 / 40, rel=1e-6)  # the share is counted
     free = PrivateSum(radius=3.0, epsilon=1.0, error_share=0.3).release(X, key=key(2))
     assert free.noise_error == PrivateSum(radius=3.0, epsilon=1.0).release(X, key=key(3)).noise_error
 
@@ -161,11 +161,11 @@ def test_a_rule_and_designs_are_taken(key):
         dimension=3,
     )
     answer = PrivateSum(radius=3.0, scale=40.0, sampler=rule, population=300).release(X, key=key(11))
-    assert answer.privacy.epsilon() < 3.0
+    assert answer.guarantee.epsilon() < 3.0
     assert answer.sampling_error_is == "public bound"
     for design in (Poisson(0.3), WithoutReplacement(90, 300)):
         answer = PrivateSum(radius=3.0, epsilon=1.0, sampler=design, error_share=0.1).release(X, key=key(12))
-        assert answer.privacy.epsilon() <= 1.0
+        assert answer.guarantee.epsilon() <= 1.0
         assert np.all(answer.sampling_error > 0)
     swapped = PrivateSum(radius=3.0, epsilon=1.0, neighbors=Neighbors.REPLACE_ONE)
     assert swapped.release(X, key=key(13)).noise_error == pytest.approx(6.0 * math.sqrt(2), rel=1e-6)
@@ -192,7 +192,7 @@ def test_means(noise, delta, key):
     assert abs(counted.count - 300) < 80
     for answer in (public, counted):
         assert np.all(np.abs(answer.value - truth) < 12 * answer.noise_error)
-        assert answer.privacy.epsilon(delta) <= 4.0
+        assert answer.guarantee.epsilon(delta) <= 4.0
     assert np.all(counted.noise_error > public.noise_error)
 
 
@@ -265,7 +265,7 @@ def test_a_key_answers_once(key):
     asked.release(X, key=key(29))
     with pytest.raises(InvalidInput, match="fresh key"):
         asked.release(X, key=key(29))
-    assert asked.release(X).privacy.is_private
+    assert asked.release(X).guarantee.is_private
 
 
 def test_what_is_shown(key):
@@ -274,6 +274,6 @@ def test_what_is_shown(key):
     ).release(X, key=key(30))
     text = json.dumps(answer.to_json())
     assert IDEAL in text
-    assert set(answer.to_json()) >= {"value", "noise_error", "sampling_error", "privacy"}
+    assert set(answer.to_json()) >= {"value", "noise_error", "sampling_error", "guarantee"}
     for word in ("positions", "weights", "counts", "Drawn"):
         assert word not in text + repr(answer)

@@ -22,12 +22,12 @@ from small_sums import IDEAL, NOISES, SAMPLERS, X
 def test_the_guarantee_is_the_one_asked_for(noise, delta, sampling, share, key):
     asked = PrivateSum(radius=3.0, epsilon=0.8, delta=delta, noise=noise, error_share=share, **sampling)
     answer = asked.release(X, key=key(9))
-    assert 0.8 * (1 - 1e-6) <= answer.privacy.epsilon(delta) <= 0.8
-    assert not answer.privacy.is_private  # a seeded key
-    assert (IDEAL in answer.privacy.assumes) == (noise == "norm")
+    assert 0.8 * (1 - 1e-6) <= answer.guarantee.epsilon(delta) <= 0.8
+    assert not answer.guarantee.is_private  # a seeded key
+    assert (IDEAL in answer.guarantee.assumes) == (noise == "norm")
     rule = SumRelease(asked, 3).plan.rule
     if rule is not None:
-        assert answer.privacy.epsilon(delta) == pytest.approx(rule.guarantee().epsilon(delta), rel=1e-9)
+        assert answer.guarantee.epsilon(delta) == pytest.approx(rule.guarantee().epsilon(delta), rel=1e-9)
 
 
 def breakpoints_loss(units, chances, scale):

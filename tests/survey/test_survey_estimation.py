@@ -20,8 +20,8 @@ from privamp import (
     WithoutReplacement,
     WithReplacement,
 )
+from privamp.numerics.half_width import half_width
 from privamp.survey import Stratum, allocate, estimate
-from privamp.survey.interval import half_width
 from privamp.testing import seeded_key
 
 random = np.random.default_rng(1)
@@ -80,9 +80,9 @@ def test_ranges_give_a_wide_but_free_error():
     narrow, wide = (
         repeated(STRATIFIED, {"bounds": BOUNDS, "sd": sd}, key, 60) for sd, key in ((SD, 201), ("range", 202))
     )
-    assert wide[0].standard_error_sampling > 2 * narrow[0].standard_error_sampling
-    assert wide[0].standard_error_noise == pytest.approx(narrow[0].standard_error_noise)
-    assert (wide[0].variance_source, narrow[0].variance_source) == ("range", "public sd")
+    assert wide[0].sampling_error > 2 * narrow[0].sampling_error
+    assert wide[0].noise_error == pytest.approx(narrow[0].noise_error)
+    assert (wide[0].sampling_error_is, narrow[0].sampling_error_is) == ("public bound", "public sd")
     truth = VALUES.mean()
     assert all(low <= truth <= high for low, high in (f.interval() for f in wide))
 
@@ -99,7 +99,7 @@ def test_proportions_and_hajek_agree_with_the_truth():
 def test_declared_noise_is_certified_as_it_is():
     sample = STRATIFIED.draw(POPULATION, seeded_key(5))
     found = estimate(sample, VALUES, bounds=BOUNDS, stratum=LABEL, sd=SD, mechanism=Laplace(0.1))
-    assert found.standard_error_noise == pytest.approx(0.1 * math.sqrt(2))
+    assert found.noise_error == pytest.approx(0.1 * math.sqrt(2))
     expected = max(
         math.log1p(n.size / n.population * math.expm1(BOUNDS[h][1] / (5000 * 0.1) * n.population / n.size))
         for h, n in STRATIFIED.strata
@@ -107,7 +107,7 @@ def test_declared_noise_is_certified_as_it_is():
     assert found.guarantee.epsilon() == pytest.approx(expected)
     wide = WithoutReplacement(500, 5000).draw(5000, seeded_key(5))
     normal = estimate(wide, VALUES, bounds=(0, 200), sd="range", mechanism=Gaussian(2.0))
-    assert (normal.noise, normal.standard_error_noise) == ("gaussian", pytest.approx(2.0))
+    assert (normal.law, normal.noise_error) == ("gaussian", pytest.approx(2.0))
 
 
 def test_groups_share_one_budget_and_say_what_they_assume():

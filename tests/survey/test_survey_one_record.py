@@ -18,7 +18,7 @@ from privamp import (
     Systematic,
     WithoutReplacement,
 )
-from privamp.core import sample as sample_room
+from privamp.core.ledger import REGISTRY
 from privamp.survey import estimate
 
 ODD = [np.nan, np.inf, -np.inf, None, "lots", 10**400, -(10**30), 1.7976931348623157e308, 5e-324, -0.0, [1], b"x"]
@@ -65,7 +65,7 @@ def clean(monkeypatch):
 
 def ask(design, values, key, by=STRATUM, is_grouped=False, **options):
     """An estimate from a sample that has answered nothing yet, with warnings as errors."""
-    sample_room._LEDGERS.clear()
+    REGISTRY.clear()
     options |= {"by": by[: len(values)]} if is_grouped else {}
     columns = {
         "probability": np.asarray(options.get("probability", np.zeros(len(values)))),

@@ -101,7 +101,7 @@ def test_the_public_error_is_conservative(design, options):
     truth = X.sum() if "statistic" in options else X.mean()
     found = repeated(design, options | {"sd": "range"}, 7100, 60)
     assert covered(found, truth) == 1.0  # above 97% because sd="range" is the worst population within the bounds
-    assert {f.variance_source for f in found} == {"range"}
+    assert {f.sampling_error_is for f in found} == {"public bound"}
 
 
 def moved(units, values, most, keep, at):
@@ -155,8 +155,8 @@ def test_the_noise_is_just_enough(design, epsilon):
 def test_a_census_of_clusters_has_no_sampling_error():
     design = ClusterSampling(1500, 1500, 6)
     found = estimate(design.draw(PEOPLE, seeded_key(1)), X, "total", bounds=BOUNDS, epsilon=1.0, **C)
-    assert found.standard_error_sampling < 0.1 * found.standard_error_noise
-    assert abs(found.value - X.sum()) < 12 * found.standard_error_noise
+    assert found.sampling_error < 0.1 * found.noise_error
+    assert abs(found.value - X.sum()) < 12 * found.noise_error
 
 
 def asked(design, **options):

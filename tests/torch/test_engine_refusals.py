@@ -115,7 +115,7 @@ def test_one_engine_one_run_and_one_key_one_run():
         if turn == 0:
             again.make_private(**parts, **options)
         else:
-            with pytest.raises(InvalidInput, match="already trained"):
+            with pytest.raises(InvalidInput, match="already drawn for this training"):
                 again.make_private(**parts, **options)
 
 

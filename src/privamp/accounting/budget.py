@@ -16,12 +16,12 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ..core.guarantee import Guarantee, Part
+from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..errors import InvalidInput
 from .amounts import cost_amounts, limit_amounts, number_of
@@ -209,20 +209,25 @@ class Budget:
         note: str = "",
         delta: float | None = None,
         key: bytes | None = None,
+        certificate: Mapping[str, Any] | None = None,
+        again: bool = True,
     ) -> SamplePayment:
         """Charge a sample for all that its terms (a plan or a limit, in words) allow, or continue it under the same.
 
-        `Sample.charge` calls this. The first program pays; later ones that draw the same sample get its past.
+        `Sample.charge` calls this. The first program pays; later ones that draw the same sample get its past, unless
+        they may not come `again`.
         """
         before = self._store.sample(self._number, draw)
         if before is None:
-            facts = _purchase(note, key) | plain({"terms": dict(terms)})
+            facts = _purchase(note, key, certificate=certificate) | plain({"terms": dict(terms)})
             try:
                 return SamplePayment(self, self._add(release, facts, delta, draw, RESERVED), Past())
             except InvalidInput:  # another program may have charged it just now
                 before = self._store.sample(self._number, draw)
                 if before is None:
                     raise
+        if not again:
+            raise InvalidInput("this draw was charged before, here or in another run; draw with a fresh key")
         paid, releases = before
         check_terms(paid, plain(dict(terms)))
         return SamplePayment(self, paid.number, past_of(releases))
@@ -277,15 +282,7 @@ class Budget:
 
     def guarantee(self) -> Guarantee:
         """What holds for all releases together as long as each went through this budget: its limit."""
-        whole = self.limit.whole()
-        upper = whole.profile(whole.neighbors).rounded_up()  # costs were counted for persons where the limit is
-        return Guarantee(
-            neighbors=self.neighbors,
-            upper=upper,
-            reasons=lambda: (self.limit.theorem,),
-            assumes=(DISJOINT,),
-            parts=(Part(upper, None),),
-        )
+        return replace(self.limit.guarantee(), assumes=(DISJOINT,))
 
     def __repr__(self) -> str:
         facts = ", ".join(f"{name}={value}" for name, value in self.limit.facts().items())

@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..core.claim import Claim
 from ..core.curves import group
-from ..core.guarantee import Guarantee
+from ..core.guarantee import Guarantee, Part
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
@@ -58,6 +59,13 @@ class Filter(ABC):
     @abstractmethod
     def whole(self) -> Mechanism:
         """One mechanism that stands for everything the filter lets through."""
+
+    def guarantee(self) -> Guarantee:
+        """What holds for everything that the filter lets through, however it was chosen."""
+        whole = self.whole()
+        upper = whole.profile(whole.neighbors).rounded_up()  # costs were counted for persons where the limit is
+        part = Part(upper, None, claim=Claim(self, None, self.neighbors))
+        return Guarantee(self.neighbors, upper, lambda: (self.theorem,), (), (part,))
 
     def admit(self, made: Iterable[Mechanism], release: Mechanism) -> None:
         """Raise BudgetExceeded when `release`, after those already made, would pass the limit."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..core.ledger import Limit
 from ..core.mechanism import Mechanism
-from ..core.sample import Limit
 from ..errors import InvalidInput
 from .amounts import Amounts
 from .budget_chain import CANCELLED, Event

@@ -18,12 +18,12 @@ from ..accounting.budget import Budget
 from ..accounting.filters import PureFilter
 from ..core.guarantee import Guarantee
 from ..core.population import Population
+from ..core.release import Release
 from ..designs.poisson import Poisson
 from ..designs.simple_random import WithoutReplacement
 from ..designs.stratified import Stratified
 from ..mechanisms.fixed_point import ExactLaplace
 from ..numerics.log_domain import FloatArray
-from ..sums.estimates import Estimated
 from ..sums.private_mean import PrivateMean
 from ..sums.private_sum import PrivateSum
 from .audit import Audit
@@ -57,7 +57,7 @@ def private_sum() -> Audit:
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
-        return found.value, found.privacy
+        return found.value, found.guarantee
 
     return _audit("private sum", "PrivateSum, exact Laplace noise", once, trials=QUICK)
 
@@ -68,7 +68,7 @@ def private_sum_gaussian() -> Audit:
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
-        return found.value, found.privacy
+        return found.value, found.guarantee
 
     return _audit("private sum, gaussian", "PrivateSum, exact Gaussian noise", once, DELTA, QUICK)
 
@@ -79,7 +79,7 @@ def private_sum_norm() -> Audit:
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(np.vstack([np.zeros((2, 3)), far])[: 3 if there else 2])
-        return np.linalg.norm(found.value) - np.linalg.norm(found.value - far), found.privacy
+        return np.linalg.norm(found.value) - np.linalg.norm(found.value - far), found.guarantee
 
     return _audit("private sum, norm noise", "PrivateSum of 3 columns, norm noise", once, trials=QUICK)
 
@@ -90,12 +90,12 @@ def private_mean() -> Audit:
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(records, 1.0, there))
-        return _mean_score(found, records - 1, job.count_share), found.privacy
+        return _mean_score(found, records - 1, job.count_share), found.guarantee
 
     return _audit("private mean", "PrivateMean, number of records secret", once, trials=QUICK)
 
 
-def _mean_score(found: Estimated, others: int, share: float) -> float:
+def _mean_score(found: Release, others: int, share: float) -> float:
     """The likelihood ratio up to its scale: the sum moves by 1, the entry that counts by `share`."""
     count = float(found.count or 1.0)
     total, counted = float(np.ravel(found.value)[0]) * max(count, 1.0), share * (count - others)
@@ -108,7 +108,7 @@ def importance_sum() -> Audit:
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
-        return found.value, found.privacy
+        return found.value, found.guarantee
 
     return _audit("importance-sampled sum", "PrivateSum, privacy-constrained sample, a far record", once, trials=QUICK)
 
@@ -119,7 +119,7 @@ def uniform_sum() -> Audit:
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
-        return found.value, found.privacy
+        return found.value, found.guarantee
 
     return _audit("uniformly sampled sum", "PrivateSum, Poisson sample", once, trials=QUICK)
 
@@ -150,7 +150,7 @@ def _kmeans(name: str, what: str, sampler: str | None, others_at: float, record_
         count = float(job.counts_[0])
         total, more = float(job.cluster_centers_[0, 0]) * count, count - len(others)
         score = (abs(total) - abs(total - weight * record_at)) / b_sum + (abs(more) - abs(more - weight)) / b_count
-        return score, job.privacy_
+        return score, job.guarantee_
 
     return _audit(name, what, once, trials=1600)
 
@@ -212,7 +212,7 @@ def bootstrap_mean() -> Audit:
         values[0] = float(there)
         options: dict[str, Any] = {"resamples": 2, "size": 5, "jobs": 1}
         found = run(values, bounds=(0, 1), epsilon=EPSILON, delta=DELTA, **options)
-        return found.estimate, found.privacy
+        return found.value, found.guarantee
 
     return _audit("bootstrap mean", "bootstrap.run, two subsamples", once, DELTA, QUICK)
 
@@ -226,7 +226,7 @@ def gradient_descent() -> Audit:
     def once(there: bool) -> tuple[Any, Guarantee]:
         x = _last(3, 1.0, there)
         model.fit(x, -1000.0 * x[:, 0])  # the residual is above the clip wherever the noise leads
-        return -model.coef_, model.privacy_
+        return -model.coef_, model.guarantee_
 
     return _audit("gradient descent", "PrivateLinear, 3 Poisson steps", once, DELTA, QUICK)
 
@@ -277,7 +277,7 @@ def budgeted_sum() -> Audit:
             found = [job.release(_last(3, 1.0, there), budget=budget) for _ in range(runs)]
         return np.array([np.ravel(each.value)[0] for each in found])[:, None]
 
-    claimed = job.release(_last(3, 1.0, True)).privacy.epsilon()
+    claimed = job.release(_last(3, 1.0, True)).guarantee.epsilon()
     what = "PrivateSum charged to a budget"
     return Audit("budgeted sum", what, claimed, run, score=lambda rows: rows[:, 0], trials=SLOW)
 

@@ -11,7 +11,7 @@ nothing, and comes to an end, is an assumption too.
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,15 @@ class Bounded(Statistic):
         low, high = self.bounds
         return np.asarray([min(max(value, low), high) if math.isfinite(value) else 0.5 * (low + high)])
 
+    def remembered(self, size: int) -> "Bounded":
+        """Bounds, name and sensitivity; the function may hold anything, and is let go."""
+        return replace(self, function=_let_go, change=self.sensitivity(size))
+
     def conclude(self, series: Series) -> tuple[Finding, ...]:
         """Read as a mean of the statistic over resamples."""
         return (series.spread.finding(self.name, series.averages[:, 0], series.noise).within(*self.bounds),)
+
+
+def _let_go(entries: Any) -> float:
+    """Stands for a function that a result does not keep."""
+    raise InvalidInput("a result keeps no function; compute the statistic again with your own")

@@ -16,7 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..accounting.composition import compose
+from ..amplification import amplify
 from ..core.guarantee import Guarantee
+from ..core.neighbors import Neighbors
 from ..errors import InvalidInput
 from ..validation import in_range, one_of, positive, whole
 from .noise_needed import strength
@@ -47,6 +50,13 @@ class Plan:
     def resamples(self) -> int:
         """Released statistics in all."""
         return self.procedure.groups * self.procedure.each
+
+    def certified(self, neighbors: Neighbors | None = None) -> Guarantee:
+        """What all releases together guarantee, under replace-one or as far as the designs speak about others."""
+        if neighbors in (None, self.guarantee.neighbors):
+            return self.guarantee
+        noise = self.procedure.mechanism(1.0, self.strength)
+        return compose(amplify(noise, self.procedure.design, neighbors), self.procedure.groups)
 
     def sigma(self, sensitivity: float) -> float:
         """The noise of a statistic with this sensitivity per entry of a resample, rounded up."""

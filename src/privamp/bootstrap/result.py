@@ -1,69 +1,130 @@
-"""What a bootstrap answers: estimates with their errors and intervals, and what they cost."""
+"""What a bootstrap answers: estimates whose errors and intervals are read off the released group averages."""
 
-import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ..core.guarantee import Guarantee
+from ..core.release import Release, renamed
+from ..numerics.log_domain import FloatArray
 from .planning import Plan
 from .spread import Finding
+from .statistic import Series, Statistic
 
 CHECKED = "the number of records is public (replace-one neighbours)"
 
 
-@dataclass(frozen=True)
-class Result:
-    """Private estimates. All of it may be published; the guarantee covers everything together."""
+@dataclass(frozen=True, eq=False)
+class Averages:
+    """The released averages and the rule that reads them; nothing here is secret."""
 
-    findings: tuple[Finding, ...]
+    statistic: Statistic
     plan: Plan
-    privacy: Guarantee = field(repr=False)
-    spent: tuple[tuple[str, str], ...]  # (what, on what)
+    released: FloatArray = field(repr=False)  # (groups, d)
 
-    @property
-    def estimate(self) -> float:
-        """The point estimate (of the first number, where there are several)."""
-        return self.findings[0].value
-
-    @property
-    def standard_error(self) -> float:
-        """Sampling, resampling and noise together."""
-        return self.findings[0].standard_error
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The confidence interval."""
-        return self.findings[0].interval
-
-    def __getitem__(self, name: str) -> Finding:
-        """A finding by its name, such as a regression coefficient."""
-        return {f.name: f for f in self.findings}[name]
-
-    def to_json(self) -> dict[str, Any]:
-        """A dictionary for machines: released numbers and public facts only; infinite ones become null."""
+    def findings(self, level: float) -> tuple[Finding, ...]:
+        """Estimates, errors and intervals at this level."""
         procedure = self.plan.procedure
-        return {
-            "estimates": [
-                {
-                    "name": f.name,
-                    "estimate": f.value,
-                    "standard_error": _finite(f.standard_error),
-                    "standard_error_sampling": f.standard_error_sampling,
-                    "standard_error_noise": f.standard_error_noise,
-                    "interval": [_finite(end) for end in f.interval],
-                }
-                for f in self.findings
-            ],
-            "confidence": self.plan.confidence,
+        noise = self.plan.sigma(self.statistic.sensitivity(procedure.size)) / procedure.each**0.5
+        spread = replace(self.plan.spread, level=level)
+        return self.statistic.conclude(Series(self.released, noise, spread, procedure.kept))
+
+    def interval(self, level: float) -> tuple[Any, Any]:
+        """Sampling, resampling, noise, and that the spread itself is only estimated."""
+        ends = [f.interval for f in self.findings(level)]
+        low, high = ends[0] if len(ends) == 1 else np.array(ends).T
+        return low, high
+
+    def standard_error(self) -> Any:
+        """Sampling, resampling and noise together."""
+        errors = [f.standard_error for f in self.findings(self.plan.confidence)]
+        return errors[0] if len(errors) == 1 else np.array(errors)
+
+
+class Result(Release):
+    """The release of a bootstrap: estimates by name, and the public `plan` behind them."""
+
+    law: Averages
+
+    @classmethod
+    def of(cls, averages: Averages, guarantee: Guarantee) -> "Result":
+        """Everything after the release."""
+        plan, procedure = averages.plan, averages.plan.procedure
+        found = averages.findings(plan.confidence)
+        numbers = [(f.value, f.standard_error_noise, f.standard_error_sampling) for f in found]
+        value, noise, sampling = numbers[0] if len(found) == 1 else map(np.array, zip(*numbers, strict=True))
+        details = {
+            "epsilon": plan.epsilon,
+            "confidence": plan.confidence,
             "method": procedure.method,
             "population": procedure.population,
             "sizes": list(procedure.sizes),
             "groups": procedure.groups,
             "resamples_of_each": procedure.each,
-            "spent": [{"budget": cost, "on": what} for cost, what in self.spent],
-            "privacy": self.privacy.to_json(epsilon=self.plan.epsilon),
+            "spent": _spent(plan),
         }
+        names = tuple(f.name for f in found)
+        return cls(value, noise, sampling, guarantee, averages, "private estimate", names, details)
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was run."""
+        return self.law.plan
+
+    @property
+    def interval(self) -> "Interval":
+        """`interval(level)`; the level of the plan where none is given."""
+        return Interval(self)
+
+    @property
+    def estimate(self) -> float:
+        """The first number: an old name of `value`."""
+        renamed("estimate", "value")
+        return float(np.ravel(self.value)[0])
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The numbers one by one: an old name for going through the release."""
+        renamed("findings", "names, or for one in release")
+        return self.law.findings(self.plan.confidence)
+
+    def numbers(self, level: float | None = None) -> dict[str, Any]:
+        """As of every release, at the level of the plan unless told otherwise."""
+        return super().numbers(self.plan.confidence if level is None else level)
+
+    def to_json(self, level: float | None = None) -> dict[str, Any]:
+        """As of every release, at the level of the plan unless told otherwise."""
+        return super().to_json(self.plan.confidence if level is None else level)
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+class Interval:
+    """The interval of a bootstrap at any level. Used as a pair, as it was before, it is that of the plan's level."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def __call__(self, level: float | None = None) -> tuple[Any, Any]:
+        """(low, high)."""
+        return Release.interval(self._result, self._result.plan.confidence if level is None else level)
+
+    def _first(self) -> tuple[float, float]:
+        renamed("interval", "interval()", 4)
+        low, high = self()
+        return float(np.ravel(low)[0]), float(np.ravel(high)[0])
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._first())
+
+    def __getitem__(self, end: int) -> float:
+        return self._first()[end]
+
+
+def _spent(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """(what, on what)."""
+    everything = f"epsilon {plan.epsilon:g}, delta {plan.delta:g}"
+    return (
+        (everything, f"{plan.resamples} released resample statistics, each for the estimate and for the spread"),
+        ("nothing", "estimate, standard error and interval: computed from those"),
+    )

@@ -5,16 +5,17 @@ from typing import Any
 
 from ..chance.keys import Key
 from ..core.guarantee import NOT_PRIVATE
+from ..core.ledger import BudgetLike, whole_job
 from ..errors import InvalidInput
 from ..validation import in_range, whole
 from .bounded import DECLARED, TRUSTED, Bounded
-from .drawing import Progress, group_averages
+from .drawing import Progress, checked_key, group_averages
 from .moments import Mean, Variance
 from .planning import Plan, plan
 from .quantile import Quantile
 from .regression import Regression
-from .result import CHECKED, Result
-from .statistic import Series, Statistic
+from .result import CHECKED, Averages, Result
+from .statistic import Statistic
 
 NAMES = "mean, variance, median, quantile:P, regression"
 
@@ -32,6 +33,7 @@ def run(
     confidence: float = 0.95,
     sensitivity: Any = None,
     key: Key | None = None,
+    budget: BudgetLike | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -43,12 +45,14 @@ def run(
     entries that are no numbers (missing, nan, text) count as the middle of them.
 
     `method` is "subsampling", "m-out-of-n", "double" or "little"; what `size` and `resamples` leave open is chosen by a
-    rule that sees public facts only. The number of records is public.
+    rule that sees public facts only. The number of records is public. A `budget` is charged once, for all of it, before
+    anything is drawn.
 
     >>> import numpy as np
     >>> from privamp.testing import seeded_key
     >>> found = run(np.arange(2000) % 10, bounds=(0, 10), key=seeded_key(1))
-    >>> found.interval[0] < 4.5 < found.interval[1], found.privacy.is_private
+    >>> low, high = found.interval(0.95)
+    >>> low < 4.5 < high, found.guarantee.is_private
     (True, False)
     """
     if jobs is not None:
@@ -61,24 +65,19 @@ def run(
     )  # fmt: skip
     if isinstance(asked, Bounded):
         asked.probe(rows, chosen.procedure.size)
-    return conclude(chosen, asked, group_averages(chosen, asked, rows, key, jobs, progress), key)
+    key = checked_key(key)
+    with whole_job("bootstrap", key, chosen.certified, budget, float(delta)):
+        averages = group_averages(chosen, asked, rows, key, jobs, progress)
+    return conclude(chosen, asked, averages, key)
 
 
-def conclude(chosen: Plan, asked: Statistic, averages: Any, key: Key | None) -> Result:
+def conclude(chosen: Plan, asked: Statistic, averages: Any, key: Key) -> Result:
     """Everything after the release."""
-    procedure = chosen.procedure
-    noise = chosen.sigma(asked.sensitivity(procedure.size)) / procedure.each**0.5
-    findings = asked.conclude(Series(averages, noise, chosen.spread, procedure.kept))
     declared = isinstance(asked, Bounded) and asked.change is not None
     own = (TRUSTED,) * isinstance(asked, Bounded) + (DECLARED,) * declared
-    extra = (CHECKED, *own, *(NOT_PRIVATE,) * (key is not None and key.is_test))
+    extra = (CHECKED, *own, *(NOT_PRIVATE,) * key.is_test)
     privacy = replace(chosen.guarantee, assumes=(*chosen.guarantee.assumes, *extra))
-    everything = f"epsilon {chosen.epsilon:g}, delta {chosen.delta:g}"
-    spent = (
-        (everything, f"{chosen.resamples} released resample statistics, each for the estimate and for the spread"),
-        ("nothing", "estimate, standard error and interval: computed from those"),
-    )
-    return Result(findings, chosen, privacy, spent)
+    return Result.of(Averages(asked.remembered(chosen.procedure.size), chosen, averages), privacy)
 
 
 def statistic_of(statistic: Any, bounds: Any, sensitivity: Any = None) -> Statistic:

@@ -39,6 +39,10 @@ class Statistic(ABC):
     def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
         """The numbers, shape (d,), of a resample that holds row i `counts[i]` times."""
 
+    def remembered(self, size: int) -> "Statistic":
+        """What a result keeps of the statistic, for resamples of this size; a user's function is not kept."""
+        return self
+
     @abstractmethod
     def conclude(self, series: Series) -> tuple[Finding, ...]:
         """Estimates, errors and intervals: post-processing, free of charge."""

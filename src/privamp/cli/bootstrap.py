@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .amplify import answers, findings
-from .console import emit, facts, grid, number, say, waiting
-from .options import Json
+from .console import waiting
+from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget
+from .released import Told, check_page
 from .survey.options import DropMissing
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def bootstrap(
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the interval.")] = 0.95,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="J", help="Cores to use; all when not given.")] = None,
     drop_missing: DropMissing = False,
-    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page, .html.")] = None,
+    budget: BudgetFile = None,
+    budget_population: BudgetLabel = None,
+    report: Report = None,
     json: Json = False,
 ) -> None:
     """Release an estimate with its standard error and confidence interval, for one (epsilon, delta) altogether.
@@ -70,28 +72,22 @@ def bootstrap(
 
     limits = _limits(bounds, statistic, on or [])
     many, entries = _counts(resamples, "resamples"), _counts(size, "size")
-    if report is not None:
-        _check_page(report)
+    check_page(report)
+    paying = opened_budget(budget, budget_population)
     with waiting("resampling", quiet=json) as advance:
         values = _values(file, [column, *(on or [])], drop_missing)
         asked = _statistic(statistic, limits, on or [])
         found = run(
             values, asked, bounds=limits[0] if isinstance(asked, str) else None, method=method, epsilon=epsilon,
             delta=delta, resamples=many, size=entries, confidence=confidence, jobs=jobs, progress=advance,
+            budget=paying,
         )  # fmt: skip
-        answer = found.to_json()
-        privacy = answers(found.privacy, epsilon=epsilon, delta=None)
-        privacy["assumes"] += [READABLE] + [DROPPED] * drop_missing
-        if report is not None:
-            _page(found, column, statistic, limits, report, privacy["assumes"])
     head = {"statistic": statistic, "column": column, "bounds": [list(pair) for pair in limits]}
-    if json:
-        page = {"report": str(report)} if report else {}
-        emit(head | {k: v for k, v in answer.items() if k != "privacy"} | privacy | page)
-    else:
-        _tell(found, head, privacy)
-        if report:
-            say(f"Report: {report}")
+    spent = [(f"spent: {cost}", what) for cost, what in found.spent]
+    Told(
+        {"": found}, f"{statistic} of {column}", head, [("drawn", _drawn(found)), *spent], epsilon=epsilon,
+        assumes=[READABLE] + [DROPPED] * drop_missing, level=confidence, more=_facts(found),
+    ).tell(json=json, report=report)  # fmt: skip
 
 
 def _limits(bounds: list[str] | None, statistic: str, on: list[str]) -> list[tuple[float, float]]:
@@ -169,17 +165,6 @@ def _arrays(file: Path, columns: list[str]) -> "NDArray[Any]":
     return np.stack(found, axis=1)
 
 
-def _check_page(path: Path) -> None:
-    import os
-
-    from ..errors import InvalidInput
-
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput(f"a report must be named .html, got {path.name!r} instead")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
-        raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
-
-
 def _drawn(found: "Result") -> str:
     procedure = found.plan.procedure
     stages = ", then ".join(
@@ -190,45 +175,8 @@ def _drawn(found: "Result") -> str:
     return f"{procedure.method}: {procedure.groups} times {stages} of {procedure.population:,}{shared}"
 
 
-def _rows(found: "Result") -> list[list[str]]:
-    return [
-        [
-            f.name, number(f.value, 6), number(f.standard_error), number(f.standard_error_sampling),
-            number(f.standard_error_noise), number(f.interval[0], 6), number(f.interval[1], 6),
-        ]
-        for f in found.findings
-    ]  # fmt: skip
-
-
-def _heads(found: "Result") -> list[str]:
-    return ["<what", "estimate", "± all", "± sampling", "± noise", f"{100 * found.plan.confidence:g}% from", "to"]
-
-
-def _tell(found: "Result", head: dict[str, Any], privacy: dict[str, Any]) -> None:
-    grid(f"{head['statistic']} of {head['column']}", _heads(found), _rows(found))
-    facts([
-        ("drawn", _drawn(found)),
-        *((f"spent: {cost}", what) for cost, what in found.spent),
-        ("relation", f"{found.privacy.neighbors} (the number of records is public)"),
-        *findings(privacy),
-    ])  # fmt: skip
-
-
-def _page(
-    found: "Result", column: str, statistic: str, limits: list[tuple[float, float]], path: Path, assumes: list[str]
-) -> None:
-    from dataclasses import replace
-
-    from ..report.html import Report
-
-    level = f"{100 * found.plan.confidence:g}%"
-    page = Report(f"{statistic} of {column}", f"A private bootstrap estimate with its {level} confidence interval.")
-    heads = [head.lstrip("<") for head in _heads(found)]
-    page.add_table(heads, _rows(found), "Errors are standard errors; '± all' also counts the resampling.")
-    page.add_text(
-        f"Drawn: {_drawn(found)}.\n\nValues are cut to {', '.join(f'[{low:g}, {high:g}]' for low, high in limits)}.",
-        "How it was made",
-    )
-    page.add_table(["on what", "budget"], [[what, cost] for cost, what in found.spent], "What the budget was spent on.")
-    page.add_guarantee(replace(found.privacy, assumes=tuple(assumes)), epsilon=found.plan.epsilon)
-    page.write(path)
+def _facts(found: "Result") -> dict[str, Any]:
+    """How it was made, for machines."""
+    names = ("confidence", "method", "population", "sizes", "groups", "resamples_of_each")
+    spent = [{"budget": cost, "on": what} for cost, what in found.spent]
+    return {name: found.details[name] for name in names} | {"spent": spent}

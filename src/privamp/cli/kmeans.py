@@ -8,7 +8,7 @@ import typer
 
 from .amplify import answers, findings
 from .console import emit, facts, grid, number, say, upper, waiting, warn
-from .options import Json
+from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +62,7 @@ def kmeans(
         ),
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
-    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page, .html.")] = None,
+    report: Report = None,
     cost_not_private: Annotated[
         bool,
         typer.Option(
@@ -70,6 +70,8 @@ def kmeans(
         ),
     ] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", metavar="J", help="Cores to use; all when not given.")] = None,
+    budget: BudgetFile = None,
+    budget_population: BudgetLabel = None,
     json: Json = False,
 ) -> None:
     """Release k centres of a table under differential privacy, add/remove of one record.
@@ -89,13 +91,14 @@ def kmeans(
         noise=noise or ("gaussian" if delta else "norm"), radius=_radius(radius), center=_center(center),
         n_iter=iterations, n_jobs=jobs,
     )  # fmt: skip
+    paying = opened_budget(budget, budget_population)
     with waiting("clustering", quiet=json) as advance:
         names, table = _table(file, columns, drop_missing)
         model.set_params(progress=lambda step, steps, _: advance(step, steps))
-        model.fit(table)
+        model.fit(table, budget=paying)
         cost = -model.score(table) / max(len(table), 1) if cost_not_private else None
         del table
-        privacy = answers(model.privacy_, epsilon=None, delta=delta or None)
+        privacy = answers(model.guarantee_, epsilon=None, delta=delta or None)
         page = _page(model, names, cost).encode("utf-8") if report else None
     _write({out: _csv(model, names)} | ({report: page} if report and page else {}))
     if json:
@@ -264,16 +267,16 @@ def _tell(model: "PrivateKMeans", names: list[str], privacy: dict[str, Any]) -> 
     more = f" (the first {len(shown)} of {len(names)} columns; all are in the file)" if len(names) > len(shown) else ""
     grid(f"{model.n_clusters} centres{more}", ["centre", "noisy count", *shown], _rows(model, len(shown)))
     costs = [(f"spent: {upper(cost)}", what + (f", delta {d:g}" if d else "")) for what, cost, d in model.budget_]
-    facts([*_about(model), *costs, ("relation", str(model.privacy_.neighbors)), *findings(privacy)])
+    facts([*_about(model), *costs, ("relation", str(model.guarantee_.neighbors)), *findings(privacy)])
 
 
 def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
     from ..numerics.printing import shown_up
     from ..report.centres import picture_of_centres
-    from ..report.html import Report
+    from ..report.html import Report as Page
 
     at = f" and delta {model.delta:g}" if model.delta else ""
-    page = Report(
+    page = Page(
         f"{model.n_clusters} private centres",
         f"k-means with epsilon {model.epsilon:g}{at} under add/remove of one record.",
     )
@@ -285,7 +288,7 @@ def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
     page.add_table(["what", "how"], _about(model), "How it was made.")
     rows = [[what, shown_up(spent), f"{d:g}"] for what, spent, d in model.budget_]
     page.add_table(["what", "epsilon", "delta"], rows, "What the budget was spent on.")
-    page.add_guarantee(model.privacy_, delta=model.delta or None)
+    page.add_guarantee(model.guarantee_, delta=model.delta or None)
     if cost is not None:
         page.add_text(
             f"Mean squared distance of all records to their nearest centre: {cost:.6g}. It was computed from the "

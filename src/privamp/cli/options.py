@@ -1,11 +1,13 @@
 """Options that several commands share, so that a word means the same everywhere, and help with examples."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
+    from ..accounting.budget import Budget
     from ..core.design import Design
     from ..core.neighbors import Neighbors
     from ..core.schedule import Schedule
@@ -24,6 +26,15 @@ Relation = Annotated[
 Steps = Annotated[int, typer.Option("--steps", metavar="K", help="Fresh draws, each with its own release.")]
 Records = Annotated[
     int, typer.Option("--records-per-person", metavar="J", help="Protect a person with up to J records.")
+]
+Report = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page, .html.")]
+BudgetFile = Annotated[
+    Path | None,
+    typer.Option("--budget", metavar="FILE", help="Charge this budget first (privamp budget create); it may refuse."),
+]
+BudgetLabel = Annotated[
+    str | None,
+    typer.Option("--budget-population", metavar="LABEL", help="Which budget of the file, where it holds several."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer as one JSON object.")]
 
@@ -59,3 +70,15 @@ def relation(text: str | None, design: "Design | Schedule", records: int = 1) ->
 
     chosen = Neighbors.parse(text) if text is not None else design.natural
     return chosen.for_person(records)
+
+
+def opened_budget(path: Path | None, label: str | None) -> "Budget | None":
+    """The budget that a command charges, opened before anything is read."""
+    from ..accounting.budget import Budget
+    from ..errors import InvalidInput
+
+    if path is None:
+        if label is not None:
+            raise InvalidInput("--budget-population says which budget of a file; name the file with --budget FILE")
+        return None
+    return Budget.open(path, label)

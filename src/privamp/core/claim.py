@@ -12,6 +12,9 @@ from .written import read_back, written
 class Claim:
     """`times` fresh draws by `design`, each with one run of `mechanism`.
 
+    Without a design (None) the first part says what it guarantees by itself: it has a method `guarantee()`, as rules,
+    filters and whole jobs do, that computes it from its public fields.
+
     Comparable, hashable and picklable: equal claims give equal numbers on every machine.
 
     >>> from privamp import Laplace, Neighbors, Poisson

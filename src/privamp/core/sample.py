@@ -1,11 +1,9 @@
 """A drawn sample and its ledger. What was drawn is secret; the only doors out are `release` and `run`."""
 
 import math
-import os
-import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +14,11 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from .guarantee import Guarantee
 from .influence import clipped
+from .ledger import REGISTRY, BudgetLike, Finished, Ledger, Limit, Payment, certificate_of
 from .log import logger
 from .mechanism import Mechanism
 from .neighbors import Neighbors
 from .row_sums import RowBound, checked_center, checked_rows
-from .terms import in_words
 
 if TYPE_CHECKING:
     from .design import Design
@@ -83,188 +81,6 @@ class Bounded:
         return self.statistic(drawn)
 
 
-class Limit(Protocol):
-    """A filter (accounting/filters.py): what a sample needs of one."""
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """Whom the limit protects."""
-
-    @property
-    def theorem(self) -> str:
-        """Why the limit holds."""
-
-    def admit_after(self, used: Mapping[str, int], release: Mechanism) -> dict[str, int]:
-        """What is used of the limit once `release` is made too; BudgetExceeded when that would pass it."""
-
-    def whole(self) -> Mechanism:
-        """One mechanism that stands for all that may be released."""
-
-
-class Past(Protocol):
-    """What programs before this one released from the same sample (accounting/sample_ledger.py)."""
-
-    @property
-    def releases(self) -> int:
-        """How many."""
-
-    @property
-    def has_claims(self) -> bool:
-        """Whether the privacy of one of them is the caller's word."""
-
-    @property
-    def has_functions(self) -> bool:
-        """Whether the sensitivity of one of them is the caller's word."""
-
-    @property
-    def assumes(self) -> tuple[str, ...]:
-        """What their mechanisms assume."""
-
-
-class Payment(Protocol):
-    """What a budget gives for a sample: a place where every release is written down."""
-
-    @property
-    def past(self) -> Past:
-        """What was released before, by other programs."""
-
-    def record(self, mechanism: Mechanism, number: int, limit: "Limit | None", *, claimed: bool, trusted: bool) -> None:
-        """Write release `number` (from 0) down durably, before its noise is drawn, or refuse it."""
-
-    def commit(self) -> None:
-        """The answer was given out."""
-
-
-class BudgetLike(Protocol):
-    """A budget (accounting/budget.py): what a sample needs of one."""
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """Whom it protects."""
-
-    def pay_for_sample(
-        self,
-        release: Guarantee,
-        *,
-        draw: bytes,
-        terms: Mapping[str, Any],
-        note: str = "",
-        delta: float | None = None,
-        key: bytes | None = None,
-    ) -> Payment:
-        """Set the cost aside durably, or continue a sample that was paid for under the same terms."""
-
-
-@dataclass(slots=True)
-class Ledger:
-    """Every mechanism run on one sample, in order; a `plan` or a `filter` is set before the first of them."""
-
-    plan: tuple[Mechanism, ...] | None = None
-    filter: Limit | None = None
-    payment: Payment | None = field(default=None, repr=False)
-    has_claims: bool = False  # something was run whose privacy is the caller's word
-    has_functions: bool = False  # a function was released whose sensitivity is the caller's word
-    functions: bool = True  # whether functions may be released, and procedures run
-    is_closed: bool = False  # a budget refused to pay: nothing more is released
-    past_assumes: tuple[str, ...] = ()  # of releases by earlier programs, where a limit was continued
-    _entries: list[Mechanism] = field(default_factory=list)
-    _used: dict[str, int] = field(default_factory=dict, repr=False)  # of the filter's limit
-    _process: int = field(default_factory=os.getpid, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-
-    @property
-    def entries(self) -> tuple[Mechanism, ...]:
-        """What was run so far."""
-        return tuple(self._entries)
-
-    def declare(self, mechanisms: Iterable[Mechanism], functions: bool = True) -> None:
-        """Fix the whole plan before the first release, which allows the tightest composition."""
-        plan = tuple(mechanisms)
-        with self._lock:
-            self._check_unused("a plan must be declared")
-            self.plan, self.functions = plan, functions
-
-    def limit(self, filter: Limit, functions: bool = True) -> None:
-        """Fix how far adaptively chosen releases may go."""
-        if filter.neighbors.records > 1:
-            raise InvalidInput(
-                f"the limit of a sample is stated for one record, got {filter.neighbors}; "
-                "ask the sample's guarantee for persons instead"
-            )
-        with self._lock:
-            self._check_unused("a limit must be set")
-            self.filter, self.functions = filter, functions
-
-    def pay(self, reserve: Callable[[], Payment]) -> None:
-        """Charge everything this sample may release, once. A charge that is refused closes the sample."""
-        with self._lock:
-            self._check_open()
-            if self.plan is None and self.filter is None:
-                raise InvalidInput("a sample is charged as a whole: declare its plan or set its limit first")
-            if self._entries or self.payment is not None:
-                raise InvalidInput("a sample must be charged once and before its first release")
-            self.is_closed = True  # until it is paid for
-            self.payment = reserve()
-            self._continue(self.payment.past)
-            self.is_closed = False
-
-    def _continue(self, past: Past) -> None:
-        """Take up what earlier programs released from the same sample."""
-        self.has_claims |= past.has_claims
-        self.has_functions |= past.has_functions
-        self.past_assumes = past.assumes
-        if self.plan is not None:
-            self._entries.extend(self.plan[: past.releases])
-
-    def terms(self) -> dict[str, Any]:
-        """The plan or the limit in words, the same in every program that states it."""
-        plan = None if self.plan is None else [in_words(mechanism) for mechanism in self.plan]
-        known: dict[str, Any] = {"limit": in_words(self.filter)} if plan is None else {"plan": plan}
-        return known if self.functions else known | {"functions": False}
-
-    def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
-        """Write the mechanism down, before its noise is drawn; returns how many there are now."""
-        with self._lock:
-            self._check_open()
-            if (claimed or trusted) and not self.functions:
-                raise InvalidInput("functions=False was declared for this sample; release arrays, or leave that out")
-            number = len(self._entries)
-            if self.plan is not None and (number >= len(self.plan) or self.plan[number] != mechanism):
-                raise InvalidInput(
-                    f"release {number + 1} is {mechanism}, which the declared plan does not have there; "
-                    "follow the plan or draw a fresh sample"
-                )
-            used = self._used if self.filter is None else self.filter.admit_after(self._used, mechanism)
-            if self.payment is not None:
-                self.payment.record(mechanism, number, self.filter, claimed=claimed, trusted=trusted)
-            self.has_claims |= claimed
-            self.has_functions |= trusted
-            self._entries.append(mechanism)
-            self._used = used
-            return number + 1
-
-    def _check_unused(self, what: str) -> None:
-        self._check_process()
-        if self._entries or self.plan is not None or self.filter is not None:
-            raise InvalidInput(f"{what} once and before the first release from a sample")
-
-    def _check_open(self) -> None:
-        self._check_process()
-        if self.is_closed:
-            raise InvalidInput("a budget refused to pay for this sample, so it is closed; draw a fresh sample")
-
-    def _check_process(self) -> None:
-        if self._process != os.getpid():
-            raise InvalidInput(
-                "a sample's ledger belongs to the process that opened it, and this is a fork of it; "
-                "release in that process, or draw a fresh sample here"
-            )
-
-
-# One ledger per subkey, kept from the first release on: the same draw is the same sample, drawn again or not.
-_LEDGERS: dict[bytes, Ledger] = {}
-
-
 class Sample:
     """Records drawn by a design. Indices, counts, weights and the realised size are secret."""
 
@@ -281,12 +97,12 @@ class Sample:
         self._unused = Ledger()
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Ledger | Finished:
         """What was asked of this sample so far, through this object or another one of the same draw."""
-        return _LEDGERS.get(self._key.fingerprint, self._unused)
+        return REGISTRY.find(self._key.fingerprint) or self._unused
 
-    def _opened_ledger(self) -> Ledger:
-        return _LEDGERS.setdefault(self._key.fingerprint, self._unused)
+    def _opened_ledger(self) -> Ledger | Finished:
+        return REGISTRY.opened(self._key.fingerprint, self._unused)
 
     def _check_scopes(self, *mechanisms: Mechanism) -> None:
         """NoTheorem before anything is released that the design could not certify."""
@@ -322,10 +138,11 @@ class Sample:
         ledger = self._opened_ledger()
 
         def reserve() -> Payment:
-            whole, draw = self.guarantee(budget.neighbors), self._key.fingerprint
+            whole = self.guarantee(budget.neighbors)
             return budget.pay_for_sample(
-                whole, draw=draw, terms=ledger.terms(), note=note, delta=delta, key=self._key_id
-            )
+                whole, draw=self._key.fingerprint, terms=ledger.terms(), note=note, delta=delta, key=self._key_id,
+                certificate=certificate_of(whole, delta),
+            )  # fmt: skip
 
         ledger.pay(reserve)
         return self
@@ -361,6 +178,18 @@ class Sample:
             mechanism, lambda stream: mechanism.release(self._sum(mechanism, bound, rows, middle), stream)
         )
 
+    def planned(
+        self, mechanisms: Iterable[Mechanism], budget: BudgetLike | None, note: str, delta: float | None = None
+    ) -> "Sample":
+        """For jobs: declare all that will be released, no functions among it, and charge it; returns the sample."""
+        self.declare(mechanisms, functions=False)
+        return self if budget is None else self.charge(budget, note=note, delta=delta)
+
+    def hand_out(self, mechanism: Mechanism) -> Drawn:
+        """Register `mechanism` and give what was drawn to a job that adds its noise where the numbers are (a GPU)."""
+        drawn: Drawn = self._registered(mechanism, lambda stream: self._drawn)
+        return drawn
+
     def run(self, mechanism: Mechanism, procedure: Callable[[Drawn, Stream], Any]) -> Any:
         """Register `mechanism`, then run your own `procedure(drawn, stream)`, which must be as private as it says.
 
@@ -379,6 +208,7 @@ class Sample:
         answer = work(Stream(self._key.subkey("noise", number)) if self._key.is_test else Stream.from_os())
         if ledger.payment is not None:
             ledger.payment.commit()
+        REGISTRY.settle(self._key.fingerprint)
         return answer
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:

@@ -10,6 +10,7 @@ from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design
 from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.sample import Bounded
@@ -74,14 +75,18 @@ class SparkSample(StoredSample):
         by: str | None = None,
         groups: Sequence[Any] | None = None,
         dimension: int | None = None,
+        budget: BudgetLike | None = None,
     ) -> Any:
         """The noisy sum of the columns over the sample, weights included, in whole numbers on the mechanism's grid.
 
         Rows are clipped to the mechanism's sensitivity; what is missing or NaN counts as 0, a list of another length
         than `dimension` as zeros. With `by`, one row of sums per group of the public list `groups`: a record is in one
-        group, so all of them cost what one sum costs. An array column needs `dimension`.
+        group, so all of them cost what one sum costs. An array column needs `dimension`. With a `budget` this sum is
+        all that is asked of the sample, and it is charged before it is made.
         """
         values = (columns,) if isinstance(columns, str) else tuple(columns)
+        if budget is not None:
+            self.planned([mechanism], budget, f"sum of {', '.join(values)}")
         answer = np.asarray(self._released(mechanism, values, by, groups, dimension))
         return answer[..., 0][()] if isinstance(columns, str) and dimension is None else answer
 

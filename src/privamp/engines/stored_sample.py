@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..chance.stream import Stream
+from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
 from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
@@ -54,11 +55,19 @@ class StoredSample(Sample):
         """Register `mechanism`, then run your own procedure on the rows, which must be as private as it says."""
         return self._registered(mechanism, lambda stream: procedure(self._rows(), stream), claimed=True)
 
-    def release_sum(self, mechanism: ExactNoise, columns: str | Sequence[str], *, dimension: int | None = None) -> Any:
+    def release_sum(
+        self,
+        mechanism: ExactNoise,
+        columns: str | Sequence[str],
+        *,
+        dimension: int | None = None,
+        budget: BudgetLike | None = None,
+    ) -> Any:
         """The weighted sum of one column, or of several as one vector, clipped and rounded per record, with noise.
 
         A column of lists is one vector; `dimension` says how long they are, where their type does not. What is missing
-        counts as 0, and a list of another length as zeros. Types are refused before the release is registered.
+        counts as 0, and a list of another length as zeros. Types are refused before the release is registered. With a
+        `budget` this sum is all that is asked of the sample, and it is charged before it is made.
         """
         _check_exact(mechanism)
         names = (columns,) if isinstance(columns, str) else tuple(columns)
@@ -74,6 +83,8 @@ class StoredSample(Sample):
                 sums += whole_total(batch, mechanism, columns, width)
             return in_grid_units(sums)
 
+        if budget is not None:
+            self.planned([mechanism], budget, f"sum of {', '.join(names)}")
         return self.release(mechanism, Bounded(total))
 
     def reveal_secret(self) -> Any:

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..chance.keys import Key
 from ..chance.seeds import key_of_seed
 from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike
+from ..core.release import Release, renamed
 from ..extras import missing
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray
@@ -54,7 +56,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     Attributes
     ----------
     cluster_centers_ : the released centres, in the units of the data.
-    privacy_ : the `Guarantee` of everything above.
+    guarantee_ : the `Guarantee` of everything above.
+    result_ : the `Release`: centres, the noise in them, the guarantee, and the numbers below as its details.
     counts_ : noisy numbers of records per centre in the last step.
     n_records_, sample_size_ : noisy size of the data and expected size of the sample.
     n_iter_, radius_, center_ : what was used.
@@ -68,7 +71,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     >>> from privamp import PrivateKMeans
     >>> points = np.concatenate([np.full((3000, 2), -1.0), np.full((3000, 2), 1.0)])
     >>> model = PrivateKMeans(n_clusters=2, epsilon=2.0, radius=2.0).fit(points)
-    >>> model.cluster_centers_.shape, model.privacy_.epsilon()
+    >>> model.cluster_centers_.shape, model.guarantee_.epsilon()
     ((2, 2), 2.0)
     """
 
@@ -104,17 +107,19 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.first_look = first_look
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None) -> "PrivateKMeans":
-        """Release centres of X. `y` is ignored."""
+    def fit(
+        self, X: Any, y: Any = None, *, key: Key | None = None, budget: BudgetLike | None = None
+    ) -> "PrivateKMeans":
+        """Release centres of X, charged to `budget` if given, before anything is looked at. `y` is ignored."""
         X = self._records(X, reset=True)
-        request = Request.of(self, X.shape[1])
-        with ThreadPool(self.n_jobs) as pool:
-            fitted, privacy = run(request, X, self._key(), pool, self.progress)
-        return self._adopt(fitted, privacy)
+        request, key = Request.of(self, X.shape[1]), key or self._key()
+        with ThreadPool(self.n_jobs) as pool, request.paid(key, budget):
+            fitted, guarantee = run(request, X, key, pool, self.progress)
+        return self._adopt(fitted, guarantee)
 
-    def _adopt(self, fitted: Fitted, privacy: Guarantee) -> "PrivateKMeans":
+    def _adopt(self, fitted: Fitted, guarantee: Guarantee) -> "PrivateKMeans":
         """Become the estimator of a fit, made here or on a cluster."""
-        self._fitted, self.privacy_ = fitted, privacy
+        self._fitted, self.guarantee_ = fitted, guarantee
         self.cluster_centers_ = fitted.centres
         self.counts_ = fitted.counts
         self.n_records_ = fitted.records
@@ -122,7 +127,17 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.n_iter_ = len(fitted.plan.mechanisms)
         self.radius_, self.center_ = fitted.ball.radius, fitted.ball.center
         self.budget_ = fitted.budget
+        details = {"counts": fitted.counts, "records": fitted.records, "sample_size": fitted.sample_size}
+        asked = {"steps": self.n_iter_, "epsilon": fitted.epsilon, "delta": fitted.delta}
+        errors = fitted.noise_error[:, None], None  # where records of a sample went is not known to anybody
+        self.result_ = Release(fitted.centres, *errors, guarantee, self.noise, details=details | asked)
         return self
+
+    @property
+    def privacy_(self) -> Guarantee:
+        """The old name of `guarantee_`."""
+        renamed("privacy_", "guarantee_")
+        return self.guarantee_
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.intp]:
         """`fit(X)`, then `predict(X)`: the nearest released centre of each of your records."""
@@ -170,16 +185,6 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Released numbers and public rules only; the guarantee is derived again from them on loading."""
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "privacy_"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "_fitted"):
-            self.privacy_ = self._fitted.certify()
 
     @property
     def labels_(self) -> NDArray[np.intp]:

@@ -1,7 +1,8 @@
 """One private fit, from the table to the released centres."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..accounting.joint import Joint
-from ..amplification import amplify
 from ..chance.keys import Key
 from ..chance.stream import Stream
-from ..core.guarantee import NOT_PRIVATE, Guarantee
+from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike, whole_job
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.sample import Bounded, Drawn, Sample
+from ..core.seeded_sample import SeededSample
 from ..designs.importance import ImportanceSampling
 from ..errors import InvalidInput
 from ..mechanisms.laplace import Laplace
@@ -31,10 +33,9 @@ from .first_look import MIDDLES, FirstLook, look
 from .fit_plan import FitPlan, choose
 from .lloyd import sums_and_counts
 from .noise_split import Split
-from .privacy_spend import PrivacySpend, first_then_sample
+from .privacy_spend import PrivacySpend, Promise
 from .private_ball import private_center, private_radius
 from .sampling import Target, make_rule, noise_level
-from .seeded_sample import SeededSample
 from .starts import into_ball, start
 from .threads import ThreadPool
 
@@ -77,6 +78,11 @@ class Request:
             model.noise == "gaussian", _radius(model.radius), _center(model.center, columns), int(model.n_iter),
             _init(model.init, model.n_clusters, columns), float(model.first_look),
         )  # fmt: skip
+
+    def paid(self, key: Key, budget: BudgetLike | None) -> AbstractContextManager[None]:
+        """Around a fit: its key is fresh, and the whole of it is charged before the first look."""
+        promise = Promise(self.epsilon, self.delta)
+        return whole_job("k-means", key, lambda neighbors: promise.guarantee(), budget, self.delta or None)
 
 
 def _delta(model: Any) -> float:
@@ -146,7 +152,7 @@ class Fitted:
     left: float  # of epsilon, for the sample
     paid: tuple[Laplace | NormNoise, ...]  # before the sample
     what: tuple[str, ...]  # was released by each
-    is_test: bool
+    noise_error: FloatArray = field(repr=False)  # of every centre in the last step, in the units of the data
 
     @property
     def budget(self) -> list[tuple[str, float, float]]:
@@ -154,12 +160,6 @@ class Fitted:
         spent = [mechanism.profile(Neighbors.ADD_REMOVE).epsilon() for mechanism in self.paid]
         first = [(what, cost, 0.0) for what, cost in zip(self.what, spent, strict=True)]
         return [*first, (f"{len(self.plan.mechanisms)} noisy steps on one sample", self.left, self.delta)]
-
-    def certify(self) -> Guarantee:
-        """The guarantee once more, from the plan and the rule: what the sample's ledger said at the time."""
-        sample = amplify(self.plan, ImportanceSampling(self.rule))
-        whole = first_then_sample(self.epsilon, self.delta, self.left, self.paid, sample)
-        return replace(whole, assumes=(*whole.assumes, NOT_PRIVATE)) if self.is_test else whole
 
 
 def run(
@@ -197,8 +197,7 @@ def after_first_look(
     joint = Joint([step] * scheme.steps)
     rule = make_rule(target, seen, step.influence.repeated(scheme.steps))
     sample, X, lengths = draw(rule)
-    if key.is_test:
-        sample = SeededSample.of(sample)
+    sample = SeededSample.if_test(sample)
     sample.declare(joint.mechanisms, functions=False)
     work = _Steps(request, ball, scheme, X, lengths, pool, exact.bits_for(seen.records), _sum_bits(rule, seen))
     scale = scheme.split.scale(level, scheme.steps)
@@ -230,9 +229,9 @@ def after_first_look(
         left=bill.left,
         paid=tuple(bill.paid),
         what=tuple(bill.what),
-        is_test=key.is_test,
+        noise_error=_noise_error(ball, smoothing, counts),
     )
-    return fitted, bill.total(sample.guarantee())
+    return fitted, bill.then(joint, rule).certified(sample.guarantee())
 
 
 class _Steps:
@@ -277,6 +276,11 @@ class _Steps:
 def _sum_bits(rule: Rule, seen: FirstLook) -> int:
     """How fine weighted records may be added up: from the rule's largest weight and the noisy number of records."""
     return exact.bits_for(seen.records, float(rule.weights_of_norms([0.0])[0]))
+
+
+def _noise_error(ball: Ball, smoothing: Smoothing, counts: FloatArray) -> FloatArray:
+    """How far the noise of the last step moves a coordinate of each centre, one standard error."""
+    return np.asarray(ball.radius * np.sqrt(smoothing.column_variance) / np.maximum(counts, 1.0))
 
 
 def _ball(request: Request, bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:

@@ -4,14 +4,17 @@ Every record counts in one bin of its norm, so adding or removing a record moves
 noise of scale 1/epsilon on every count makes the whole histogram epsilon-DP. Negative counts become 0.
 """
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..amplification import amplify
-from ..chance.stream import Stream
-from ..core.guarantee import NOT_PRIVATE, Guarantee
+from ..chance.keys import Key
+from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike
+from ..core.population import Population
+from ..core.sample import Bounded, Drawn
+from ..core.seeded_sample import SeededSample
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.discrete_laplace import DiscreteLaplace
@@ -21,9 +24,16 @@ from .tables import column_of
 
 
 def private_norm_histogram(
-    norms: ArrayLike, *, radius: float, epsilon: float, stream: Stream | None = None
+    norms: ArrayLike,
+    *,
+    radius: float,
+    epsilon: float,
+    key: Key | None = None,
+    budget: BudgetLike | None = None,
 ) -> tuple[NormHistogram, Guarantee]:
     """A noisy histogram of norms up to the radius, and what it cost: add that to the total by `compose`.
+
+    It is charged to `budget` if given. A `key` is for those who want the release known by it; it draws nothing.
 
     Norms above the radius count at the radius, as if the records were clipped. Every record is counted: what is
     missing, below 0 or no number counts in the first bin, because an error would tell.
@@ -34,13 +44,15 @@ def private_norm_histogram(
         raise InvalidInput(f"norms must be one number per record, got {u.ndim} dimensions instead")
     ends = octave_bins(radius)
     bins = np.searchsorted(ends, np.where(u > 0.0, u, 0.0))
-    counts = np.bincount(np.minimum(bins, ends.size - 1), minlength=ends.size)
     noise = DiscreteLaplace(1.0 / epsilon)
-    stream = stream or Stream.from_os()
-    noisy = np.maximum(np.asarray(noise.release(counts, stream)), 0)
-    guarantee = amplify(noise, Poisson(1.0))
-    if stream.is_test:
-        guarantee = replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE))
+    everybody = Poisson(1.0).draw(Population(u.size, "norms"), key)
+    sample = SeededSample.if_test(everybody)
+    guarantee = sample.planned([noise], budget, "norm histogram").guarantee()
+
+    def counts(drawn: Drawn) -> Any:
+        return np.bincount(np.minimum(bins[drawn.positions], ends.size - 1), minlength=ends.size)
+
+    noisy = np.maximum(np.asarray(sample.release(noise, Bounded(counts))), 0)
     if not noisy.any():
         noisy[-1] = 1  # an empty histogram says nothing; one record at the radius is the cautious reading
     return NormHistogram(ends, noisy), guarantee

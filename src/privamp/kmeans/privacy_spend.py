@@ -1,19 +1,25 @@
 """What a fit spends before its sample is drawn: every release on all the data, written down and paid out of epsilon."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..accounting.composition import Composition
+from ..accounting.joint import Joint
+from ..amplification import amplify
 from ..chance.keys import Key
 from ..chance.stream import Stream
+from ..core.claim import Claim
 from ..core.curves import approx_curve
 from ..core.guarantee import Guarantee, Part
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
+from ..designs.importance import ImportanceSampling
 from ..errors import NoTheorem
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import NormNoise
 from ..numerics import rounding
+from ..rules.rule import Rule
 
 FIRST = "basic composition of the first look at all the data with what its answers chose (pure epsilons add up)"
 
@@ -36,37 +42,75 @@ class PrivacySpend:
         return mechanism.release(value, stream)
 
     @property
-    def spent(self) -> float:
-        """Epsilon used so far, rounded up."""
-        losses = (mechanism.profile(Neighbors.ADD_REMOVE).epsilon() for mechanism in self.paid)
-        return rounding.number_up(sum(losses)) if self.paid else 0.0
-
-    @property
     def left(self) -> float:
         """Epsilon for the sample, rounded down."""
-        return self.epsilon - self.spent if not self.paid else rounding.number_down(self.epsilon - self.spent)
+        return left_of(self.epsilon, self.paid)
 
-    def total(self, sample: Guarantee) -> Guarantee:
-        """The whole fit, given the sample's own guarantee."""
-        return first_then_sample(self.epsilon, self.delta, self.left, tuple(self.paid), sample)
+    def then(self, plan: Joint, rule: Rule) -> "FirstThenSample":
+        """The whole fit: what was paid, then this plan on a sample by this rule."""
+        return FirstThenSample(self.epsilon, self.delta, tuple(self.paid), plan, rule)
 
 
-def first_then_sample(
-    epsilon: float, delta: float, left: float, paid: tuple[Laplace | NormNoise, ...], sample: Guarantee
-) -> Guarantee:
-    """Basic composition of what was paid with a sample that meets (left, delta).
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What every fit with this budget keeps, whatever its first look says: known before anything is looked at."""
 
-    How the sample was drawn depends on the answers of the first look, but it meets (left, delta) whatever they are.
+    epsilon: float
+    delta: float
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta), by construction."""
+        return _within(self.epsilon, self.delta, self, (), (FIRST,))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstThenSample:
+    """Basic composition of what was paid with a sample that meets what is left of epsilon at delta.
+
+    How the sample was drawn depends on the answers of the first look, but it meets that whatever they are.
     """
-    if sample.delta(left) > delta:
-        raise NoTheorem(f"the sample does not meet epsilon {left:g} at delta {delta:g}: nothing is certified")
+
+    epsilon: float
+    delta: float
+    paid: tuple[Laplace | NormNoise, ...]  # on all the data
+    plan: Joint  # on the sample
+    rule: Rule
+
+    def guarantee(self) -> Guarantee:
+        """Everything once more, from public facts."""
+        return self.certified(amplify(self.plan, ImportanceSampling(self.rule)))
+
+    def certified(self, sample: Guarantee) -> Guarantee:
+        """The whole fit, given the sample's own guarantee."""
+        left = left_of(self.epsilon, self.paid)
+        if sample.delta(left) > self.delta:
+            raise NoTheorem(f"the sample does not meet epsilon {left:g} at delta {self.delta:g}: nothing is certified")
+        assumes = tuple(dict.fromkeys((*sample.assumes, *(a for m in self.paid for a in m.assumes))))
+        return _within(self.epsilon, self.delta, self, assumes, lambda: (*sample.because, FIRST))
+
+
+def left_of(epsilon: float, paid: Sequence[Laplace | NormNoise]) -> float:
+    """Epsilon for the sample, rounded down."""
+    if not paid:
+        return epsilon
+    spent = rounding.number_up(sum(mechanism.profile(Neighbors.ADD_REMOVE).epsilon() for mechanism in paid))
+    return rounding.number_down(epsilon - spent)
+
+
+def _within(
+    epsilon: float,
+    delta: float,
+    stated: Promise | FirstThenSample,
+    assumes: tuple[str, ...],
+    because: tuple[str, ...] | Callable[[], tuple[str, ...]],
+) -> Guarantee:
     upper = Profile.symmetric(approx_curve(epsilon, delta))
-    parts = (Part(upper, None),)
+    parts = (Part(upper, None, claim=Claim(stated, None, Neighbors.ADD_REMOVE)),)
     return Guarantee(
         neighbors=Neighbors.ADD_REMOVE,
         upper=upper,
-        reasons=lambda: (*sample.because, FIRST),
-        assumes=tuple(dict.fromkeys((*sample.assumes, *(a for m in paid for a in m.assumes)))),
+        reasons=because if callable(because) else lambda: because,
+        assumes=assumes,
         parts=parts,
         pld_maker=Composition(parts).pld,
     )

@@ -149,9 +149,13 @@ class Report:
             f'<meta name="generator" content="privamp {escape(__version__)}">\n'
             f"<title>{escape(self._title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
             f'<header><h1>{escape(self._title)}</h1><p class="summary">{escape(self._summary)}</p></header>\n'
-            + "\n".join(self._parts)
+            + self.body()
             + f"\n<footer>Made by privamp {escape(__version__)}.</footer>\n</main>\n</body>\n</html>\n"
         )
+
+    def body(self) -> str:
+        """What was added, without the page around it."""
+        return "\n".join(self._parts)
 
     def write(self, path: Path | str) -> Path:
         """Write the page to `path`, whole or not at all."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..chance.keyed import keep
+from ..core.claim import Claim
 from ..core.curves import pure_curve
 from ..core.guarantee import Guarantee, Part
 from ..core.influence import Influence
@@ -162,7 +163,7 @@ class Rule(ABC):
             upper=upper,
             reasons=lambda: (self.reason,),
             assumes=("the release has at most the rule's profile", "records are clipped to the declared domain", *own),
-            parts=(Part(upper, None),),
+            parts=(Part(upper, None, claim=Claim(self, None, Neighbors.ADD_REMOVE)),),
         )
 
         def personal(record: Any) -> Guarantee:

@@ -23,6 +23,7 @@ from ..calibration import calibrate
 from ..chance.keys import Key
 from ..core.design import Design
 from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike, whole_job
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.sample import Bounded, Sample
@@ -121,6 +122,7 @@ class Descent:
         key: Key | None = None,
         *,
         is_proved: bool = False,
+        budget: BudgetLike | None = None,
     ) -> Descended:
         """Descend from `start`. Each key may be used for one descent on a population.
 
@@ -131,18 +133,30 @@ class Descent:
             mechanism, self.design, self.neighbors
         )  # a design without a theorem is refused before anything is drawn
         population, key = Population.of(population), key or Key.generate()
-        here, total = np.array(start, dtype=np.float64), np.zeros_like(start, dtype=np.float64)
-        for step in range(self.steps):
-            sample = self._fresh(population, key, step)
-            noisy = _released(sample, mechanism, clipped_sum, here)
-            here = self._moved(here, noisy / self.expected_size, step)
-            if step >= self.steps // 2:
-                total += here
+
+        def certify(neighbors: Neighbors | None) -> Guarantee:
+            return compose(amplify(mechanism, self.design, neighbors), self.steps)
+
+        with whole_job(f"descent by {self.design} on {population.label}", key, certify, budget, self.delta):
+            here, total, sample = self._descended(clipped_sum, start, population, key, mechanism)
         guarantee = compose(sample.guarantee(self.neighbors).fresh(), self.steps)
         if not is_proved:
             guarantee = replace(guarantee, assumes=(*guarantee.assumes, CLIPPED))
         mean = total / (self.steps - self.steps // 2)
         return Descended(mean if self.average else here, mechanism, guarantee)
+
+    def _descended(
+        self, clipped_sum: ClippedSum, start: FloatArray, population: Population, key: Key, mechanism: Gaussian
+    ) -> tuple[FloatArray, FloatArray, Sample]:
+        """Where it ended, the sum over the second half of the steps, and the last sample."""
+        here, total = np.array(start, dtype=np.float64), np.zeros_like(start, dtype=np.float64)
+        for step in range(self.steps):
+            sample = self._fresh(population, key, step).planned([mechanism], None, "descent")
+            noisy = _released(sample, mechanism, clipped_sum, here)
+            here = self._moved(here, noisy / self.expected_size, step)
+            if step >= self.steps // 2:
+                total += here
+        return here, total, sample
 
     def _noise(self, sigma: float) -> Gaussian:
         return Gaussian(sigma, sensitivity=self.clip, neighbors=Neighbors.ADD_REMOVE)

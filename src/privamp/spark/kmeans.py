@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..chance.keys import Key
+from ..core.ledger import BudgetLike
 from ..core.sample import Drawn, Sample
 from ..designs.importance import ImportanceSampling
 from ..designs.poisson import Poisson
@@ -48,6 +49,7 @@ def fit(
     *,
     id: str,
     key: Key | None = None,
+    budget: BudgetLike | None = None,
     dimension: int | None = None,
     trust_ids: bool = False,
 ) -> PrivateKMeans:
@@ -67,17 +69,17 @@ def fit(
     key = key or model._key()
     bill, ball = PrivacySpend(request.epsilon, request.delta, key), Ball(request.center, request.radius)
     table = _Table(df, id, values, ball, key.subkey("pin", id))
-    counts, squares, pin = _first_look(table)
-    seen = priced(bill, counts, squares, request.first_look * request.epsilon)
+    with ThreadPool(model.n_jobs) as pool, request.paid(key, budget):
+        counts, squares, pin = _first_look(table)
+        seen = priced(bill, counts, squares, request.first_look * request.epsilon)
 
-    def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
-        return _drawn(table, rule, key, pin)
+        def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
+            return _drawn(table, rule, key, pin)
 
-    with ThreadPool(model.n_jobs) as pool:
-        fitted, privacy = after_first_look(request, bill, ball, seen, draw, pool, model.progress)
+        fitted, found = after_first_look(request, bill, ball, seen, draw, pool, model.progress)
     model.n_features_in_ = d
-    privacy = replace(privacy, assumes=tuple(dict.fromkeys((*privacy.assumes, SAME_TABLE, CLUSTER))))
-    return model._adopt(fitted, privacy)
+    found = replace(found, assumes=tuple(dict.fromkeys((*found.assumes, SAME_TABLE, CLUSTER))))
+    return model._adopt(fitted, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..core.design import Design
+from ..core.ledger import BudgetLike
+from ..core.release import Release
 from ..engines.spark_sample import SparkSample
 from ..engines.spark_totals import Exact
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactLaplace
-from ..sums.estimates import Estimated
 from ..validation import one_of
 
 Name = str | int
@@ -30,11 +31,13 @@ def estimate_strata(
     strata: Sequence[Name] | None = None,
     statistic: str = "total",
     population: Mapping[Name, float] | None = None,
-) -> dict[Name, Estimated]:
+    budget: BudgetLike | None = None,
+) -> dict[Name, Release]:
     """One estimate per stratum of the column `by`; values are clipped to +-`mechanism.sensitivity`.
 
     `strata` is the public list of strata, those of a stratified design by default. A mean divides by the public number
-    of records of a stratum: that of `WithoutReplacement`, or given by `population`.
+    of records of a stratum: that of `WithoutReplacement`, or given by `population`. With a `budget` this is all that is
+    asked of the sample, and it is charged before it is made; the key is that of the draw.
     """
     one_of(("total", "mean"), statistic=statistic)
     design = sample.design
@@ -43,11 +46,16 @@ def estimate_strata(
     factors = [_factor(parts.get(name, design), name) for name in names]
     if statistic == "mean":
         factors = [f / _records(parts.get(name), name, population) for f, name in zip(factors, names, strict=True)]
+    if budget is not None:
+        sample.planned([mechanism], budget, "estimates by stratum")
     sums = np.asarray(sample.release_sum(mechanism, column, by=by, groups=names))
     privacy = sample.guarantee()
     noise = math.sqrt(2.0) * mechanism.scale if isinstance(mechanism, ExactLaplace) else mechanism.sigma
+    law = "laplace" if isinstance(mechanism, ExactLaplace) else "gaussian"
     return {
-        name: Estimated(float(total) * factor, noise * factor, None, "unknown", mechanism.grid * factor, privacy)
+        name: Release(
+            float(total) * factor, noise * factor, None, privacy, law, details={"resolution": mechanism.grid * factor}
+        )
         for name, total, factor in zip(names, sums, factors, strict=True)
     }
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..chance.keys import Key
-from ..core.sample import BudgetLike
+from ..core.ledger import BudgetLike
+from ..core.release import Release
 from ..engines.kernel import WEIGHT
 from ..engines.row_numbers import numbers
 from ..engines.spark import drawn, kernel_for
@@ -19,7 +20,6 @@ from ..engines.spark_sample import SparkSample
 from ..engines.spark_totals import Whole, dimension_of, rounded
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
-from ..sums.estimates import Estimated
 from ..sums.private_mean import PrivateMean
 from ..sums.private_sum import PrivateSum
 from ..sums.release import SumRelease
@@ -40,7 +40,7 @@ def release(
     budget: BudgetLike | None = None,
     dimension: int | None = None,
     trust_ids: bool = False,
-) -> Estimated:
+) -> Release:
     """The private sum or mean of one column (a number), of several, or of one array column of length `dimension`."""
     values = (columns,) if isinstance(columns, str) else tuple(columns)
     task = asked.task(dimension_of(df, values, dimension))

@@ -14,10 +14,10 @@ import numpy as np
 
 from ..chance.keys import Key
 from ..core.guarantee import Guarantee
-from ..core.sample import BudgetLike
+from ..core.ledger import BudgetLike
+from ..core.release import Release
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range
-from .estimates import Estimated
 from .options import SumOptions
 from .release import Released, SumRelease, flattened, records
 
@@ -38,7 +38,7 @@ class PrivateMean(SumOptions):
         super(PrivateMean, self).__post_init__()
         in_range(0, 10, open_ends=True, count_share=self.count_share)
 
-    def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Estimated:
+    def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Release:
         """The noisy mean over the rows of X (or over its numbers, for one column), charged to `budget` if given."""
         x, flat = records(X)
         task = self.task(x.shape[1])
@@ -50,7 +50,7 @@ class PrivateMean(SumOptions):
         """The plan for rows of so many numbers."""
         return SumRelease(self, dimension, 0.0 if self.population else self.count_share)
 
-    def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Estimated:
+    def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:
         """The estimate from what was released; `flat` for numbers instead of rows."""
         sums, variance, counted = released
         n = max(float(self.population or 0.0) or float(counted or 0.0), 1.0)
@@ -63,4 +63,4 @@ class PrivateMean(SumOptions):
             drift = np.abs(value) * math.sqrt(n * task.plan.worst(0, self.radius)) if counted is not None else 0.0
             error = (error + drift) / n
         value, noisy, error = flattened(flat, value, noisy, error)
-        return Estimated(value, noisy, error, source, task.plan.grid / n, privacy, counted)
+        return task.answered(value, noisy, error, privacy, source, task.plan.grid / n, counted)

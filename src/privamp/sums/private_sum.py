@@ -11,8 +11,8 @@ from typing import Any
 
 from ..chance.keys import Key
 from ..core.guarantee import Guarantee
-from ..core.sample import BudgetLike
-from .estimates import Estimated
+from ..core.ledger import BudgetLike
+from ..core.release import Release
 from .options import SumOptions
 from .release import Released, SumRelease, flattened, records
 
@@ -29,11 +29,11 @@ class PrivateSum(SumOptions):
 
     >>> from privamp.testing import seeded_key
     >>> total = PrivateSum(radius=2.0, epsilon=1.0).release([[1.0, 0.5]] * 1000, key=seeded_key(90210))
-    >>> total.value.shape, round(total.noise_error, 3), round(total.privacy.epsilon(), 9)
+    >>> total.value.shape, round(total.noise_error, 3), round(total.guarantee.epsilon(), 9)
     ((2,), 2.828, 1.0)
     """
 
-    def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Estimated:
+    def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Release:
         """The noisy sum over the rows of X (or over its numbers, for one column), charged to `budget` if given."""
         x, flat = records(X)
         task = self.task(x.shape[1])
@@ -45,9 +45,9 @@ class PrivateSum(SumOptions):
         """The plan for rows of so many numbers."""
         return SumRelease(self, dimension)
 
-    def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Estimated:
+    def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:
         """The estimate from what was released; `flat` for numbers instead of rows."""
         sums, variance, _ = released
         error, source = task.sampling_error(variance, self.population)
         value, error = flattened(flat, sums, error)
-        return Estimated(value, task.noise_error, error, source, task.plan.grid, privacy)
+        return task.answered(value, task.noise_error, error, privacy, source, task.plan.grid)

@@ -8,14 +8,15 @@ import numpy as np
 from ..chance.keys import Key
 from ..core.design import Design
 from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike
 from ..core.population import Population
-from ..core.sample import Bounded, BudgetLike, Drawn, Sample
+from ..core.release import Release
+from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ..numerics.log_domain import FloatArray
 from ..numerics.record_rows import rows_of
 from ..numerics.row_norms import clipped, finite
-from .estimates import Source
 from .noises import norm_of, standard_error
 from .options import SumOptions
 from .plan import Facts, Plan, plan
@@ -80,10 +81,8 @@ class SumRelease:
 
     def certify(self, sample: Sample, budget: BudgetLike | None) -> Guarantee:
         """What the release will cost, known and charged before it is made."""
-        privacy = sample.declare([self.plan.mechanism], functions=False).guarantee(self.asked.neighbors)
-        if budget is not None:
-            sample.charge(budget, note=type(self.asked).__name__, delta=self.asked.delta or None)
-        return privacy
+        name, delta = type(self.asked).__name__, self.asked.delta or None
+        return sample.planned([self.plan.mechanism], budget, name, delta).guarantee(self.asked.neighbors)
 
     def clip(self, x: FloatArray) -> FloatArray:
         """Into the ball of the noise, and into that of the rule where it has its own."""
@@ -119,9 +118,24 @@ class SumRelease:
             variance = self.plan.spread * (np.maximum(answer[d : 2 * d] / self.rows.gain, 0.0) + blur)
         return answer[:d], variance, float(answer[-1]) / self.count if self.count else None
 
+    def answered(
+        self,
+        value: Any,
+        noise_error: Any,
+        sampling_error: Any,
+        guarantee: Guarantee,
+        source: str,
+        resolution: float,
+        count: float | None = None,
+    ) -> Release:
+        """The release. `resolution` is the most by which rounding moves one record's share of one coordinate."""
+        asked = {"epsilon": self.asked.epsilon, "delta": self.asked.delta}
+        details = {"resolution": resolution, "count": count, **asked}
+        return Release(value, noise_error, sampling_error, guarantee, self.asked.noise, source, details=details)
+
     def sampling_error(
         self, variance: FloatArray | None, records: float | None
-    ) -> tuple[FloatArray | float | None, Source]:
+    ) -> tuple[FloatArray | float | None, str]:
         """Of one coordinate of the sum."""
         if self.plan.rule is None and self.plan.spread == 0.0:
             return 0.0, "no sampling"

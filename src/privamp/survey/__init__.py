@@ -1,19 +1,21 @@
 """Surveys under differential privacy: plan a design, allocate the sample, release an estimate with both its errors."""
 
+from typing import Any
+
+from ..core.release import Release, renamed
 from .allocation import Allocation, Cost, Stratum, allocate
 from .estimation import estimate
 from .guarantees import guarantees
-from .interval import Estimate
 from .neyman import NeymanChange, allocation_loss, neyman_sensitivity
 from .planning import Plan, PlanRow, plan
 
 __all__ = [
     "Allocation",
     "Cost",
-    "Estimate",
     "NeymanChange",
     "Plan",
     "PlanRow",
+    "Release",
     "Stratum",
     "allocate",
     "allocation_loss",
@@ -22,3 +24,10 @@ __all__ = [
     "neyman_sensitivity",
     "plan",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Estimate":
+        renamed("privamp.survey.Estimate", "privamp.Release")
+        return Release
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,26 +16,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..core.sample import Bounded, Drawn, Sample
+from ..chance.keys import Key
+from ..core.design import Design
+from ..core.ledger import BudgetLike
+from ..core.sample import Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, Whole, in_grid_units
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, one_of, positive
-from .exact import Lattice, Release, Statistic, release_of, summed
+from .exact import ExactRelease, Lattice, Statistic, release_of, summed
 from .frame import Frame, frame_of
 from .groups import Groups, groups_of
 from .hidden_signal import signal
-from .interval import Estimate
 from .pure import estimate_pure
 from .ratio import poisson_mean
+from .released import Asked, Source, asked_of, source_of
 
 Declared = Laplace | Gaussian | ExactLaplace | ExactGaussian
 
 
 def estimate(
-    sample: Sample,
+    sample: Sample | Design,
     values: ArrayLike,
     statistic: str = "mean",
     *,
@@ -53,8 +56,13 @@ def estimate(
     variance_share: float = 0.2,
     cluster: ArrayLike | None = None,
     probability: ArrayLike | None = None,
+    key: Key | None = None,
+    budget: BudgetLike | None = None,
 ) -> Any:
     """Release one estimate (or one per value of the public column `by`, as a dictionary) from a drawn sample.
+
+    In place of a sample give a design, which then draws one from the records by `key` (a fresh one when not given).
+    A `budget` is charged for all that is released here, before any of it; such a sample answers nothing else.
 
     `values` has one number per record of the population, in its order; it is clipped to `bounds` ((lowest, highest), or
     one pair per stratum), which must be public; an entry that is no number (missing, nan, text) counts as the middle of
@@ -83,7 +91,9 @@ def estimate(
         raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
     if groups is not None and by is None:
         raise InvalidInput("groups= goes with by=, the column that says who is in which group")
-    design = sample.design
+    columns = {"stratum": stratum, "cluster": cluster, "probability": probability}
+    asked = replace(asked_of(sample, values, columns, key, budget), delta=delta)
+    sample, design = asked.sample, asked.design
     if sample.ledger.entries and design.parts:
         raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
     share = variance_share if sd is None else 0.0
@@ -93,7 +103,7 @@ def estimate(
         positive(epsilon=epsilon)
         noise = "gaussian" if delta else noise
         return estimate_pure(
-            sample, values, statistic, bounds, epsilon, noise, population, weights, sd, share,
+            asked, values, statistic, bounds, epsilon, noise, population, weights, sd, share,
             {"cluster": cluster, "probability": probability},
         )  # fmt: skip
     frame = frame_of(sample, values, bounds, stratum, population)
@@ -108,13 +118,13 @@ def estimate(
     if ratio:
         if by is not None or len(frame.names) > 1:
             raise InvalidInput("a ratio of two sums is for everybody; give population= by strata, groups= by groups")
-        return poisson_mean(sample, frame, float(epsilon or 0), delta, noise, sd, share)
+        return poisson_mean(asked, frame, float(epsilon or 0), delta, noise, sd, share)
     split = groups_of(frame, by, groups)
     if by is not None and not frame.fixed:  # what is measured from the middle of the bounds needs public sizes
         frame = replace(frame, records=split.sizes.sum(axis=0))
     task = _Weighted(frame, statistic, split, sd)
     theta = None if mechanism else signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
-    return task.run(sample, noise, theta, mechanism, share)
+    return task.run(asked, noise, theta, mechanism, share)
 
 
 class _Weighted:
@@ -135,13 +145,13 @@ class _Weighted:
         self.known = np.nan_to_num(groups.sizes * frame.centre).sum(axis=1)
         self.records = groups.records
 
-    def totals(self, release: Release, drawn: Drawn) -> Whole:
+    def totals(self, release: ExactRelease, drawn: Drawn) -> Whole:
         """Weighted sums of the centred values, one per group, in units of the grid."""
         at = drawn.positions
         parts = drawn.counts * release.shares(0, self.z[at], self.frame.weight[self.frame.which[at]])
         return summed(self.groups.which[at], parts, len(self.groups.names) + 1)[:-1]
 
-    def variances(self, release: Release, drawn: Drawn) -> Whole:
+    def variances(self, release: ExactRelease, drawn: Drawn) -> Whole:
         """Estimated sampling variances of the totals, in units of the grid."""
         f, at, H, groups = self.frame, drawn.positions, len(self.frame.names), len(self.groups.names) + 1
         group = self.groups.which[at]
@@ -206,7 +216,7 @@ class _Weighted:
         away = totals / self.records  # how far the estimated mean is from the centre
         return np.asarray([((1.0 - f.rate) / f.rate * f.records * (self.sd**2 + away**2)).sum()])
 
-    def run(self, sample: Sample, kind: str, theta: FloatArray | None, declared: Declared | None, share: float) -> Any:
+    def run(self, sample: Asked, kind: str, theta: FloatArray | None, declared: Declared | None, share: float) -> Any:
         """Release, then put value and errors together."""
         f, one = self.frame, np.ones(1)
         per = one if self.statistic == "total" else self.records  # the statistic is total / per
@@ -222,8 +232,9 @@ class _Weighted:
         release = release_of(kind, asked, theta, None if np.isnan(public) else public)
         mechanism = release.mechanism(f.names, replaced=f.fixed, within=f.relation.scope == "within stratum")
         parts = (self.totals, self.variances)[: len(asked)]
+        sample.plan(mechanism)
         noisy = sample.release(
-            mechanism, Bounded(lambda drawn: in_grid_units(np.concatenate([part(release, drawn) for part in parts])))
+            mechanism, lambda drawn: in_grid_units(np.concatenate([part(release, drawn) for part in parts]))
         )
         totals, *spread = release.answers(noisy)
         scale = release.scale
@@ -231,12 +242,12 @@ class _Weighted:
             variances = np.maximum(spread[0], 0.0) + 0.5 * unit * release.scale_of(1)
         else:
             variances = self.public_variance(totals)
-        source = "private" if share else "range" if isinstance(self.sd, str) else "public sd"
+        source = Source(sample.sample, kind, source_of(share, self.sd), f.relation, self.groups.assumes)
+        certify = source.certify()
         errors = np.sqrt(np.maximum(variances, 0.0)) / per
         noisy = scale * unit / per * np.ones_like(errors)
         found = [
-            Estimate(float(v), float(s), float(e), kind, source, f.relation, self.groups.assumes, sample)
-            for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
+            source.release(v, s, e, certify) for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
         ]
         return found[0] if self.groups.is_one else dict(zip(self.groups.names, found, strict=True))
 

@@ -40,7 +40,7 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ExactRelease:
     """The noise for several statistics at once, and how each is written in units of its grid."""
 
     kind: str
@@ -81,7 +81,9 @@ class Release:
         return [part / ratio for part, ratio in zip(parts, self.ratios, strict=True)]
 
 
-def release_of(kind: str, statistics: Sequence[Statistic], theta: Any | None, records: float | None = None) -> Release:
+def release_of(
+    kind: str, statistics: Sequence[Statistic], theta: Any | None, records: float | None = None
+) -> ExactRelease:
     """The release of these statistics; `theta` is the loss that each stratum allows, None for scales as they are."""
     scale = statistics[0].scale
     ratios = tuple(scale / s.scale for s in statistics)
@@ -93,7 +95,7 @@ def release_of(kind: str, statistics: Sequence[Statistic], theta: Any | None, re
         scale = float(np.max(reach / theta)) * _UP
         if kind == "gaussian":  # what the discrete noise loses against the continuous one
             scale = math.hypot(scale, 1.001 * SMOOTHING * grid) * _HAIR
-    return Release(kind, grid, scale, ratios, as_floats(reach))
+    return ExactRelease(kind, grid, scale, ratios, as_floats(reach))
 
 
 @dataclass(frozen=True, slots=True)

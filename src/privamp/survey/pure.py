@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..core.design import Design
+from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
-from ..core.sample import Bounded, Drawn, Sample
+from ..core.release import Release
+from ..core.sample import Drawn
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, one_of, positive
-from .exact import Release, Statistic, release_of
+from .exact import ExactRelease, Statistic, release_of
 from .frame import EVERYBODY, Frame, bounds_of, cut, numbers_of
-from .interval import Estimate
 from .ratio import poisson_mean
+from .released import Asked, Source, source_of
 from .units import Units, inner_epsilon, units_of
 
 AR = Neighbors.ADD_REMOVE
@@ -43,14 +45,14 @@ class Question:
 
     @property
     def source(self) -> str:
-        """As `Estimate.variance_source` says it."""
-        return "private" if self.share else "range" if isinstance(self.sd, str) else "public sd"
+        """As `Release.sampling_error_is` says it."""
+        return source_of(self.share, self.sd)
 
 
 def estimate_pure(
-    sample: Sample, values: ArrayLike, statistic: str, bounds: Any, epsilon: float, noise: str, population: Any,
+    sample: Asked, values: ArrayLike, statistic: str, bounds: Any, epsilon: float, noise: str, population: Any,
     weights: str, sd: Any, share: float, columns: Mapping[str, ArrayLike | None],
-) -> Estimate:  # fmt: skip
+) -> Release:  # fmt: skip
     """Release a total, a mean (total / public size) or, with the size secret, a ratio of two totals."""
     if noise != "laplace":
         raise NoTheorem(
@@ -63,10 +65,10 @@ def estimate_pure(
         one_of(("range",), sd=sd)
     elif sd is not None:
         nonnegative(sd=sd)
-    numbers = numbers_of(sample, values)
+    numbers = numbers_of(sample.sample, values)
     (low,), (high,) = bounds_of(bounds, (EVERYBODY,))
     known = _records(sample.design, numbers.size, population)
-    units = units_of(sample, known, columns)
+    units = units_of(sample.sample, known, columns)
     if share and units.by.refusal:
         raise InvalidInput(f"{units.by.refusal}, or give sd='range' for the largest error that the bounds allow")
     is_share = units.by.is_share
@@ -90,7 +92,7 @@ def _records(design: Design, records: int, population: Any) -> float | None:
     return float(records)
 
 
-def _whom(sample: Sample) -> Neighbors:
+def _whom(sample: Asked) -> Neighbors:
     return sample.design.natural
 
 
@@ -98,14 +100,21 @@ def _asked(reach: float, theta: float, is_sum: bool = True) -> Statistic:
     return Statistic(np.array([reach]), reach / theta, is_sum)
 
 
-def _released(sample: Sample, release: Release, statistics: Callable[[Drawn], list[Whole]]) -> list[float]:
+def _noise(release: ExactRelease) -> Mechanism:
+    return release.mechanism((EVERYBODY,), replaced=False, within=False)
+
+
+def _released(
+    sample: Asked, release: ExactRelease, statistics: Callable[[Drawn], list[Whole]], is_planned: bool = False
+) -> list[float]:
     """The statistics, each one number, through the sample's ledger."""
-    mechanism = release.mechanism((EVERYBODY,), replaced=False, within=False)
-    noisy = sample.release(mechanism, Bounded(lambda drawn: in_grid_units(np.concatenate(statistics(drawn)))))
+    if not is_planned:
+        sample.plan(_noise(release))
+    noisy = sample.release(_noise(release), lambda drawn: in_grid_units(np.concatenate(statistics(drawn))))
     return [float(answer[0]) for answer in release.answers(noisy)]
 
 
-def _total(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+def _total(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
     """The total, measured from the middle of the bounds where the number of records is public."""
     known, sd = asked.population, asked.sd
     if sd is not None and known is None and units.by.per_record:
@@ -136,19 +145,11 @@ def _total(sample: Sample, units: Units, asked: Question, theta: float) -> Estim
             variance = units.largest_variance(float(sd), known or 0.0) + part * (1.0 - part) * mean**2
     per = 1.0 if asked.statistic == "total" else float(known or 1.0)
     value = (total + (known or 0.0) * centre) / per
-    return Estimate(
-        float(value),
-        float(np.sqrt(variance)) / per,
-        _SD * scale / per,
-        "laplace",
-        asked.source,
-        sample.design.natural,
-        (),
-        sample,
-    )
+    source = Source(sample.sample, "laplace", asked.source, sample.design.natural)
+    return source.release(value, np.sqrt(variance) / per, _SD * scale / per)
 
 
-def _share_total(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+def _share_total(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
     """A fixed share q of secretly many records: T and, for its variance, squares around the centre c and the count C.
 
     The variance is (1-q)/q^2 (sum z^2 - (sum z)^2/C) C/(C-1) with z = x - c and sum z = qT - cC, and the rounded size
@@ -174,10 +175,11 @@ def _share_total(sample: Sample, units: Units, asked: Question, theta: float) ->
     spread = max(squares + 0.5 * _SD * wide - (1.0 - q) / q**2 * shift, 0.0) * many / (many - 1.0)
     middle = min(abs(q * total / many), abs(centre) + half)
     error = float(np.sqrt(spread + (middle / q) ** 2 / 4.0))
-    return Estimate(total, error, _SD * scale, "laplace", asked.source, _whom(sample), (), sample)
+    source = Source(sample.sample, "laplace", asked.source, _whom(sample))
+    return source.release(total, error, _SD * scale)
 
 
-def _simple_ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+def _simple_ratio(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
     """Equal weights: they cancel, and the Poisson ratio's variance is that of a fixed share."""
     none, rate = np.full(1, np.nan), np.full(1, units.by.rate)
     frame = Frame(
@@ -187,7 +189,7 @@ def _simple_ratio(sample: Sample, units: Units, asked: Question, theta: float) -
     return poisson_mean(sample, frame, 0.0, 0.0, "laplace", asked.sd, asked.share, theta)
 
 
-def _ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estimate:
+def _ratio(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
     """centre + T/N, both weighted totals noisy; then Q of the residuals from the released mean, each at most R."""
     centre, half = 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
     z, ones = asked.values - centre, np.ones_like(asked.values)
@@ -195,26 +197,23 @@ def _ratio(sample: Sample, units: Units, asked: Question, theta: float) -> Estim
     reach = half * units.by.heaviest, units.by.heaviest
     release = release_of("laplace", [_asked(r, part) for r in reach], 2.0 * part)
     scales = [release.scale_of(i) for i in range(2)]
-    total, count = _released(
-        sample, release, lambda d: [units.total(release, 0, z, d), units.total(release, 1, ones, d)]
-    )
-    records = max(count, units.by.heaviest)
-    away = float(np.clip(total / records, -half, half))
+    spread = None
     if asked.share:
         far = units.squares_reach(2.0 * half)
         spread = release_of("laplace", [_asked(far, theta * asked.share, units.is_sum)], theta * asked.share)
-        (squares,) = _released(sample, spread, lambda d: [units.squares(spread, 0, z - away, 2.0 * half, d)])
+    sample.plan(*map(_noise, [release, *([spread] if spread else [])]))
+    total, count = _released(
+        sample, release, lambda d: [units.total(release, 0, z, d), units.total(release, 1, ones, d)], is_planned=True
+    )
+    records = max(count, units.by.heaviest)
+    away = float(np.clip(total / records, -half, half))
+    if spread is not None:
+        (squares,) = _released(
+            sample, spread, lambda d: [units.squares(spread, 0, z - away, 2.0 * half, d)], is_planned=True
+        )
         variance = max(squares, 0.0) + 0.5 * _SD * spread.scale
     else:
         variance = units.largest_variance(2.0 * half, records)
     noisy = _SD * float(np.hypot(scales[0], away * scales[1])) / records
-    return Estimate(
-        centre + away,
-        float(np.sqrt(variance)) / records,
-        noisy,
-        "laplace",
-        asked.source,
-        sample.design.natural,
-        (),
-        sample,
-    )
+    source = Source(sample.sample, "laplace", asked.source, sample.design.natural)
+    return source.release(centre + away, np.sqrt(variance) / records, noisy)

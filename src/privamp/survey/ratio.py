@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from ..core.sample import Bounded, Drawn, Sample
+from ..core.release import Release
+from ..core.sample import Drawn
 from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..validation import nonnegative
 from .exact import Statistic, release_of
 from .frame import Frame
 from .hidden_signal import signal
-from .interval import Estimate
+from .released import Asked, Source, source_of
 
 
 def poisson_mean(
-    sample: Sample, frame: Frame, epsilon: float, delta: float, noise: str, sd: Any, share: float,
+    asked_of: Asked, frame: Frame, epsilon: float, delta: float, noise: str, sd: Any, share: float,
     theta: float | None = None,
-) -> Estimate:  # fmt: skip
+) -> Release:  # fmt: skip
     """Release T, C and, unless `sd` is public, Q; `theta` is the loss inside the sample, that of Poisson when None."""
     q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
@@ -43,7 +44,8 @@ def poisson_mean(
         return in_grid_units(np.concatenate([release.total(i, row) for i, row in enumerate(rows)]))
 
     mechanism = release.mechanism(frame.names, replaced=False, within=False)
-    answers = [float(x[0]) for x in release.answers(sample.release(mechanism, Bounded(sums)))]
+    asked_of.plan(mechanism)
+    answers = [float(x[0]) for x in release.answers(asked_of.release(mechanism, sums))]
     total, count = answers[0], max(answers[1], 1.0)
     away = float(np.clip(total / count, -half, half))
     if share:
@@ -55,6 +57,5 @@ def poisson_mean(
         spread = float(sd) ** 2
     unit = 2.0 if noise == "laplace" else 1.0
     noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count
-    source = "private" if share else "range" if isinstance(sd, str) else "public sd"
-    sampling = np.sqrt((1.0 - q) * spread / count)
-    return Estimate(centre + away, float(sampling), float(noisy), noise, source, frame.relation, (), sample)
+    source = Source(asked_of.sample, noise, source_of(share, sd), frame.relation)
+    return source.release(centre + away, np.sqrt((1.0 - q) * spread / count), noisy)

@@ -28,7 +28,7 @@ from ..mechanisms.black_box import PureDP
 from ..mechanisms.fixed_point import Whole
 from ..numerics.log_domain import FloatArray
 from .draw_columns import batch_of, check_given
-from .exact import Lattice, Release, summed
+from .exact import ExactRelease, Lattice, summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Units:
         """Whether Q is a sum over records; squares of clusters' totals are not."""
         return self.by.cluster is None
 
-    def total(self, release: Release, which: int, values: FloatArray, drawn: Drawn) -> Whole:
+    def total(self, release: ExactRelease, which: int, values: FloatArray, drawn: Drawn) -> Whole:
         """The Horvitz-Thompson total, in units of the grid; a record drawn twice counts twice."""
         at = np.repeat(drawn.positions, drawn.counts)
         return release.total(which, values[at], self.by.weight[at])
 
-    def squares(self, release: Release, which: int, values: FloatArray, most: float, drawn: Drawn) -> Whole:
+    def squares(self, release: ExactRelease, which: int, values: FloatArray, most: float, drawn: Drawn) -> Whole:
         """Q of values no farther than `most` from 0, in units of the grid."""
         at = np.repeat(drawn.positions, drawn.counts)
         found = release.total(which, values[at] ** 2, self.by.second[at])

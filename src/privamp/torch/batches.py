@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.population import Population
+from ..core.seeded_sample import SeededSample
+from ..mechanisms.gaussian import Gaussian
 from ..numerics.log_domain import FloatArray
 from .importance import ImportanceRule
 from .plan import Plan
@@ -141,10 +143,12 @@ class DesignBatches(Batches):
     def __init__(self, plan: Plan, population: Population) -> None:
         self._design, self.clip, self._population = plan.design, plan.clip, population
         self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
+        self._mechanism = Gaussian(self._noise[0], sensitivity=plan.clip)
 
     def begin_session(self, key: Key) -> None:
         """The key of the samples."""
         self._key = key
+        self._drawn: tuple[int, Batch] | None = None
 
     @property
     def noise(self) -> tuple[float, float]:
@@ -152,13 +156,14 @@ class DesignBatches(Batches):
         return self._noise
 
     def draw(self, step: int) -> Batch:
-        """The design's sample of this round."""
-        subkey = self._key.subkey("batches", self._design.identity, step)
-        part = self._design.merge([self._design.partial(self._population.batch(), subkey)])
-        drawn = self._design.finish(part, subkey)
-        order = np.argsort(drawn.positions)
-        positions = drawn.positions[order]
-        return Batch(step, positions, drawn.counts[order], np.full(positions.size, self.clip))
+        """The design's sample of this round, handed out for one noisy sum; the same batch while the step is tried."""
+        if self._drawn is None or self._drawn[0] != step:
+            sample = SeededSample.if_test(self._design.draw(self._population, self._key, round=step))
+            drawn = sample.planned([self._mechanism], None, "training").hand_out(self._mechanism)
+            order = np.argsort(drawn.positions)
+            positions = drawn.positions[order]
+            self._drawn = step, Batch(step, positions, drawn.counts[order], np.full(positions.size, self.clip))
+        return self._drawn[1]
 
     def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
         """Copies times the usual clipping."""

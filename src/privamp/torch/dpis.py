@@ -9,7 +9,7 @@ be passed.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..accounting.renyi import loss_within
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..chance.stream import Stream
-from ..core.guarantee import Guarantee, Part
+from ..core.guarantee import Guarantee
 from ..core.mechanism import IDEALISED
 from ..core.neighbors import Neighbors
 from ..core.population import Population
@@ -139,10 +139,7 @@ class DPISPlan:
         """The filter's limit, whatever was spent of it and however often training stopped."""
         if neighbors not in (None, Neighbors.ADD_REMOVE):
             raise InvalidInput(f"the filter of this sampler protects add-remove, got {neighbors} instead")
-        limit = self.filter()
-        upper = limit.whole().profile(Neighbors.ADD_REMOVE).rounded_up()
-        assumes = (IDEALISED, *Poisson.assumes)
-        total = Guarantee(Neighbors.ADD_REMOVE, upper, lambda: (limit.theorem,), assumes, (Part(upper, None),))
+        total = replace(self.filter().guarantee(), assumes=(IDEALISED, *Poisson.assumes))
         return stated(total, (THEOREM,))
 
 

@@ -11,6 +11,7 @@ import torch
 from ..chance.keys import Key, build
 from ..core.design import Design
 from ..core.guarantee import NOT_PRIVATE, Guarantee
+from ..core.ledger import BudgetLike
 from ..core.log import logger
 from ..core.neighbors import Neighbors
 from ..core.population import Population
@@ -21,11 +22,10 @@ from .choices import batches_of, epoch_of, planned
 from .dpis import DPISPlan
 from .journal import Journal
 from .loader import BatchSource
+from .paying import open_run
 from .plan import AS_ZERO, Plan
 from .records import Records
 from .run import Compute, Run
-
-_USED: set[bytes] = set()  # keys that have drawn in this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,14 @@ class PrivacyEngine:
             sampler="importance",
         )
 
-    then the usual loop (zero_grad, forward, criterion, backward, step), or `engine.train()`. One engine, one run.
+    then the usual loop (zero_grad, forward, criterion, backward, step), or `engine.train()`. One engine, one run. A
+    `budget` is charged by `make_private` for all planned steps, before anything is drawn; a run that is taken up from
+    its checkpoint goes on under its first payment.
     """
 
-    def __init__(self, *, key: Key | None = None) -> None:
+    def __init__(self, *, key: Key | None = None, budget: BudgetLike | None = None) -> None:
         self._key = key or Key.generate()
+        self._budget = budget
         self._run: Run | None = None
         self._neighbors: Neighbors | None = None
 
@@ -119,7 +122,8 @@ class PrivacyEngine:
         stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
         if stored is not None:
             self._key = _stored_key(stored)
-        self._claim_key(resumed=stored is not None)
+        resumed = stored is not None
+        paid = open_run(plan, self._key, lambda whom: self._certified(plan, whom), self._budget, resumed=resumed)
         run = Run(
             plan, batches_of(plan, population), self._key, module, optimizer, criterion, records, compute, example,
             scheduler,
@@ -128,6 +132,8 @@ class PrivacyEngine:
         logger.info("%s; try the model on public records first", AS_ZERO)
         if stored is not None and checkpoint is not None:
             self._take_up(stored, Journal(Path(checkpoint)))
+        if paid is not None:
+            run.after_step = lambda: paid.commit() if run.is_finished else None
         if checkpoint is not None:
             self._keep(Path(checkpoint), checkpoint_every or max(1, steps // 100))
         return module, optimizer, run.criterion, BatchSource(run, steps_per_epoch or epoch_of(plan))
@@ -181,7 +187,7 @@ class PrivacyEngine:
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
         """What all the planned steps cost together, taken or not."""
-        return self._marked(self.plan.guarantee(None, neighbors or self._neighbors))
+        return self._certified(self.plan, neighbors or self._neighbors)
 
     def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
         """What the steps begun so far cost, or None before the first; for "dpis" the limit that holds throughout."""
@@ -269,13 +275,8 @@ class PrivacyEngine:
     def _marked(self, guarantee: Guarantee) -> Guarantee:
         return replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE)) if self._key.is_test else guarantee
 
-    def _claim_key(self, *, resumed: bool) -> None:
-        """The same key twice would draw the same coins and noise for another run."""
-        if self._key.fingerprint in _USED and not resumed and not self._key.is_test:
-            raise InvalidInput(
-                "this key has already trained a model, and its noise must not be used twice; take a fresh one"
-            )
-        _USED.add(self._key.fingerprint)
+    def _certified(self, plan: Plan | DPISPlan, neighbors: Neighbors | None) -> Guarantee:
+        return self._marked(plan.guarantee(None, neighbors))
 
     def _take_up(self, stored: dict[str, Any], journal: Journal) -> None:
         """The checkpoint, then the steps after it whose noisy sums are stored; a step that left none is spent."""
@@ -299,7 +300,10 @@ class PrivacyEngine:
             if run.journal is not None:
                 run.journal.restart()
 
+        before = run.after_step
+
         def after_step() -> None:
+            before()
             if run.step % every == 0 or run.is_finished:
                 save()
 

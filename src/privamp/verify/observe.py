@@ -7,10 +7,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 from ..chance.stream import Stream
-from ..core import sample as samples
+from ..core.ledger import REGISTRY
 from ..core.tape import Taken, Tape, taping
 from .traces import traces
 
@@ -33,7 +32,7 @@ def observed(job: Job, data: Any, stream: Stream, answers: Sequence[Any] = ()) -
     The ledgers of the run are its own, so that one key may be used on both data sets.
     """
     tape, result, error = Tape(stream, answers), None, None
-    with _listening() as said, patch.dict(samples._LEDGERS, clear=True), taping(tape):
+    with _listening() as said, REGISTRY.set_aside(), taping(tape):
         try:
             result = job(data)
         except Exception as problem:

@@ -12,9 +12,10 @@ import numpy as np
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.guarantee import Guarantee
-from ..core.sample import Drawn, Ledger, Sample
+from ..core.ledger import Finished, Ledger
+from ..core.sample import Drawn, Sample
 
-_SECRET = (Key, Stream, Sample, Drawn, Ledger)
+_SECRET = (Key, Stream, Sample, Drawn, Ledger, Finished)
 _DEEPEST = 12
 
 

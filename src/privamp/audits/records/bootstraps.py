@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...bootstrap import plan, run
-from ...bootstrap.drawing import group_key, resampled
+from ...bootstrap.drawing import first_stage, resamples_of
 from ...bootstrap.moments import Mean
 from ...core.mechanism import Mechanism
 from ...core.neighbors import Neighbors
-from ...core.population import Population
 from ...mechanisms.gaussian import Gaussian
 from ...testing import seeded_key, seeded_stream
 from ...verify.hard_pairs import ODD, REPLACE, hard_numbers, pairs_of
@@ -24,6 +23,7 @@ from ...verify.one_record import Pair
 from .audit import RecordAudit
 
 SIZE, BOUNDS = 30, (-1.0, 3.0)
+SEED = 15  # draws resamples in which records repeat
 SMALL: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "jobs": 1}
 STATISTICS: dict[str, Any] = {
     "mean": "mean",
@@ -59,7 +59,7 @@ class Setting:
         is_table = self.statistic == "regression"
         values = ([[x, 1.0] for x in data], data) if is_table else data
         bounds: Any = [BOUNDS] * 3 if is_table else BOUNDS
-        found = run(values, STATISTICS[self.statistic], bounds=bounds, key=seeded_key(14), **SMALL, **self.options)
+        found = run(values, STATISTICS[self.statistic], bounds=bounds, key=seeded_key(SEED), **SMALL, **self.options)
         return found.to_json()
 
     def most(self, mechanism: Mechanism, pair: Pair, number: int) -> float:
@@ -72,7 +72,8 @@ class Setting:
 def _multiplicities(setting: Setting, group: int) -> NDArray[np.int64]:
     """How often each record is in each resample of a group, shape (resamples, records)."""
     procedure = plan(SIZE, epsilon=1.0, **setting.options).procedure
-    drawn = resampled(procedure, Population.of(SIZE), group_key(seeded_key(14), group))
+    key = seeded_key(SEED)
+    drawn = resamples_of(procedure, first_stage(procedure, key, group).reveal_secret(), key, group)
     found = np.zeros((len(drawn), SIZE), dtype=np.int64)
     for row, one in zip(found, drawn, strict=True):
         np.add.at(row, one.positions, one.counts)

@@ -23,7 +23,7 @@ def _fit(model: Any, data: list[Row]) -> Any:
     one = model(Poisson(0.9), records=30, clip=CLIP, steps=3, sigma=0.5)
     rows = [list(row) for row, _ in data] if data else np.zeros((0, COLUMNS))
     one.fit(rows, [label for _, label in data], key=seeded_key(14))
-    return one.coef_, one.intercept_, one.sigma_, one.privacy_.assumes
+    return one.coef_, one.intercept_, one.sigma_, one.guarantee_.assumes
 
 
 def _pairs(random: np.random.Generator) -> Iterator[Pair]:

@@ -22,7 +22,7 @@ from ...kmeans.norm_histogram import private_norm_histogram
 from ...kmeans.tables import table_of
 from ...kmeans.threads import ThreadPool
 from ...mechanisms.sum_and_count import SumAndCount
-from ...testing import seeded_stream, seeds_allowed
+from ...testing import seeded_key, seeds_allowed
 from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair, declared
 from .audit import RecordAudit
@@ -156,7 +156,7 @@ def threads() -> RecordAudit:
 
 
 def _histogram(norms: Any) -> Any:
-    return private_norm_histogram(norms, radius=1.0, epsilon=1.0, stream=seeded_stream(14))
+    return private_norm_histogram(norms, radius=1.0, epsilon=1.0, key=seeded_key(14))
 
 
 def _norms(random: np.random.Generator) -> Iterator[Pair]:

@@ -29,7 +29,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 def _job(asked: SumOptions, rows: Any) -> Any:
     found = asked.release(rows, key=seeded_key(15))  # type: ignore[attr-defined]
-    return found.value, found.noise_error, found.sampling_error, found.privacy
+    return found.value, found.noise_error, found.sampling_error, found.guarantee
 
 
 def _pairs(random: np.random.Generator) -> Iterator[Pair]:

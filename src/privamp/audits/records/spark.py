@@ -82,7 +82,7 @@ class KMeansFit:
         model = PrivateKMeans(2, epsilon=2.0, radius=3.0, n_iter=2, sample_size=8)
         fit(model, _table(rows), ["a", "b"], id="uid", key=seeded_key(15), trust_ids=True)
         self._fitted = model._fitted
-        return model.cluster_centers_, model.privacy_
+        return model.cluster_centers_, model.guarantee_
 
     def most(self, mechanism: Mechanism, pair: Pair, number: int) -> float:
         """The weight of the record that came, times its influence over that of the longest record."""

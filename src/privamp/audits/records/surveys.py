@@ -46,7 +46,7 @@ def _estimated(design: Design, options: dict[str, Any], data: list[Any]) -> Any:
     columns = {name: options[name] for name in ("cluster", "probability") if name in options}
     sample = design.draw(Population(len(data), **columns), seeded_key(14))
     found = estimate(sample, data, bounds=BOUNDS, epsilon=1.0, **options)
-    return found.value, found.standard_error_sampling, found.standard_error_noise, found.guarantee
+    return found.value, found.sampling_error, found.noise_error, found.guarantee
 
 
 def _grouped(statistic: str, groups: Any, data: list[tuple[Any, Any]]) -> Any:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..amplify import answers, findings
-from ..console import emit, facts, grid, number, waiting
-from ..options import Json
+from ..console import waiting
+from ..options import BudgetFile, BudgetLabel, Json, Report, opened_budget
+from ..released import Told, check_page
 from .options import (
     EVERYBODY,
     RANGE,
@@ -30,7 +30,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from ...core.design import Design
-    from ...survey import Estimate
+    from ...core.release import Release
 
 EXAMPLES = """\
 Examples:
@@ -42,8 +42,8 @@ Examples:
 PUBLIC = "how many records the population and its strata have is public, and so is who is in which stratum"
 COLUMNS = "the columns given as clusters or probabilities are public, and keep to the design"
 SOURCES = {
-    "private": "released privately too, for a fifth of the budget",
-    "range": "the largest that the bounds allow",
+    "private estimate": "released privately too, for a fifth of the budget",
+    "public bound": "the largest that the bounds allow",
     "public sd": "from the public standard deviations",
 }
 
@@ -75,6 +75,9 @@ def estimate(
     probability: Probability = None,
     id: Id = None,
     drop_missing: DropMissing = False,
+    budget: BudgetFile = None,
+    budget_population: BudgetLabel = None,
+    report: Report = None,
     json: Json = False,
 ) -> None:
     """Draw a fresh sample and release one estimate from it, with its errors and its guarantee.
@@ -102,6 +105,8 @@ def estimate(
     declared = read_groups(groups)
     if declared is not None and by is None:
         raise InvalidInput("--groups goes with --by COLUMN, which says who is in which group")
+    check_page(report)
+    paying = opened_budget(budget, budget_population)
     with waiting("drawing and releasing", quiet=json):
         records = read_records(
             population, drop_missing=drop_missing, may_be_empty=design is not None, value=value, strata=strata,
@@ -120,16 +125,17 @@ def estimate(
             bounds=limits[EVERYBODY] if alone else limits, epsilon=epsilon, delta=delta, noise=noise_of(delta),
             by=records.text("by" if declared is None else "group") if by else None, groups=declared,
             sd=RANGE if sd == RANGE else known[EVERYBODY] if known and alone else known,
+            budget=paying,
         )  # fmt: skip
-        each: dict[str, Estimate] = found if isinstance(found, dict) else {"": found}
-        answer = answers(next(iter(each.values())).guarantee, epsilon=None, delta=delta or None)
-    is_fixed = answer["neighbors"] == "replace-one"  # under add-remove the number of records is secret, and not used
-    answer["assumes"] += [PUBLIC if is_fixed else COLUMNS, READABLE] + [DROPPED] * drop_missing
-    head = {"statistic": statistic, "value": value, "by": by, "design": _name(chosen, design), "bounds": limits}
-    if json:
-        emit(head | {"estimates": [_numbers(group, one) for group, one in each.items()]} | answer)
-    else:
-        _tell(head, each, answer)
+        each: dict[str, Release] = found if isinstance(found, dict) else {"": found}
+        one = next(iter(each.values()))
+        is_fixed = one.guarantee.neighbors.kind == "replace-one"  # else the number of records is secret, and not used
+    assumes = [PUBLIC if is_fixed else COLUMNS, READABLE] + [DROPPED] * drop_missing
+    name = _name(chosen, design)
+    head = {"statistic": statistic, "value": value, "by": by, "design": name, "bounds": limits}
+    title = f"{statistic} of {value}" + (f" by {by}" if by else "")
+    how = [("design", name), ("sampling error", SOURCES[one.sampling_error_is])]
+    Told(each, title, head, how, delta=delta or None, assumes=assumes).tell(json=json, report=report)
 
 
 def _check(statistic: str, bounds: str | None, epsilon: float) -> None:
@@ -162,43 +168,3 @@ def _name(chosen: "Design", text: str | None) -> str:
     if chosen.parts:
         return "strata of " + ", ".join(f"{name}: {getattr(part, 'size', part)}" for name, part in chosen.parts)
     return text or str(chosen)
-
-
-def _numbers(group: str, one: "Estimate") -> dict[str, Any]:
-    return {
-        "group": group or None,
-        "estimate": one.value,
-        "standard_error": one.standard_error,
-        "standard_error_sampling": one.standard_error_sampling,
-        "standard_error_noise": one.standard_error_noise,
-        "interval_95": list(one.interval(0.95)),
-        "noise": one.noise,
-        "sampling_error_from": one.variance_source,
-    }
-
-
-def _tell(head: dict[str, Any], groups: "dict[str, Estimate]", answer: dict[str, Any]) -> None:
-    what = f"{head['statistic']} of {head['value']}"
-    if head["by"] is None:
-        one = groups[""]
-        low, high = one.interval(0.95)
-        facts([
-            (what, number(one.value, 6)),
-            ("standard error", number(one.standard_error)),
-            ("", f"{number(one.standard_error_sampling)} from sampling, {number(one.standard_error_noise)} from noise"),
-            ("95% interval", f"{number(low, 6)} to {number(high, 6)}"),
-        ])  # fmt: skip
-    else:
-        rows = (
-            [group, *map(number, (e.value, e.standard_error_sampling, e.standard_error_noise, *e.interval(0.95)))]
-            for group, e in groups.items()
-        )
-        heads = [f"<{head['by']}", head["statistic"], "± sampling", "± noise", "95% from", "to"]
-        grid(f"{what} by {head['by']}", heads, rows)
-    one = next(iter(groups.values()))
-    facts([
-        ("design", head["design"]),
-        ("sampling error", SOURCES[one.variance_source]),
-        ("relation", str(one.relation)),
-        *findings(answer),
-    ])  # fmt: skip

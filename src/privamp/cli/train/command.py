@@ -9,7 +9,7 @@ import typer
 
 from ..amplify import answers, findings
 from ..console import emit, facts, number, say, waiting
-from ..options import Json
+from ..options import BudgetFile, BudgetLabel, Json, opened_budget
 
 if TYPE_CHECKING:
     from .data import TrainingData
@@ -74,6 +74,8 @@ def train(
         typer.Option("--checkpoint", metavar="FILE", help="SECRET file to resume from after a crash."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    budget: BudgetFile = None,
+    budget_population: BudgetLabel = None,
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a page with curves, .html.")
     ] = None,
@@ -98,13 +100,14 @@ def train(
         "sampler": sampler, "sample_rate": rate, "steps": steps, "max_grad_norm": clip, "public_size": public_size,
         "target_epsilon": epsilon, "target_delta": delta, "max_physical_batch_size": largest_batch,
     }  # fmt: skip
+    paying = opened_budget(budget, budget_population)
     with waiting("training", quiet=json) as advance:
         from .data import load
 
         found = load(data, label, classes, vocabulary)
         from .run import Training
 
-        run = Training(found, model, where, learning_rate, momentum, plan, checkpoint)
+        run = Training(found, model, where, learning_rate, momentum, plan | {"checkpoint": checkpoint}, paying)
         looks: list[Look] = []
 
         def look(step: int) -> None:

@@ -1,13 +1,13 @@
 """The run behind `privamp train`. Imports torch."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from ...core.ledger import BudgetLike
 from ...errors import InvalidInput
 from ...torch import PrivacyEngine, Progress
 from ...torch.models import build
@@ -28,17 +28,17 @@ class Training:
         learning_rate: float,
         momentum: float,
         plan: dict[str, Any],
-        checkpoint: Path | None,
+        budget: BudgetLike | None = None,
     ) -> None:
         self._tested = None if data.held_out is None else _tensors(data.held_out, device)
         x, y = _tensors(data.training, device)
         self.module = build(model, tuple(x.shape[1:]), data.classes, data.words).to(device)
         learned = [p for p in self.module.parameters() if p.requires_grad]
         self.parameters = sum(p.numel() for p in learned)
-        self.engine = PrivacyEngine()
+        self.engine = PrivacyEngine(budget=budget)
         self.engine.make_private(
             module=self.module, optimizer=torch.optim.SGD(learned, lr=learning_rate, momentum=momentum),
-            criterion=nn.CrossEntropyLoss(), data_loader=TensorDataset(x, y), checkpoint=checkpoint, **plan,
+            criterion=nn.CrossEntropyLoss(), data_loader=TensorDataset(x, y), **plan,
         )  # fmt: skip
 
     def train(self, looks: int, look: Callable[[int], None], advance: Advance) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from ...numerics.log_domain import FloatArray
-from ...sgd.regression import clipped_sum_of
+from ...sgd.clipped_gradients import clipped_sum_of
 from ..printed import Check
 from ..registry import Entry, Outcome
 from . import experiment as experiment

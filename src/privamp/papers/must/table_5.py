@@ -17,8 +17,8 @@ from ...core.design import Design
 from ...core.population import Population
 from ...numerics.log_domain import FloatArray
 from ...report.html import Report
+from ...sgd.clipped_gradients import clipped_sum_of
 from ...sgd.descent import Descent
-from ...sgd.regression import clipped_sum_of
 from ..files import columns, csv_of, publish
 from ..printed import HEADER, Check, agrees, as_expected, counted
 from ..registry import Entry, Outcome

@@ -1,0 +1,110 @@
+"""A release for people: lines for a terminal, a page, a piece of a notebook, a picture."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.release import Release
+from ..errors import InvalidInput
+from .html import Report
+from .pictures import COLORS, new_figure, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST = 50  # rows that are shown
+_WIDE = 8  # columns of a matrix that are shown
+
+
+def heads_of(release: Release, level: float = 0.95) -> list[str]:
+    """What the cells of `rows_of` are."""
+    if np.ndim(release.value) == 2:
+        shown = min(np.shape(release.value)[1], _WIDE)
+        return ["row", *(release.names[:shown] or [f"column {at + 1}" for at in range(shown)])]
+    ends = [f"{100 * level:g}% from", "to"]
+    return ["what", "estimate", "± all", "± sampling", "± noise", *ends]
+
+
+def rows_of(release: Release, level: float = 0.95) -> list[list[str]]:
+    """One row per coordinate: its name, value, standard errors (all, sampling, noise), and the ends of its interval."""
+    value = np.asarray(release.value)
+    if value.ndim == 2:
+        return [[str(at + 1), *map(number, row[:_WIDE])] for at, row in enumerate(value[:_MOST])]
+    numbers = release.numbers(level)
+    low, high = numbers["interval"] or (None, None)
+    errors = [numbers[name] for name in ("standard_error", "sampling_error", "noise_error")]
+    size = max(value.size, 1)
+    columns = [_column(part, size) for part in (numbers["value"], *errors, low, high)]
+    digits = (6, 4, 4, 4, 6, 6)
+    names = release.names or (("value",) if size == 1 else tuple(f"{at + 1}" for at in range(size)))
+    cells = [[number(x, d) for x, d in zip(row, digits, strict=True)] for row in zip(*columns, strict=True)]
+    return [[name, *row] for name, row in zip(names, cells[:_MOST], strict=False)]
+
+
+def lines_of(release: Release, what: str, level: float = 0.95) -> list[tuple[str, str]]:
+    """A single number as lines of text: value, errors, interval."""
+    _, value, error, sampling, noise, low, high = rows_of(release, level)[0]
+    return [
+        (what, value),
+        ("standard error", error),
+        ("", f"{sampling} from sampling, {noise} from noise"),
+        (f"{100 * level:g}% interval", f"{low} to {high}"),
+    ]
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number for people; a dash where it is not known."""
+    return "—" if value is None else f"{float(value):.{digits}g}"
+
+
+def page_of(
+    releases: Release | Mapping[str, Release],
+    title: str,
+    summary: str = "",
+    *,
+    level: float = 0.95,
+    facts: Iterable[Sequence[str]] = (),
+) -> Report:
+    """A page with one table of numbers (one row per group, where there are groups), the facts and the guarantee."""
+    groups = {"": releases} if isinstance(releases, Release) else dict(releases)
+    first = next(iter(groups.values()))
+    page = Report(title, summary or "A private release with its errors and its guarantee.")
+    rows = [[group or row[0], *row[1:]] for group, one in groups.items() for row in rows_of(one, level)]
+    page.add_table(heads_of(first, level), rows, "Errors are standard errors; the bias of clipping is in none of them.")
+    known = [["sampling error", first.sampling_error_is], *facts]
+    page.add_table(["what", "how"], known, "How it was made.")
+    epsilon = first.details.get("epsilon") if not first.details.get("delta") else None
+    page.add_guarantee(first.guarantee, epsilon=epsilon, delta=first.details.get("delta") or None)
+    return page
+
+
+def fragment_of(release: Release) -> str:
+    """The tables and the guarantee, without the page around them."""
+    return page_of(release, "Release").body()
+
+
+def picture_of(release: Release, level: float = 0.95) -> "Figure":
+    """The value of every coordinate with its interval, or with the noise alone where nothing more is known."""
+    value = np.atleast_1d(np.asarray(release.value, dtype=np.float64))
+    if value.ndim != 1:
+        raise InvalidInput(f"a picture shows a number or a list of numbers, got {value.ndim} dimensions instead")
+    numbers = release.numbers(level)
+    noise = np.broadcast_to(np.asarray(release.noise_error, dtype=np.float64), value.shape)
+    low, high = (
+        (value - noise, value + noise) if numbers["interval"] is None else map(np.atleast_1d, release.interval(level))
+    )
+    figure = new_figure(6.4, min(1.8 + 0.4 * value.size, 14.0))
+    axes = figure.subplots()
+    at = np.arange(value.size)[::-1]
+    axes.hlines(at, low, high, color=COLORS[0], lw=2)
+    axes.plot(value, at, "o", color=COLORS[1])
+    axes.set_yticks(at, labels=release.names or [str(i + 1) if value.size > 1 else "" for i in range(value.size)])
+    axes.set_ylim(-0.7, value.size - 0.3)
+    is_known = numbers["interval"] is not None
+    tidy(axes, "Released value", f"{100 * level:g}% interval" if is_known else "± noise; sampling error not known")
+    return figure  # type: ignore[no-any-return]
+
+
+def _column(part: Any, size: int) -> list[Any]:
+    return [part] * size if not isinstance(part, list) else part if len(part) == size else part * size

@@ -1,0 +1,85 @@
+"""What a survey releases: numbers with the two errors they have, certified by the ledger of their sample."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from ..chance.keys import Key
+from ..core.design import Design
+from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..core.population import Population
+from ..core.release import Release
+from ..core.sample import Bounded, Drawn, Sample
+from ..errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A drawn sample and the budget that pays for what is asked of it here, if one does."""
+
+    sample: Sample
+    budget: BudgetLike | None = None
+    delta: float = 0.0
+
+    @property
+    def design(self) -> Design:
+        """What drew it."""
+        return self.sample.design
+
+    def plan(self, *mechanisms: Mechanism) -> None:
+        """All that will be released, before the first of it: a budget is charged for it as a whole, or refuses."""
+        if self.budget is not None:
+            self.sample.planned(mechanisms, self.budget, "survey estimate", self.delta or None)
+
+    def release(self, mechanism: Mechanism, statistic: Callable[[Drawn], Any]) -> Any:
+        """One release, of a statistic whose sensitivity holds by construction."""
+        return self.sample.release(mechanism, Bounded(statistic))
+
+
+def asked_of(
+    source: Sample | Design, values: Any, columns: Mapping[str, Any], key: Key | None, budget: BudgetLike | None
+) -> Asked:
+    """The sample that was given, or a fresh one by the design that was given."""
+    if isinstance(source, Sample):
+        if key is not None:
+            raise InvalidInput("this sample was drawn already, by a key of its own; give key= with a design, or not")
+        return Asked(source, budget)
+    if not isinstance(source, Design):
+        raise InvalidInput(f"estimate takes a sample or a design that draws one, got {type(source).__name__} instead")
+    given = {name: column for name, column in columns.items() if column is not None}
+    return Asked(source.draw(Population(len(values), **given), key), budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What all numbers of one estimate share: the noise, where the sampling error comes from, who certifies."""
+
+    sample: Sample
+    noise: str  # "laplace" or "gaussian"
+    sampling_error_is: str
+    relation: Neighbors
+    assumes: tuple[str, ...] = ()
+
+    def certify(self) -> Callable[[], Guarantee]:
+        """The guarantee of everything asked of the sample so far, evaluated when it is asked for, once."""
+
+        @cache
+        def found() -> Guarantee:
+            whole = self.sample.guarantee(self.relation)
+            return replace(whole, assumes=(*whole.assumes, *self.assumes))
+
+        return found
+
+    def release(self, value: Any, sampling: Any, noise: Any, certify: Callable[[], Guarantee] | None = None) -> Release:
+        """One number, with its errors."""
+        guarantee = certify or self.certify()
+        return Release(float(value), float(noise), float(sampling), guarantee, self.noise, self.sampling_error_is)
+
+
+def source_of(share: float, sd: Any) -> str:
+    """Where the sampling error comes from, in the words of `Release.sampling_error_is`."""
+    return "private estimate" if share else "public bound" if isinstance(sd, str) else "public sd"
