@@ -26,7 +26,7 @@ def test_numbers_of_a_design_page(page: Path) -> None:
 
 def test_extending_shows_the_example_as_it_is() -> None:
     shown = python_blocks((ROOT / "docs" / "extending.md").read_text(encoding="utf-8"))
-    assert shown[0] == (ROOT / "examples" / "extending.py").read_text(encoding="utf-8")
+    assert shown[0] == (ROOT / "examples" / "truncated_poisson.py").read_text(encoding="utf-8")
 
 
 def test_every_erratum_names_tests_that_exist() -> None:
