@@ -76,8 +76,8 @@ def test_calibrate():
 
 def test_sums_and_means():
     total = PrivateSum(radius=2.0, epsilon=2.0, sampler=DESIGN).release(X, key=seeded_key(1))
-    assert total.privacy.epsilon() <= 2.0
-    assert total.privacy.neighbors == Neighbors.REPLACE_ONE
+    assert total.guarantee.epsilon() <= 2.0
+    assert total.guarantee.neighbors == Neighbors.REPLACE_ONE
     found = [
         PrivateSum(radius=2.0, epsilon=50.0, sampler=DESIGN).release(X, key=seeded_key(1000 + k)).value
         for k in range(50)
