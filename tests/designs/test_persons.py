@@ -243,3 +243,18 @@ def test_opposite_mixtures_of_one_record_are_the_closed_form():
         assert np.allclose(pair[live], closed[live], rtol=1e-12, atol=1e-10)
     nobody = opposite_mixtures(1.0, Multiplicity.binomial(3, 0.0))
     assert nobody.epsilon() == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
+def test_a_pure_box_is_attacked_through_the_records_on_the_way(epsilon):
+    """Replacing a record is two steps of an add/remove box: a coin that moves by e^(2 epsilon) at once is none."""
+    box, rates = PureDP(epsilon), np.linspace(0.0, 2.0 * epsilon, 9)
+    for design in (WithoutReplacement(100, 1000), WithoutReplacement(1, 2), WithReplacement(2, 5)):
+        for neighbors in (Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # one of two degrades
+                found = amplify(box, design, neighbors)
+            assert found.lower is not None
+            assert np.all(np.asarray(found.lower.delta(rates)) <= np.asarray(found.delta(rates)) * (1 + 1e-12))
+    one = amplify(box, WithoutReplacement(100, 1000), Neighbors.REPLACE_ONE)
+    assert one.lower.delta(0.0) == pytest.approx(one.delta(0.0), rel=1e-9)  # 100/1000 (1 - e^-epsilon), attained

@@ -86,7 +86,7 @@ class Joint(Mechanism):
         if self.is_gaussian:
             return self._one_gaussian().mixture(neighbors, law)
         boxes = self._pure_boxes()
-        return all_say_yes([m.epsilon * m.records_apart(neighbors) for m in boxes], law) if boxes else None
+        return all_say_yes([(m.epsilon, m.records_apart(neighbors)) for m in boxes], law) if boxes else None
 
     def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
         """Known when all parts are Gaussian, or all are pure black boxes and each person has one record."""

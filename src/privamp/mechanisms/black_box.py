@@ -82,7 +82,7 @@ class PureDP(BlackBox):
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """A yes/no mechanism that says yes with chance proportional to e^(epsilon u): the worst one when u <= 1."""
-        return all_say_yes([self.epsilon * self.records_apart(neighbors)], law)
+        return all_say_yes([(self.epsilon, self.records_apart(neighbors))], law)
 
     def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
         """Yes with chance proportional to e^epsilon, 1, e^-epsilon for one record, none, the other."""
@@ -91,12 +91,16 @@ class PureDP(BlackBox):
         return opposite_all_say_yes([self.epsilon], chance)
 
 
-def all_say_yes(steps: Sequence[float], law: Multiplicity) -> Profile:
-    """Mechanism i says yes with chance proportional to e^(steps[i] u); the event is that all of them do."""
-    most, total = law.log_p.size, sum(steps)
+def all_say_yes(boxes: Sequence[tuple[float, int]], law: Multiplicity) -> Profile:
+    """Mechanism i, (step, apart), says yes with chance proportional to e^(step apart u); the event is that all of them do.
+
+    Every record on the way from u to u + 1, `apart` of them, changes its chances of yes and of no by e^step at most: so
+    the largest chance of yes is e^step/(1 + e^step), whatever `apart` is.
+    """
+    most, total = law.log_p.size, sum(step * apart for step, apart in boxes)
     copies = np.arange(most + 1, dtype=np.float64)
     log_p = np.append(np.logaddexp(law.log_none, law.log_tail), law.log_p)  # P's tail counts as no appearance
-    log_yes = _log_top(steps) + total * (copies - most)  # at u = most; less leaves privacy unused
+    log_yes = _log_top([step for step, _ in boxes]) + total * (copies - most)  # at u = most; less leaves privacy unused
     return _two_coins(log_p, log_yes, np.zeros(1), log_yes[:1])
 
 
