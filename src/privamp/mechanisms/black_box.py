@@ -92,7 +92,7 @@ class PureDP(BlackBox):
 
 
 def all_say_yes(boxes: Sequence[tuple[float, int]], law: Multiplicity) -> Profile:
-    """Mechanism i, (step, apart), says yes with chance proportional to e^(step apart u); the event is that all of them do.
+    """Mechanism i, (step, apart), says yes with chance proportional to e^(step apart u); all of them do.
 
     Every record on the way from u to u + 1, `apart` of them, changes its chances of yes and of no by e^step at most: so
     the largest chance of yes is e^step/(1 + e^step), whatever `apart` is.
