@@ -57,7 +57,7 @@ def _group(plan: Plan, statistic: Statistic, rows: FloatArray, key: Key, group: 
         resamples = resamples_of(procedure, drawn, key, group)
         return np.stack([statistic.compute(rows[d.positions], d.counts.astype(np.float64)) for d in resamples])
 
-    noisy = sample.planned([mechanism], None, "bootstrap").release(mechanism, Bounded(clean))
+    noisy = sample._planned([mechanism], None, "bootstrap").release(mechanism, Bounded(clean))
     return np.asarray(noisy, dtype=np.float64).mean(axis=0)  # type: ignore[no-any-return]
 
 

@@ -178,14 +178,14 @@ class Sample:
             mechanism, lambda stream: mechanism.release(self._sum(mechanism, bound, rows, middle), stream)
         )
 
-    def planned(
+    def _planned(
         self, mechanisms: Iterable[Mechanism], budget: BudgetLike | None, note: str, delta: float | None = None
     ) -> "Sample":
         """For jobs: declare all that will be released, no functions among it, and charge it; returns the sample."""
         self.declare(mechanisms, functions=False)
         return self if budget is None else self.charge(budget, note=note, delta=delta)
 
-    def hand_out(self, mechanism: Mechanism) -> Drawn:
+    def _hand_out(self, mechanism: Mechanism) -> Drawn:
         """Register `mechanism` and give what was drawn to a job that adds its noise where the numbers are (a GPU)."""
         drawn: Drawn = self._registered(mechanism, lambda stream: self._drawn)
         return drawn

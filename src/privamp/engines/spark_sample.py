@@ -86,7 +86,7 @@ class SparkSample(StoredSample):
         """
         values = (columns,) if isinstance(columns, str) else tuple(columns)
         if budget is not None:
-            self.planned([mechanism], budget, f"sum of {', '.join(values)}")
+            self._planned([mechanism], budget, f"sum of {', '.join(values)}")
         answer = np.asarray(self._released(mechanism, values, by, groups, dimension))
         return answer[..., 0][()] if isinstance(columns, str) and dimension is None else answer
 

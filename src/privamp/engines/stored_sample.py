@@ -84,7 +84,7 @@ class StoredSample(Sample):
             return in_grid_units(sums)
 
         if budget is not None:
-            self.planned([mechanism], budget, f"sum of {', '.join(names)}")
+            self._planned([mechanism], budget, f"sum of {', '.join(names)}")
         return self.release(mechanism, Bounded(total))
 
     def reveal_secret(self) -> Any:

@@ -47,7 +47,7 @@ def private_norm_histogram(
     noise = DiscreteLaplace(1.0 / epsilon)
     everybody = Poisson(1.0).draw(Population(u.size, "norms"), key)
     sample = SeededSample.if_test(everybody)
-    guarantee = sample.planned([noise], budget, "norm histogram").guarantee()
+    guarantee = sample._planned([noise], budget, "norm histogram").guarantee()
 
     def counts(drawn: Drawn) -> Any:
         return np.bincount(np.minimum(bins[drawn.positions], ends.size - 1), minlength=ends.size)

@@ -151,7 +151,7 @@ class Descent:
         """Where it ended, the sum over the second half of the steps, and the last sample."""
         here, total = np.array(start, dtype=np.float64), np.zeros_like(start, dtype=np.float64)
         for step in range(self.steps):
-            sample = self._fresh(population, key, step).planned([mechanism], None, "descent")
+            sample = self._fresh(population, key, step)._planned([mechanism], None, "descent")
             noisy = _released(sample, mechanism, clipped_sum, here)
             here = self._moved(here, noisy / self.expected_size, step)
             if step >= self.steps // 2:

@@ -47,7 +47,7 @@ def estimate_strata(
     if statistic == "mean":
         factors = [f / _records(parts.get(name), name, population) for f, name in zip(factors, names, strict=True)]
     if budget is not None:
-        sample.planned([mechanism], budget, "estimates by stratum")
+        sample._planned([mechanism], budget, "estimates by stratum")
     sums = np.asarray(sample.release_sum(mechanism, column, by=by, groups=names))
     privacy = sample.guarantee()
     noise = math.sqrt(2.0) * mechanism.scale if isinstance(mechanism, ExactLaplace) else mechanism.sigma

@@ -82,7 +82,7 @@ class SumRelease:
     def certify(self, sample: Sample, budget: BudgetLike | None) -> Guarantee:
         """What the release will cost, known and charged before it is made."""
         name, delta = type(self.asked).__name__, self.asked.delta or None
-        return sample.planned([self.plan.mechanism], budget, name, delta).guarantee(self.asked.neighbors)
+        return sample._planned([self.plan.mechanism], budget, name, delta).guarantee(self.asked.neighbors)
 
     def clip(self, x: FloatArray) -> FloatArray:
         """Into the ball of the noise, and into that of the rule where it has its own."""

@@ -33,7 +33,7 @@ class Asked:
     def plan(self, *mechanisms: Mechanism) -> None:
         """All that will be released, before the first of it: a budget is charged for it as a whole, or refuses."""
         if self.budget is not None:
-            self.sample.planned(mechanisms, self.budget, "survey estimate", self.delta or None)
+            self.sample._planned(mechanisms, self.budget, "survey estimate", self.delta or None)
 
     def release(self, mechanism: Mechanism, statistic: Callable[[Drawn], Any]) -> Any:
         """One release, of a statistic whose sensitivity holds by construction."""

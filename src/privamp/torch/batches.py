@@ -159,7 +159,7 @@ class DesignBatches(Batches):
         """The design's sample of this round, handed out for one noisy sum; the same batch while the step is tried."""
         if self._drawn is None or self._drawn[0] != step:
             sample = SeededSample.if_test(self._design.draw(self._population, self._key, round=step))
-            drawn = sample.planned([self._mechanism], None, "training").hand_out(self._mechanism)
+            drawn = sample._planned([self._mechanism], None, "training")._hand_out(self._mechanism)
             order = np.argsort(drawn.positions)
             positions = drawn.positions[order]
             self._drawn = step, Batch(step, positions, drawn.counts[order], np.full(positions.size, self.clip))
