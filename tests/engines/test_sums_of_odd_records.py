@@ -17,7 +17,7 @@ NOISES = [ExactLaplace(2.0), ExactGaussian(2.0)]
 
 
 def before_noise(table, noise, columns, number, **options):
-    sample = local.draw(table, Poisson(1.0), key=seeded_key(number), **options)
+    sample = local.draw(table, Poisson(1.0), key=seeded_key(71_000 + number), **options)
     with taping(Tape(seeded_stream(4))) as tape:
         sample.release_sum(noise, columns)
     return np.asarray(tape.taken[0].value)

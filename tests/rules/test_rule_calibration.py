@@ -23,7 +23,7 @@ from privamp import (
 from privamp.core.tape import Tape, taping
 from privamp.rules.noise_and_size import EVALUATIONS
 from privamp.rules.norm_histogram import octave_bins
-from privamp.testing import seeded_key
+from privamp.testing import seeded_key, seeded_stream
 
 NORMS = np.random.default_rng(0).gamma(4.0, size=50_000).clip(0, 14) / 14.0
 PUBLIC = NormHistogram(np.arange(1, 101) / 100, np.histogram(NORMS, np.arange(101) / 100)[0])
@@ -92,7 +92,7 @@ def test_a_private_histogram_is_accounted():
 
 def counted(norms):
     """Counts before noise."""
-    with taping(Tape(seeded_key(1))) as tape:
+    with taping(Tape(seeded_stream(1))) as tape:
         private_norm_histogram(norms, radius=1.0, epsilon=1.0, key=seeded_key(90001))
     return tape.taken[0].value
 
