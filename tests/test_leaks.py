@@ -227,7 +227,8 @@ SPEAKERS = {
 
 
 def test_every_public_name_has_a_case_or_a_reason():
-    known = {*DESIGNS, *ERRORS, *MECHANISMS, *PUBLIC_FACTS, *SPEAKERS, *ROOMS, "Population", "Release"}  # jobs above give releases
+    known = {*DESIGNS, *ERRORS, *MECHANISMS, *PUBLIC_FACTS, *SPEAKERS, *ROOMS, "Population"}
+    known |= {"Release"}  # what the jobs above give
     assert not set(privamp.__all__) - known
     mechanisms = {n for n, o in OBJECTS.items() if isinstance(o, type) and issubclass(o, Mechanism)}
     assert mechanisms - {"Mechanism"} == set(MECHANISMS)
