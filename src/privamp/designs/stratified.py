@@ -220,8 +220,9 @@ class Stratified(Design):
 
     @property
     def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What any stratum's design assumes."""
-        return tuple(dict.fromkeys(words for _, part in self.strata for words in part.assumes))
+        """What any stratum's design assumes, and that no record is outside of them: drawing refuses such a record."""
+        every = tuple(dict.fromkeys(words for _, part in self.strata for words in part.assumes))
+        return (*every, "every record is in a stratum that the design names")
 
     @property
     def trades_privacy(self) -> bool:  # type: ignore[override]
