@@ -19,6 +19,7 @@ from privamp import (
 )
 from privamp.accounting import gaussian_rounds
 from privamp.accounting.adaptive import adaptive_delta
+from privamp.accounting.blocks import QUADRATURE
 from privamp.accounting.gaussian_rounds import Block, GaussianRounds
 from privamp.accounting.triangle_cells import Cell, first_cells
 from privamp.core.curves import pair_profile
@@ -184,6 +185,10 @@ def test_compose_follows_rounds_names_the_theorem_and_is_recomputed(monkeypatch)
     assert followed.steps == 10
     again = Guarantee.from_json(followed.to_json(delta=1e-5))
     assert again.epsilon(1e-5) == followed.epsilon(1e-5)
+    assert QUADRATURE in followed.assumes  # its error is estimated, not proved
+    assert QUADRATURE in again.assumes
+    assert QUADRATURE in compose(followed, 2).assumes
+    assert QUADRATURE not in plain.assumes
     twice = compose(followed, 2)
     assert followed.epsilon(1e-5) < twice.epsilon(1e-5) < compose(one, 20).epsilon(1e-5)
 

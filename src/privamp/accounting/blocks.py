@@ -12,6 +12,7 @@ from .gaussian_rounds import is_feasible, rounds_of, rounds_profile
 if TYPE_CHECKING:
     from .composition import Composition
 
+QUADRATURE = "a quadrature is as exact as its finer and coarser rule agree (rounds followed one by one)"
 _DEEPEST = 1e-9  # the window of losses reaches to where the composed bound has this delta
 
 

@@ -21,7 +21,7 @@ from ..numerics.log_domain import FloatArray, log_sum
 from ..numerics.rounding import total_up, up
 from ..validation import positive, whole
 from .attacks_in_rounds import attacks_in_rounds
-from .blocks import ROUNDS, followed
+from .blocks import QUADRATURE, ROUNDS, followed
 from .discretize import loss_laws, reach
 from .tangents import counted
 from .tilted import WIDEST, Composed
@@ -78,12 +78,13 @@ def compose(
     upper, lower = composition.upper, composition.lower
     if len(parts) == 1 and parts[0].steps == 1:  # one block
         upper, lower = parts[0].upper, parts[0].lower
-    last = (ROUNDS, COMPOSED) if any(part.rounds > 1 for part in parts) else (COMPOSED,)
+    are_followed = any(part.rounds > 1 for part in parts)
+    last, assumed = ((ROUNDS, COMPOSED), (QUADRATURE,)) if are_followed else ((COMPOSED,), ())
     return Guarantee(
         neighbors=first.neighbors,
         upper=upper,
         reasons=lambda: (*dict.fromkeys(b for g in several for b in g.because if b not in (ROUNDS, COMPOSED)), *last),
-        assumes=tuple(dict.fromkeys(a for g in several for a in g.assumes)),
+        assumes=tuple(dict.fromkeys((*(a for g in several for a in g.assumes), *assumed))),
         parts=parts,
         lower=Lower(lower) if lower else None,
         degrades=any(g.degrades for g in several),
