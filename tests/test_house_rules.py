@@ -134,3 +134,55 @@ def test_a_parameter_that_is_not_mentioned_is_caught() -> None:
         return width * height
 
     assert unmentioned(area) == ["height"]
+
+
+# Where a bracket may be halved: the one place for it, a program with Dinkelbach's steps between its halvings (it needs
+# the step's value at every point, not only its sign), and Newton's methods that halve where a step leaves the bracket.
+HALVES = {
+    "numerics/roots.py",
+    "numerics/size_chain.py",
+    "survey/hidden_signal.py",
+    "mechanisms/gaussian_triangles.py",
+    "mechanisms/opposite_mixtures.py",
+}
+
+
+def is_midpoint(node: ast.expr) -> set[str]:
+    """The two names whose midpoint an expression is: 0.5 * (a + b), (a + b) // 2, sqrt(a * b)."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv)):
+        both = (node.left, node.right)
+        inner = [side for side in both if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Add)]
+        if not any(isinstance(side, ast.Constant) for side in both):
+            return set()
+    elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "sqrt":
+        inner = [each for each in node.args if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult)]
+    else:
+        return set()
+    sides = [side for each in inner for side in (each.left, each.right)]
+    return {side.id for side in sides if isinstance(side, ast.Name)} if len(sides) == 2 else set()
+
+
+def bisections(text: str) -> int:
+    """How many loops take the midpoint of two names and also assign one of them."""
+    loops = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.For, ast.While))]
+
+    def halves(loop: ast.AST) -> bool:
+        inside = list(ast.walk(loop))
+        targets = [target for node in inside if isinstance(node, ast.Assign) for target in node.targets]
+        assigned = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+        pairs = [is_midpoint(node) for node in inside if isinstance(node, ast.expr)]
+        return any(len(pair) == 2 and pair & assigned for pair in pairs)
+
+    return sum(map(halves, loops))
+
+
+def test_there_is_one_bisection() -> None:
+    found = {file for file, text in sources().items() if bisections(text)}
+    assert found == HALVES, "use bisected, halved or largest_passing of numerics.roots"
+
+
+def test_a_bisection_by_hand_is_caught() -> None:
+    by_hand = "while b - a > 1:\n    m = {}\n    if f(m):\n        a = m\n    else:\n        b = m"
+    for middle in ("0.5 * (a + b)", "(a + b) / 2", "(a + b) // 2", "math.sqrt(a * b)"):
+        assert bisections(by_hand.format(middle)) == 1
+    assert not bisections("for a, b in pairs:\n    yield 0.5 * (low + high)")

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privamp.numerics.roots import NumericalFailure, bisected, first_at_most, largest_passing, least_passing
+from privamp.numerics.roots import (
+    NumericalFailure,
+    bisected,
+    first_at_most,
+    halved,
+    largest_passing,
+    least_passing,
+    passing_near,
+)
 
 
 @given(st.floats(1e-9, 1e5), st.floats(-600, -1e-3))
@@ -88,10 +96,39 @@ def test_many_brackets_are_halved_together_and_keep_their_roots():
         low, high = bisected(lambda x: x * x > squares, np.full(3, 1e-9), np.full(3, 4.0), geometric=geometric)
         assert np.all(low * low <= squares)
         assert np.all(squares < high * high)
-    low, high = bisected(lambda x: x * x > squares, np.zeros(3), np.full(3, 4.0), within=1e-6)
-    assert np.all(high - low <= 1e-6 * (1.0 + low))
+    is_narrow = lambda low, high: np.all(high - low <= 1e-6)  # noqa: E731
+    low, high = bisected(lambda x: x * x > squares, np.zeros(3), np.full(3, 4.0), until=is_narrow)
+    assert np.all(high - low <= 1e-6)
 
 
 def test_a_bracket_that_stays_wide_is_an_error():
     with pytest.raises(NumericalFailure, match="3 halvings did not narrow"):
-        bisected(lambda x: x > 1.0, np.zeros(1), np.full(1, 4.0), rounds=3, within=1e-6)
+        bisected(lambda x: x > 1.0, np.zeros(1), np.full(1, 4.0), rounds=3, until=lambda a, b: np.all(b - a <= 1e-6))
+
+
+def test_one_bracket_is_halved_to_neighbouring_numbers():
+    low, high = halved(lambda x: x**3 > 5.0, 0.0, 8.0)
+    assert low**3 <= 5.0 < high**3
+    assert high == np.nextafter(low, 9.0)
+    assert halved(lambda x: x > 3.0, 1.0, 9.0, rounds=2) == (3.0, 5.0)
+
+
+def test_halving_stops_where_it_is_told_and_asks_nothing_more():
+    asked = []
+    found = halved(lambda x: bool(asked.append(x)) or x > 3.3, 0.0, 8.0, until=lambda a, b: b - a <= 1.0)
+    assert found == (3.0, 4.0)
+    assert len(asked) == 3
+    assert halved(lambda x: x > 3.0, 1.0, 1.5, until=lambda a, b: b - a <= 1.0) == (1.0, 1.5)
+
+
+def test_a_bracket_may_be_given_from_above():
+    inside, outside = halved(lambda x: x < 2.0, 5.0, 1.0)
+    assert outside < 2.0 <= inside
+
+
+def test_a_point_near_the_root_is_on_the_passing_side():
+    for start in (-3.0, 0.0, 3.0):
+        found = passing_near(lambda x: np.expm1(x - 1.0), start, close=1e-3, lowest=-40.0, highest=10.0)
+        assert -1e-3 < np.expm1(found - 1.0) <= 0.0
+    assert passing_near(lambda x: 1.0, 0.0, close=0.1, lowest=-40.0, highest=10.0) is None
+    assert passing_near(lambda x: -1.0, 0.0, close=0.1, lowest=-40.0, highest=10.0) > 3.0

@@ -22,6 +22,7 @@ import numpy as np
 from ..core.guarantee import Guarantee
 from ..core.profile import Curve, Profile
 from ..numerics.log_domain import FloatArray, log_mills_gap, log_normal_tail
+from ..numerics.roots import halved
 from ..numerics.rounding import number_up
 from .renyi import renyi_of_guarantee, renyi_of_profile
 
@@ -55,17 +56,15 @@ def _mu(profile: Profile) -> float:
         return 0.0
     values = [_values(c) for c in ((profile.forward,) if profile.is_symmetric else (profile.forward, profile.backward))]
     low, high = 0.0, 1.0
-    while not all(_is_above(high, log_delta) for log_delta in values):
+
+    def suffices(mu: float) -> bool:
+        return all(_is_above(mu, log_delta) for log_delta in values)
+
+    while not suffices(high):
         low, high = high, 2.0 * high
         if high > _MOST:
             return math.inf
-    while high - low > 1e-6 * high:
-        middle = 0.5 * (low + high)
-        if all(_is_above(middle, log_delta) for log_delta in values):
-            high = middle
-        else:
-            low = middle
-    return high
+    return halved(suffices, low, high, until=lambda low, high: high - low <= 1e-6 * high)[1]
 
 
 def _values(curve: Curve) -> FloatArray:

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import gammaincinv, ndtr, stdtrit
 
 from ..numerics.log_domain import FloatArray
+from ..numerics.roots import halved
 
 _MOST_BOOST = 8.0
 _RATIOS = np.concatenate([[0.0], np.geomspace(0.004, 1000.0, 60)])  # v/tau^2
@@ -110,7 +111,4 @@ def correction(groups: int, ratio: float, level: float) -> tuple[float, float]:
 
 def _least(passes: Callable[[float], bool], low: float, high: float) -> float:
     """The least number that passes, from above."""
-    for _ in range(14):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if passes(middle) else (middle, high)
-    return high
+    return halved(passes, low, high, rounds=14)[1]

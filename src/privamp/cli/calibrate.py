@@ -147,10 +147,12 @@ def _range(text: str, key: str, build: Callable[[Any], Any], *, is_whole: bool) 
 
 def _edge(is_valid: Callable[[float], bool], inside: float, outside: float, is_whole: bool) -> float:
     """The last valid value on the way from a valid one to one that is not."""
-    while abs(outside - inside) > (1 if is_whole else 1e-12):
-        middle = (inside + outside) // 2 if is_whole else 0.5 * (inside + outside)
-        inside, outside = (middle, outside) if is_valid(middle) else (inside, middle)
-    return inside
+    from ..numerics.roots import halved, largest_passing
+
+    if is_whole:
+        sign = 1 if outside > inside else -1
+        return sign * largest_passing(lambda x: is_valid(sign * x), sign * int(inside), sign * int(outside))
+    return halved(lambda x: not is_valid(x), inside, outside, until=lambda a, b: abs(b - a) <= 1e-12)[0]
 
 
 def _filled(text: str, value: float) -> str:

@@ -38,6 +38,7 @@ from ..core.theorem import Theorem
 from ..core.words import Word
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
+from ..numerics.roots import halved
 from ..validation import in_range, positive, whole
 from .multiplicity import one_sided, shared_absence
 from .poisson_pps import changed_records, size_measures
@@ -200,7 +201,5 @@ def _first_of_size(part: Weighted, size: int, subkey: Key) -> NDArray[np.bool_]:
 def _shift(log_odds: FloatArray, size: int) -> float:
     """log z such that about `size` coins of odds z w are expected to show heads; any z gives the same law."""
     low, high = -float(np.max(log_odds)) - 50.0, -float(np.min(log_odds)) + 50.0
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if float(np.sum(expit(log_odds + middle))) < size else (low, middle)
+    low, high = halved(lambda x: not float(np.sum(expit(log_odds + x))) < size, low, high, rounds=100)
     return 0.5 * (low + high)

@@ -22,6 +22,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erfinv
 
 from ..core.mechanism import Change, Mechanism
@@ -31,6 +32,7 @@ from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
 from ..numerics.convex_table import OUTWARD, Table, tabulated
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mills_gap, log_sum
+from ..numerics.roots import bisected
 
 RO = Neighbors.REPLACE_ONE
 Stages = tuple[tuple[str, int], ...]
@@ -178,11 +180,10 @@ class _Several:
 
     def sampled(self, log_x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The sum at log(alpha - 1): any shares are sound, a common slope of all G_j is best."""
-        low, high = np.full_like(log_x, -2000.0), np.full_like(log_x, 50.0)
-        for _ in range(_SEARCH):
-            slope = 0.5 * (low + high)
-            too_much = log_sum(self.log_p[:, None] + self._extra(slope, log_x)) > self.log_p0
-            low, high = np.where(too_much, slope, low), np.where(too_much, high, slope)
+        def is_above(slope: FloatArray) -> NDArray[np.bool_]:
+            return ~(log_sum(self.log_p[:, None] + self._extra(slope, log_x)) > self.log_p0)
+
+        _, high = bisected(is_above, np.full_like(log_x, -2000.0), np.full_like(log_x, 50.0), rounds=_SEARCH)
         extra = np.logaddexp(self._extra(high, log_x), -40.0)  # log of (beta_j - 1)/(alpha - 1) - 1
         extra += self.log_p0 - log_sum(self.log_p[:, None] + extra) - OUTWARD
         rows = [table.at(log_x + np.logaddexp(0.0, e)) for table, e in zip(self.tables, extra, strict=True)]

@@ -13,6 +13,7 @@ import numpy as np
 from ..core.influence import Influence
 from ..errors import Infeasible, InvalidInput
 from ..numerics.log_domain import as_floats
+from ..numerics.roots import halved
 from ..rules.coreset import coreset, largest_size
 from ..rules.gaussian_weights import largest_influence
 from ..rules.privacy_constrained import privacy_constrained
@@ -112,7 +113,5 @@ def _largest(holds: Callable[[float], bool], most: float) -> float:
         high, low = low, low / 8.0
         if low < most * 1e-12:
             raise Infeasible("no amount of noise meets the budget at this sample_size; ask for a larger sample")
-    while high > low * 1.002:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    is_narrow = lambda low, high: high <= low * 1.002  # noqa: E731
+    return halved(lambda x: not holds(x), low, high, until=is_narrow, geometric=True)[0]

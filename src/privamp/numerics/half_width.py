@@ -9,6 +9,8 @@ import math
 
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from .roots import halved
+
 _SWITCH = 2.0 / 3.0  # the level at which both halves of Gauss's inequality meet
 
 
@@ -24,13 +26,7 @@ def half_width(sampling: float, noise: float, kind: str, level: float) -> float:
 
 def _with_laplace(sampling: float, b: float, level: float) -> float:
     low, high = 0.0, 4.0 * (math.hypot(sampling, math.sqrt(2.0) * b) + b) * max(1.0, -math.log1p(-level))
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if 2.0 * _tail(middle, sampling, b) > 1.0 - level:
-            low = middle
-        else:
-            high = middle
-    return high
+    return halved(lambda t: not 2.0 * _tail(t, sampling, b) > 1.0 - level, low, high)[1]
 
 
 def _tail(t: float, s: float, b: float) -> float:

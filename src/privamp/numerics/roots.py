@@ -115,28 +115,93 @@ def bisected(
     high: FloatArray,
     *,
     rounds: int = 60,
-    within: float | None = None,
+    until: Callable[[FloatArray, FloatArray], bool | np.bool_] | None = None,
     geometric: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Brackets (low, high) of many roots, halved together; `is_above(x)` tells which entries of x lie above their root.
 
     The caller takes the side on which its condition holds, so nothing is interpolated. `geometric` halves on the
-    logarithmic scale. With `within`, it stops once every bracket is that narrow, relative to 1 + |low|, and raises when
-    `rounds` do not suffice.
+    logarithmic scale. It stops when no bracket can be halved further, or once `until(low, high)` holds; it raises when
+    `rounds` do not suffice for that.
 
     >>> low, high = bisected(lambda x: x * x > 2.0, np.ones(1), np.full(1, 2.0))
     >>> bool(low[0] ** 2 <= 2.0 < high[0] ** 2), float(high[0] - low[0]) < 1e-15
     (True, True)
     """
     for _ in range(rounds):
+        if until is not None and until(low, high):
+            return low, high
         middle = np.sqrt(low * high) if geometric else 0.5 * (low + high)
         above = is_above(middle)
+        before = low, high
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-        if within is not None and np.all(high - low <= within * (1.0 + np.abs(low))):
+        if np.array_equal(low, before[0]) and np.array_equal(high, before[1]):
             return low, high
-    if within is not None:
-        raise NumericalFailure(f"{rounds} halvings did not narrow a root to {within:g}")
+    if until is not None and not until(low, high):
+        raise NumericalFailure(f"{rounds} halvings did not narrow a root as far as was asked")
     return low, high
+
+
+def halved(
+    is_above: Callable[[float], bool],
+    low: float,
+    high: float,
+    *,
+    rounds: int = 200,
+    until: Callable[[float, float], bool] | None = None,
+    geometric: bool = False,
+) -> tuple[float, float]:
+    """`bisected` for one root: the bracket (low, high) around it, `is_above` False at low and True at high.
+
+    >>> low, high = halved(lambda x: x * x > 2.0, 1.0, 2.0)
+    >>> low**2 <= 2.0 < high**2
+    True
+    """
+    found = bisected(
+        lambda x: np.asarray(is_above(float(x))),
+        np.asarray(low, dtype=np.float64),
+        np.asarray(high, dtype=np.float64),
+        rounds=rounds,
+        until=None if until is None else lambda low, high: until(float(low), float(high)),
+        geometric=geometric,
+    )
+    return float(found[0]), float(found[1])
+
+
+def passing_near(
+    excess: Callable[[float], float], start: float, *, close: float, lowest: float, highest: float
+) -> float | None:
+    """A point with excess in (-close, 0] of a growing function: few evaluations where each is expensive.
+
+    Steps from `start` until it is bracketed, then false position, halved where that is slow. Above `highest` the last
+    point that passed is returned; None when nothing passes down to `lowest`.
+    """
+    high, at_high = start, excess(start)
+    step = 0.25
+    low, at_low = high, at_high
+    while at_low > 0.0:
+        high, at_high = low, at_low
+        low, step = low - step, 2.0 * step
+        at_low = excess(low)
+        if low < lowest:
+            return None
+    step = 0.25
+    while at_high <= 0.0:
+        if at_high > -close:
+            return high
+        low, at_low = high, at_high
+        high, step = high + step, 2.0 * step
+        at_high = excess(high)
+        if high > highest:
+            return low
+    for trial in range(60):
+        if at_low > -close or high - low < 1e-6:
+            break
+        share = (at_low + 0.5 * close) / (at_low - at_high)
+        middle = low + (high - low) * (share if trial % 3 != 2 and 0.02 < share < 0.98 else 0.5)
+        value = excess(middle)
+        low, at_low, high, at_high = (middle, value, high, at_high) if value <= 0.0 else (low, at_low, middle, value)
+    return low
 
 
 def largest_passing(passes: Callable[[int], bool], low: int, high: int) -> int:

@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from .log_domain import FloatArray, as_floats
-
-_HALVINGS = 200
+from .roots import halved
 
 
 def log_symmetric_ratio(log_t: FloatArray, order: int) -> float:
@@ -37,14 +36,8 @@ def log_symmetric_ratio(log_t: FloatArray, order: int) -> float:
 def _tilt(log_t: FloatArray, expected: float) -> float:
     """log z such that the expected number of heads is about `expected` (near enough is as good)."""
     low, high = -float(np.max(log_t)) - 60.0, -float(np.min(log_t)) + 60.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high or high - low < 1e-9:
-            break
-        if float(np.sum(expit(log_t + middle))) < expected:
-            low = middle
-        else:
-            high = middle
+    is_above = lambda x: not float(np.sum(expit(log_t + x))) < expected  # noqa: E731
+    low, high = halved(is_above, low, high, until=lambda low, high: high - low < 1e-9)
     return 0.5 * (low + high)
 
 

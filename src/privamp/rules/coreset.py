@@ -21,6 +21,7 @@ from ..core.influence import Influence
 from ..core.profile import Profile
 from ..errors import Infeasible, InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.roots import halved
 from ..validation import in_range, positive
 from .cells import worst_of_cells
 from .profiles import GaussianProfile, LinearProfile
@@ -133,11 +134,7 @@ class Coreset(Rule):
         top = _highest(pull, self.radius)
         if 2.0 * k * float(pull(as_floats(top))) <= t:
             return None  # psi grows all the way
-        low, high = 0.0, top
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if 2.0 * k * float(pull(as_floats(middle))) < t else (low, middle)
-        return high
+        return halved(lambda u: not 2.0 * k * float(pull(as_floats(u))) < t, 0.0, top)[1]
 
     def _psi(self, u: FloatArray) -> FloatArray:
         q = np.minimum(self.base + self.per_square * u * u, 1.0)

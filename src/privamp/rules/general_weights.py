@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import Infeasible, InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats
-from ..numerics.roots import NumericalFailure
+from ..numerics.roots import bisected
 from .profiles import GeneralProfile
 from .sampled_curves import amplified
 
@@ -54,15 +54,13 @@ def general_weights(profile: GeneralProfile, records: Any, epsilon: float, large
         low = np.where(starts, _first_feasible(loss, high, epsilon, starts), low)
     capped = loss(high) <= epsilon
     low = np.where(capped, high, low)
-    for _ in range(_ROUNDS):
-        middle = 0.5 * (low + high)
-        if np.all((middle <= low) | (middle >= high)):
-            break
-        fine = loss(middle) <= epsilon
-        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
-    else:
-        raise NumericalFailure("the weights of a general profile did not converge")
-    return low
+    return bisected(lambda w: ~(loss(w) <= epsilon), low, high, rounds=_ROUNDS, until=_are_adjacent)[0]
+
+
+def _are_adjacent(low: FloatArray, high: FloatArray) -> np.bool_:
+    """Whether no number lies between the two, for every record."""
+    middle = 0.5 * (low + high)
+    return np.all((middle <= low) | (middle >= high))
 
 
 def largest_feasible(at_one: FloatArray, slope: FloatArray, mu: FloatArray, epsilon: float) -> FloatArray:

@@ -115,7 +115,8 @@ class GaussianStrength(Strength):
         inner, wanted = self._inner(rate), np.log(self.delta / rate)
         low, high = np.full_like(wanted, -40.0), np.full_like(wanted, 12.0)
         is_above = lambda x: np.asarray(_log_delta(np.exp(x), inner) > wanted)  # noqa: E731
-        return np.exp(bisected(is_above, low, high, rounds=_ROUNDS, within=2e-15)[0])
+        is_narrow = lambda low, high: np.all(high - low <= 2e-15 * (1.0 + np.abs(low)))  # noqa: E731
+        return np.exp(bisected(is_above, low, high, rounds=_ROUNDS, until=is_narrow)[0])
 
     def phi(self, rate: FloatArray) -> FloatArray:
         """r theta(r)."""
