@@ -28,7 +28,6 @@ from privamp import (
     amplify,
     compose,
 )
-from privamp.accounting.budget import charged
 
 
 def in_child(work):
@@ -100,7 +99,7 @@ def test_noise_that_was_drawn_is_not_given_back(budget):
         assert states(Budget.open(budget.path)) == ["spent"]
         with pytest.raises(InvalidInput, match="noise was not drawn"):
             held.cancel()
-    with charged(budget, PureDP(0.25)) as held, pytest.raises(InvalidInput, match="is spent"):
+    with budget.reserve(PureDP(0.25)) as held, pytest.raises(InvalidInput, match="is spent"):
         Budget.open(budget.path).cancel(held.number, "a try")
     assert states(budget) == ["answered", "answered"]
     assert spent(budget) == 0.5
@@ -365,14 +364,6 @@ def test_a_thread_that_remembers_late_does_not_undo_what_others_know(budget):
     store._remember(first)
     assert store._known().newest == (last.number, last.hash)
     budget.spend(PureDP(0.01))
-
-
-def test_code_that_takes_a_budget_or_none(budget):
-    with charged(None, PureDP(0.5)):
-        pass
-    with charged(budget, PureDP(0.5), note="k-means"):
-        assert spent(budget) == 0.5
-    assert states(budget) == ["answered"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

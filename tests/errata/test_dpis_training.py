@@ -11,7 +11,7 @@ from privamp.core.population import Population
 from privamp.testing import seeded_key
 from privamp.torch.dpis import DPISBatches, DPISPlan
 from privamp.torch.importance import ImportanceRule
-from privamp.torch.sampled_gaussian import renyi_step_by_quadrature
+from renyi_quadrature import renyi_step_by_quadrature
 
 DELTA = 1e-5
 

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 from privamp import Gaussian, GaussianProfile, ImportanceSampling, Infeasible, Influence, amplify, privacy_constrained
-from privamp.rules.gaussian_weights import exact_probability, excess
+from privamp.numerics.roots import bisected
+from privamp.rules.gaussian_weights import excess
 from privamp.rules.losses import personal_epsilons
 from privamp.rules.sampled_curves import with_first, without_first
 
@@ -45,6 +46,19 @@ def test_both_directions_are_the_integrals(q, theta, epsilon):
         assert forward == pytest.approx(other[0], rel=1e-6, abs=1e-9)
         assert backward == pytest.approx(other[1], rel=1e-6, abs=1e-9)
     assert backward <= forward * (1 + 1e-12)
+
+
+def exact_probability(s: float, epsilon: float, delta: float, floor: float) -> float:
+    """q(s) by bisection, from the private side; Infeasible above s_full. Slow and simple: the table's reference."""
+    one = np.ones(1)
+    if excess(one, one * s, epsilon, delta)[0] > 0:
+        raise Infeasible(f"an influence of {s:g} does not meet epsilon {epsilon:g} at delta {delta:g} even unsampled")
+    grid = np.geomspace(1.0, floor, 20_001)
+    bad = np.flatnonzero(excess(grid, np.full_like(grid, s), epsilon, delta) > 0)
+    if not bad.size:
+        return floor
+    high, low = one * grid[bad[0] - 1], one * grid[bad[0]]
+    return float(bisected(lambda q: excess(q, one * s, epsilon, delta) <= 0, low, high, geometric=True)[1][0])
 
 
 def test_the_formula_with_the_unweighted_shift_is_caught():

@@ -72,7 +72,7 @@ def test_an_unreachable_size_names_the_largest():
 
 
 def test_with_the_radius_alone_everybody_counts_there():
-    worst = NormHistogram.at_the_radius(1.0, 50_000)
+    worst = NormHistogram([1.0], [50_000])
     less, more = (noise_for_size(Laplace, h, size=1000, epsilon=1.0, radius=1.0).noise for h in (PUBLIC, worst))
     assert more > less
 

@@ -8,7 +8,8 @@ import pytest
 from privamp import Gaussian, Poisson, amplify, compose
 from privamp.accounting.renyi import renyi_of_profile
 from privamp.torch.plan import Plan, calibrated
-from privamp.torch.sampled_gaussian import renyi_step, renyi_step_by_quadrature
+from privamp.torch.sampled_gaussian import renyi_step
+from renyi_quadrature import renyi_step_by_quadrature
 
 B, N, K, C, SIGMA = 1024, 60000, 18000, 1.0, 0.81
 RATE, MULTIPLIER = B * C / K, SIGMA * N * C / K

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.profile import Curve, Profile
+from ..core.profile import Profile
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import positive, whole
@@ -132,22 +132,3 @@ def adaptive_delta(
     window = Window(interval, math.ceil(reach / interval))
     values = Recursion(steps_of(profiles, interval, upper=upper), window, upper=upper).advance(rounds)
     return window.losses[window.half :], values[window.half :: -1]
-
-
-def adaptive_profile(
-    profiles: Sequence[Profile], rounds: int, *, interval: float, reach: float, upper: bool = True
-) -> Profile:
-    """The same as a symmetric profile, for families that hold every pair in both orders; made when first asked for."""
-    made: list[tuple[FloatArray, FloatArray]] = []
-
-    def log_delta(epsilon: FloatArray) -> FloatArray:
-        if not made:
-            made.append(adaptive_delta(profiles, rounds, interval=interval, reach=reach, upper=upper))
-        at, delta = made[0]
-        place = epsilon / interval
-        i = np.clip((np.floor if upper else np.ceil)(place), 0, at.size - 1).astype(np.int64)
-        with np.errstate(divide="ignore"):
-            values = np.log(delta[i])
-        return values if upper else np.where(place <= at.size - 1, values, -np.inf)
-
-    return Profile.symmetric(Curve(log_delta))

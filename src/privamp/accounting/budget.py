@@ -317,16 +317,3 @@ def _purchase(
     except (TypeError, ValueError):
         raise InvalidInput("a certificate must be made of JSON's finite numbers, texts, lists and objects") from None
     return facts
-
-
-def charged(
-    budget: Budget | None, release: Release, *, note: str = "", delta: float | None = None
-) -> contextlib.AbstractContextManager[Any]:
-    """Around code that draws noise: spend before it, commit after it; nothing without a budget.
-
-    This is all a workload needs: `with charged(budget, guarantee, note="k-means"): ...` where `guarantee` is what it
-    certifies for the whole job. A job on a `Sample` calls `sample.charge(budget)` instead, after `declare` or `limit`.
-    """
-    if budget is None:
-        return contextlib.nullcontext()
-    return Reservation(budget, budget._add(release, _purchase(note), delta, None, SPENT), SPENT)

@@ -20,7 +20,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import Infeasible
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray
 from ..numerics.roots import NumericalFailure, bisected
@@ -46,19 +45,6 @@ def largest_influence(q: FloatArray, epsilon: float, delta: float) -> FloatArray
         raise NumericalFailure("no influence however small meets this epsilon and delta")
     low, _ = bisected(lambda s: ~(excess(q, s, epsilon, delta) <= 0), low, high, rounds=64, geometric=True)
     return np.where(unlimited, np.inf, low)
-
-
-def exact_probability(s: float, epsilon: float, delta: float, floor: float) -> float:
-    """q(s) by bisection, from the private side; Infeasible above s_full. Slow and simple: the table's reference."""
-    one = np.ones(1)
-    if excess(one, one * s, epsilon, delta)[0] > 0:
-        raise Infeasible(f"an influence of {s:g} does not meet epsilon {epsilon:g} at delta {delta:g} even unsampled")
-    grid = np.geomspace(1.0, floor, 20_001)
-    bad = np.flatnonzero(excess(grid, np.full_like(grid, s), epsilon, delta) > 0)
-    if not bad.size:
-        return floor
-    high, low = one * grid[bad[0] - 1], one * grid[bad[0]]
-    return float(bisected(lambda q: excess(q, one * s, epsilon, delta) <= 0, low, high, geometric=True)[1][0])
 
 
 @dataclass(frozen=True, slots=True)

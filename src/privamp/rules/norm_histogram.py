@@ -34,12 +34,6 @@ class NormHistogram:
         object.__setattr__(self, "norms", tuple(u.tolist()))
         object.__setattr__(self, "counts", tuple(n.tolist()))
 
-    @classmethod
-    def at_the_radius(cls, radius: float, population: float) -> "NormHistogram":
-        """The worst case when nothing but the radius is known: everybody there."""
-        positive(radius=radius, population=population)
-        return cls([radius], [population])
-
     @property
     def population(self) -> float:
         """All records."""

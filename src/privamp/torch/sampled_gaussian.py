@@ -2,20 +2,16 @@
 
 Whole orders, forward: E_Q[(P/Q)^a] = sum_j C(a,j) (1-q)^(a-j) q^j exp(j(j-1)/(2 m^2)), exactly (Mironov, Talwar &
 Zhang 2019, section 3.3; DPIS Eq. 13 with q = bC/K, m = sigma N C/K). It is the larger of the two directions (there,
-Theorem 5). Other orders and D(Q||P): the trapezoid rule, which converges faster than any power for such an integrand.
+Theorem 5).
 """
 
 import math
 
 import numpy as np
 
-from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, log_sum
 from ..numerics.rounding import number_up
 from ..validation import in_range, positive, whole
-
-_POINTS = 200_001
-_REACH = 40.0  # standard deviations beyond the farthest peak
 
 
 def renyi_step(rate: float, multiplier: float, order: int) -> float:
@@ -41,17 +37,3 @@ def renyi_step(rate: float, multiplier: float, order: int) -> float:
 def _log_choose(order: int) -> FloatArray:
     """log C(order, j) for j = 2, 3, ..., order."""
     return np.asarray([math.log(math.comb(order, j)) for j in range(2, order + 1)])
-
-
-def renyi_step_by_quadrature(rate: float, multiplier: float, order: float, *, reverse: bool = False) -> float:
-    """The divergence of any order above 1, or of the opposite direction, to about 1e-13 in its exponential."""
-    in_range(0, 1, open_ends=True, rate=rate)
-    positive(multiplier=multiplier)
-    if not 1.0 < order < 1e4:
-        raise InvalidInput(f"order must be above 1 and below 10000, got {order!r} instead")
-    low, high = -_REACH * multiplier - order, _REACH * multiplier + order
-    x = np.linspace(low, high, _POINTS)
-    log_q = -0.5 * (x / multiplier) ** 2
-    loss = np.logaddexp(math.log1p(-rate), math.log(rate) + (2.0 * x - 1.0) / (2.0 * multiplier**2))
-    power = log_q + (order * loss if not reverse else (1.0 - order) * loss)
-    return (float(log_sum(power)) - float(log_sum(log_q))) / (order - 1.0)

@@ -119,12 +119,6 @@ def noise_checks(epsilon: float, name: str) -> Iterator[Check]:
                 MISSING_N)  # fmt: skip
 
 
-def other_theta(epsilon: float, name: str) -> float:
-    """The delta' that comes out for C/sigma: what the table prints."""
-    of = design(name)
-    return float(experiment.printed_bound(of, CLIP / printed_sigma(epsilon, of)).delta(epsilon))
-
-
 def utility_checks(epsilon: float, name: str, runs: Runs) -> Iterator[Check]:
     """The printed RMSE against ours under the paper's noise, within 8 standard errors: few runs are skewed."""
     _, _, mean, sd, bias, rmse = PRINTED[epsilon, name]
