@@ -4,6 +4,7 @@
     multistage:wor=118,wr=200,population=10000       gaussian:sigma=4,sensitivity=2
     random-size:low=10,high=90,population=1000       proportional:rate=0.1,rounding=random
     systematic:step=10                               systematic:step=10,order=slots,max_slot=5
+    class-rates:rates=common=0.01+rare=0.2           (a public rate per class)
     importance:rule=privacy-constrained,epsilon=1,radius=4,scale=10,column=age+income
     balls-in-bins:rounds=100,epochs=10               cyclic-poisson:rate=0.01,bands=4,steps=1000
     rounds:steps=100,design=poisson:rate=0.01        (a design's own spec comes last)
@@ -21,6 +22,7 @@ from .core.neighbors import Neighbors
 from .core.schedule import Schedule
 from .core.words import Word, added_words
 from .core.written import load_installed
+from .designs.class_rates import ClassRates
 from .designs.cluster import ClusterSampling
 from .designs.conditional_poisson import ConditionalPoisson
 from .designs.importance import ImportanceSampling
@@ -135,7 +137,7 @@ DESIGNS: dict[str, Word] = {
             whole=("chosen", "clusters", "max_size", "second_size", "min_size"), make=_cluster,
         )
     ),
-    **_words(PoissonPPS, ConditionalPoisson),
+    **_words(PoissonPPS, ClassRates, ConditionalPoisson),
     **_named(
         Word(
             "importance", ("rule", "radius"), ("scale", "sigma", "delta", "arithmetic", "column", *_RULE_KEYS),

@@ -80,6 +80,7 @@ DESIGNS = {
     "cluster pps": ClusterPPS((0.5, 0.3, 0.2), 3),
     "cluster by size": ClusterBySize(4, 5, 2),
     "poisson pps": PoissonPPS(0.4, 0.1),
+    "poisson by class": PoissonPPS.by_class({"common": 0.05, "rare": 0.4}),
     "proportional pps": ProportionalPPS(5.0, 1.0, 3.0, 100),
     "conditional poisson": ConditionalPoisson(10, 100, 1.0, 3.0),
     "stratified": Stratified({"a": Poisson(0.1), "b": WithoutReplacement(10, 50)}),

@@ -8,7 +8,7 @@ Theorem 2 (replace-one). Poisson sampling's Theorem 2 at rate q; pure log[(1 + q
 Both are exactly the supremum over the range; for one record, put its own probability in place of q.
 
 Proofs: docs/designs/pps.md. Probabilities that depend on the other records' sizes are another design,
-`PoissonPPS.proportional`.
+`PoissonPPS.proportional`. Rates by class: `PoissonPPS.by_class`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,19 +41,20 @@ from ..validation import in_range, positive
 from .poisson import Poisson
 
 if TYPE_CHECKING:
+    from .class_rates import ClassRates
     from .proportional_pps import ProportionalPPS
 
 AR = Neighbors.ADD_REMOVE
 _SMALLEST, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
-def _at_the_highest(theorem: Theorem) -> Theorem:
-    """A theorem of Poisson sampling, at the largest probability."""
+def at_the_highest(theorem: Theorem, called: str) -> Theorem:
+    """A theorem of Poisson sampling, at the largest probability `high` of a design."""
 
-    def bound(design: "PoissonPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    def bound(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
         return theorem.bound(Poisson(design.high), mechanism, neighbors)
 
-    name = theorem.name.replace("Poisson", "Poisson with public probabilities", 1)
+    name = theorem.name.replace("Poisson", called, 1)
     return changed(theorem, name=name, bound=bound, cite=f"docs/designs/pps.md; {theorem.cite}")
 
 
@@ -74,7 +75,9 @@ class PoissonPPS(Design):
     per_size: float | None = None
 
     natural: ClassVar[Neighbors] = AR
-    theorems: ClassVar[tuple[Theorem, ...]] = tuple(_at_the_highest(theorem) for theorem in Poisson.theorems)
+    theorems: ClassVar[tuple[Theorem, ...]] = tuple(
+        at_the_highest(theorem, "Poisson with public probabilities") for theorem in Poisson.theorems
+    )
 
     decides_alone: ClassVar[bool] = True
     word: ClassVar[Word | None] = Word("poisson-pps", ("high",), ("low", "per_size"))
@@ -106,6 +109,13 @@ class PoissonPPS(Design):
         return Weighting(
             1.0 / q, 1.0 / self.low, 1.0, 0.0, (1.0 - q) / q**2, most / self.low, 0.0, most, per_record=True
         )
+
+    @staticmethod
+    def by_class(rates: Mapping[Any, float]) -> "ClassRates":
+        """A public rate for every class, named by the column `category`: batches balanced over classes."""
+        from .class_rates import ClassRates
+
+        return ClassRates(rates)
 
     @staticmethod
     def proportional(
