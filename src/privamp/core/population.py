@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput
-from ..numerics.record_rows import rows_of
+from ..numerics.entries import rows_of
 
 _BATCH = 1 << 18  # records
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidInput
+from ..numerics.entries import rows_of
 from ..numerics.log_domain import FloatArray
-from ..numerics.record_rows import rows_of
 from ..numerics.row_norms import clipped, finite
 from ..numerics.whole_sums import exact_total, sum_grid, toward_zero, whole_clipped
 

@@ -36,8 +36,8 @@ from ..core.profile import Profile
 from ..core.row_sums import RowBound
 from ..core.sample import Bounded, Drawn
 from ..errors import InvalidInput
+from ..numerics.entries import rows_of
 from ..numerics.log_domain import FloatArray
-from ..numerics.record_rows import rows_of
 from ..numerics.rounding import number_up
 from ..numerics.row_norms import clipped, finite
 from ..numerics.whole_sums import Whole as Whole
@@ -119,7 +119,7 @@ def _released(value: Any, grid: float, sensitivity: float, noise: Callable[[int]
     if isinstance(value, GridUnits):
         units = np.asarray(value)
     else:
-        x = np.asarray(finite(rows_of([value]))[0])
+        x = np.asarray(finite(rows_of([value.tolist() if isinstance(value, np.ndarray) else value]))[0])
         factor -= (x.size + 1) * Fraction(grid) / Fraction(sensitivity)
         if factor <= Fraction(1, 2):
             raise InvalidInput(

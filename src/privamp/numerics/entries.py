@@ -5,6 +5,9 @@ a whole number beyond the largest double becomes an infinity of its sign. What a
 and on the type of the array alone, and no entry is refused: an error would tell that such a record is there. The type
 and the shape of an array are public, and an array of another type (text, dates, complex numbers) is refused by them. A
 list has no type: its entries are read one by one.
+
+Sums take rows of any shape (`rows_of`) and keep the type of an array that has one: whole numbers stay whole. What is
+masked there contributes 0, as a missing entry does once `row_norms` reads it.
 """
 
 import math
@@ -48,10 +51,44 @@ def table_of(values: Any, what: str = "values") -> FloatArray:
     return each([entry for row in rows for entry in row]).reshape(len(rows), -1)
 
 
+def rows_of(values: Any) -> NDArray[Any]:
+    """One row (or number) per record: booleans, whole numbers or floats, of any shape.
+
+    >>> rows_of([[1, "2.5"], [None, 10**400]]).tolist(), rows_of(np.ma.masked_array([1, 2], [False, True])).tolist()
+    ([[1.0, 2.5], [nan, inf]], [1, 0])
+    """
+    if isinstance(values, (list, tuple)):
+        return _listed_rows(values)
+    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if array.ndim == 0:
+        raise InvalidInput("rows must be a list, an array or a frame, one row per record")
+    if array.dtype.kind == "O":
+        return _array(array, "rows")
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"rows must be numbers, one row per record, got an array of {array.dtype} instead")
+    if _masked(array):
+        data = np.ma.getdata(array)
+        return np.where(np.ma.getmaskarray(array), np.zeros((), data.dtype), data)
+    return array
+
+
+def _listed_rows(values: Sequence[Any]) -> FloatArray:
+    """The rows of a list; it has the shape that most of its entries have."""
+    shape = [len(values)]
+    while not is_flat(values):
+        rows = [row if isinstance(row, (list, tuple)) else np.asarray(row).tolist() for row in values]
+        lengths = {len(row) if isinstance(row, (list, tuple)) else None for row in rows}
+        if len(lengths) > 1 or None in lengths:
+            raise InvalidInput("rows must have the same number of entries for every record, one row per record")
+        values = [entry for row in rows for entry in row]
+        shape.append(len(rows[0]))
+    return each(values).reshape(shape)
+
+
 def is_flat(values: Any) -> bool:
     """Whether this is one column and no table: a list is what most of its entries are, never what one of them is."""
     if isinstance(values, (list, tuple)):
-        rows = sum(isinstance(row, (list, tuple, np.ndarray)) for row in values)
+        rows = sum(isinstance(row, (list, tuple)) or (isinstance(row, np.ndarray) and row.ndim > 0) for row in values)
         return not values or 2 * rows < len(values)
     return np.ndim(values) == 1
 

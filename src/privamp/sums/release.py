@@ -14,8 +14,8 @@ from ..core.release import Release
 from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ..numerics.entries import rows_of
 from ..numerics.log_domain import FloatArray
-from ..numerics.record_rows import rows_of
 from ..numerics.row_norms import clipped, finite
 from .noises import norm_of, standard_error
 from .options import SumOptions
