@@ -3,10 +3,13 @@
 
 def main() -> None:
     """Run `privamp` with the arguments of this process."""
-    from .surroundings import before_imports, prepare
+    try:
+        from .surroundings import before_imports, prepare
 
-    before_imports()
-    from .application import app
+        before_imports()
+        from .application import app
 
-    prepare()
-    app(prog_name="privamp")
+        prepare()
+        app(prog_name="privamp")
+    except KeyboardInterrupt:  # before the first line or after the last: nothing was begun, or all of it is done
+        raise SystemExit(130) from None
