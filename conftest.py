@@ -3,7 +3,8 @@
 The profile `checks`, the default, tries the same examples every time, so that a run says something about the code and
 not about luck. `search` tries new ones: `--hypothesis-profile=search --hypothesis-seed=N`, as `make soak` does. Fresh
 keys (`Key.generate`, `Stream.from_os`, every command) are made from the test's name and that seed instead of the
-operating system's randomness, except in tests/chance, which is about just that.
+operating system's randomness, except in tests/chance, which is about just that. Every test begins as a process does,
+with a registry of draws that knows none: otherwise tests that share a key would share a ledger, by the order they run.
 """
 
 import os
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from privamp.core.ledger import REGISTRY
 
 # No deadlines and no database: neither the load of the machine nor an earlier run decides what passes.
 _CALM = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,6 +40,7 @@ collect_ignore = (
 @pytest.fixture(autouse=True)
 def fixed_chance(request, monkeypatch):
     """Make fresh keys the same in every run of a test; processes that it starts by forking still differ."""
+    REGISTRY.clear()
     seed, home, made = request.config.getoption("--hypothesis-seed", None), os.getpid(), count()
 
     def token_bytes(size: int | None = None) -> bytes:

@@ -141,7 +141,7 @@ WORKS_AND_TAKES_LONG = [
     ("reproduce", "must-eta", "--out", "."),
     ("audit", "designs", "--checks", "1"),
     ("audit", "release", *POISSON, "--mechanism", "laplace:scale=1", "--trials", "400"),
-    ("audit", "workloads", "--trials", "400", "--only", "uniformly sampled sum"),
+    ("audit", "workloads", "--trials", "400", "--only", "uniform sum"),
     ("audit", "mistakes"),
 ]
 NEEDS_MORE = [
