@@ -23,6 +23,7 @@ from .core.theorem import Theorem
 from .errors import DegradingDesign, InvalidInput, NoTheorem
 from .mechanisms.black_box import PureDP
 from .mechanisms.gaussian_losses import GaussianLosses, covers
+from .numerics.printing import shown_up
 from .numerics.rounding import margin
 
 ADAPTIVE = "the total over this sample was bounded beforehand (a filter); without a bound it is an odometer's reading"
@@ -180,8 +181,8 @@ def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper:
     if not (math.isfinite(alone) and upper.largest_loss > alone * (1.0 + 1e-9)):
         return False
     warnings.warn(
-        f"{design} loses privacy: epsilon {upper.largest_loss:.4g} under {neighbors} where the mechanism on all the "
-        f"data has {alone:.4g}",
+        f"{design} loses privacy: epsilon {shown_up(upper.largest_loss, 4)} under {neighbors} where the mechanism on "
+        f"all the data has {shown_up(alone, 4)}",
         DegradingDesign,
         stacklevel=3,
     )

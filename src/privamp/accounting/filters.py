@@ -29,6 +29,7 @@ from ..errors import BudgetExceeded, InvalidInput, NoTheorem
 from ..mechanisms.black_box import ApproxDP, PureDP
 from ..mechanisms.gaussian import Gaussian, gaussian_curve
 from ..mechanisms.noise import check_relation
+from ..numerics.printing import as_asked, shown_down
 from ..numerics.roots import least_passing
 from ..numerics.rounding import number_up
 from ..validation import in_range, one_of, positive
@@ -90,9 +91,10 @@ class Filter(ABC):
         for name, units in added(spent, cost).items():
             if units > limits[name]:
                 word, left = name.replace("_", " "), max(limits[name] - spent[name], 0)
+                asked, whole = (as_asked(number_of(name, amount)) for amount in (cost[name], limits[name]))
                 raise BudgetExceeded(
-                    f"this release costs {word} {number_of(name, cost[name]):.6g} and {number_of(name, left):.6g} of "
-                    f"{number_of(name, limits[name]):.6g} is left, so it was not made; {way_out}"
+                    f"this release costs {word} {asked} and {shown_down(number_of(name, left))} of {whole} is left, "
+                    f"so it was not made; {way_out}"
                 )
 
     def facts(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from ..core.guarantee import Guarantee
 from ..core.release import Release, renamed
 from ..numerics.log_domain import FloatArray
+from ..numerics.printing import as_asked
 from .planning import Plan
 from .spread import Finding
 from .statistic import Series, Statistic
@@ -123,7 +124,7 @@ class Interval:
 
 def _spent(plan: Plan) -> tuple[tuple[str, str], ...]:
     """(what, on what)."""
-    everything = f"epsilon {plan.epsilon:g}, delta {plan.delta:g}"
+    everything = f"epsilon {as_asked(plan.epsilon)}, delta {as_asked(plan.delta)}"
     return (
         (everything, f"{plan.resamples} released resample statistics, each for the estimate and for the spread"),
         ("nothing", "estimate, standard error and interval: computed from those"),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..numerics.printing import as_asked
 from .console import emit, grid, lower, number, say, upper, waiting, warn
 from .options import Json, MechanismSpec, Steps, check_counts
 
@@ -155,13 +156,13 @@ def _answer(found: "Comparison", mechanism: str) -> dict[str, object]:
 
 
 def _tables(found: "Comparison", mechanism: str) -> None:
-    asked = found.question
+    asked, at = found.question, as_asked(found.question.epsilon)
     fresh = f", {asked.steps} fresh draws" if asked.steps > 1 else ""
     records = f"{found.population:,} records, " if found.population else ""
     say(f"{records}{mechanism} (sensitivity read for {asked.mechanism.neighbors.kind}), {asked.neighbors}{fresh}")
     grid(
-        f"Ranked by ε at δ = {asked.delta:g}",
-        ["", "<design", "ε certified", "ε attack", f"δ({asked.epsilon:g}) cert.", "attack", "draws", "distinct"],
+        f"Ranked by ε at δ = {as_asked(asked.delta)}",
+        ["", "<design", "ε certified", "ε attack", f"δ({at}) cert.", "attack", "draws", "distinct"],
         ([*_guarantee(rank, row)] for rank, row in enumerate(found.rows, 1)),
         best=0 if len(found.rows) > 1 and found.rows[0].guarantee else None,
     )
@@ -170,7 +171,7 @@ def _tables(found: "Comparison", mechanism: str) -> None:
             say(f"{row.label}: {row.reason}")
     once = " of one draw" if asked.steps > 1 else ""
     grid(
-        f"MUST's view{once}, base ε = {asked.epsilon:g}",
+        f"MUST's view{once}, base ε = {at}",
         ["<design", "η", "ε'", "<type", "ε'/ε", "δ'-δ"],
         (_view(row) for row in found.rows if row.aligned),
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..numerics.printing import as_asked, shown_up
 from .amplify import answers, findings
 from .console import emit, facts, grid, number, say, upper, waiting, warn
 from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget
@@ -266,19 +267,19 @@ def _tell(model: "PrivateKMeans", names: list[str], privacy: dict[str, Any]) -> 
     shown = names[: _FEW - 4]
     more = f" (the first {len(shown)} of {len(names)} columns; all are in the file)" if len(names) > len(shown) else ""
     grid(f"{model.n_clusters} centres{more}", ["centre", "noisy count", *shown], _rows(model, len(shown)))
-    costs = [(f"spent: {upper(cost)}", what + (f", delta {d:g}" if d else "")) for what, cost, d in model.budget_]
+    costs = [(f"spent: {upper(e)}", what + (f", delta {as_asked(d)}" if d else "")) for what, e, d in model.budget_]
     facts([*_about(model), *costs, ("relation", str(model.guarantee_.neighbors)), *findings(privacy)])
 
 
 def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
-    from ..numerics.printing import shown_up
+    from ..numerics.printing import as_asked
     from ..report.centres import picture_of_centres
     from ..report.html import Report as Page
 
-    at = f" and delta {model.delta:g}" if model.delta else ""
+    at = f" and delta {as_asked(model.delta)}" if model.delta else ""
     page = Page(
         f"{model.n_clusters} private centres",
-        f"k-means with epsilon {model.epsilon:g}{at} under add/remove of one record.",
+        f"k-means with epsilon {as_asked(model.epsilon)}{at} under add/remove of one record.",
     )
     picture = picture_of_centres(model.cluster_centers_, model.counts_, names, model.center_, model.radius_)
     page.add_figure(picture, "The released centres and their noisy counts.")
@@ -286,7 +287,7 @@ def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
     caption = "Centres" + (f", first {len(few)} of {len(names)} columns." if len(names) > len(few) else ".")
     page.add_table(["centre", "noisy count", *few], _rows(model, len(few)), caption)
     page.add_table(["what", "how"], _about(model), "How it was made.")
-    rows = [[what, shown_up(spent), f"{d:g}"] for what, spent, d in model.budget_]
+    rows = [[what, shown_up(spent), as_asked(d)] for what, spent, d in model.budget_]
     page.add_table(["what", "epsilon", "delta"], rows, "What the budget was spent on.")
     page.add_guarantee(model.guarantee_, delta=model.delta or None)
     if cost is not None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..numerics.printing import as_asked, shown_up
 from .console import emit, grid, number, say, upper, waiting
 from .options import Json
 
@@ -131,11 +132,10 @@ def _emit(found: "Overlay", plot: Path | None) -> None:
 
 
 def _tell(found: "Overlay") -> None:
-    from ..numerics.printing import shown_up
 
     facts = found.facts
     rows = [*found.rows, found.everybody]
-    target = f"epsilon {facts.epsilon:g}" + (f" at delta {facts.delta:g}" if facts.delta else "")
+    target = f"epsilon {as_asked(facts.epsilon)}" + (f" at delta {as_asked(facts.delta)}" if facts.delta else "")
     title = f"{facts.noise} noise {upper(found.scale, 6)} on a sum of records of norm up to {facts.radius:g}"
     heads = ["<rule", "epsilon at most", "expected size", "sampling error", f"noise for {target}"]
     body = [

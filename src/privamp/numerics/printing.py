@@ -30,6 +30,20 @@ def shown_down(value: float, digits: int = _DIGITS, *, decimals: int | None = No
     return shown(value, DOWN, digits, decimals)
 
 
+def as_asked(value: float, digits: int = _DIGITS) -> str:
+    """A number that somebody asked for, as it was written; rounded up where it has more digits.
+
+    The double 0.1 is a little above the number 0.1, so `shown_up` has to say 0.100001. What was asked is read as a
+    double again, and the text reads as this one or a larger one.
+
+    >>> as_asked(0.1), as_asked(1e-6), as_asked(1 / 3), shown_up(0.1)
+    ('0.1', '1e-06', '0.333334', '0.100001')
+    """
+    if not math.isfinite(value):
+        return shown(value, UP, digits)
+    return f"{float(Context(prec=digits, rounding=UP).create_decimal(Decimal(repr(float(value))))):.{digits}g}"
+
+
 def shown(value: float, rounding: str, digits: int = _DIGITS, decimals: int | None = None) -> str:
     """Rounded in one direction, UP or DOWN."""
     value = float(value)

@@ -17,7 +17,7 @@ from ..atomic_files import write_atomically
 from ..core.guarantee import Guarantee
 from ..core.profile import Profile
 from ..errors import InvalidInput
-from ..numerics.printing import DOWN, UP, shown, shown_down, shown_up
+from ..numerics.printing import DOWN, UP, as_asked, shown, shown_down, shown_up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -213,10 +213,10 @@ def _numbers(guarantee: Guarantee, epsilon: float | None, delta: float | None) -
     if epsilon is not None:
         below = _shown_delta(lower.profile, epsilon, DOWN) if lower else None
         shown = _between(_shown_delta(guarantee.upper, epsilon, UP), below)
-        numbers.append((f"Delta at epsilon {epsilon:g}", shown))
+        numbers.append((f"Delta at epsilon {as_asked(epsilon)}", shown))
     if delta is not None:
         found = _range(guarantee.epsilon(delta), lower.epsilon(delta) if lower else None)
-        numbers.append((f"Epsilon at delta {delta:g}", found))
+        numbers.append((f"Epsilon at delta {as_asked(delta)}", found))
     return numbers
 
 

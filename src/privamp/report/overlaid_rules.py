@@ -18,7 +18,7 @@ from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import NormNoise
 from ..numerics.log_domain import FloatArray, as_floats
-from ..numerics.printing import shown_up
+from ..numerics.printing import as_asked, shown_up
 from ..numerics.roots import least_passing
 from ..rules.coreset import coreset, largest_size
 from ..rules.noise_and_size import noise_for_guarantee, noise_for_size
@@ -222,9 +222,9 @@ def picture_of_overlay(found: Overlay) -> Any:
     everybody = f"everybody is read: ε ≤ {shown_up(found.everybody.epsilon, 3)}"
     right.plot(norms, found.everybody.rule.losses_of_norms(norms), color=GREY, lw=1.8, ls=":", label=everybody)
     right.axhline(facts.epsilon, color=GREY, lw=0.9)
-    at = f" at δ = {facts.delta:g}" if facts.delta else ""
+    at = f" at δ = {as_asked(facts.delta)}" if facts.delta else ""
     where = {"transform": right.get_yaxis_transform(), "va": "bottom", "color": GREY}
-    right.text(0.02, facts.epsilon, f"target ε = {facts.epsilon:g}{at}", **where)
+    right.text(0.02, facts.epsilon, f"target ε = {as_asked(facts.epsilon)}{at}", **where)
     norm = {"laplace": "ℓ1 norm", "norm": "ℓ2 norm", "gaussian": "ℓ2 norm"}[facts.noise]
     left.set(yscale="log", xlabel=f"{norm} of the record", ylabel="probability of being kept, q")
     right.set(yscale="log", xlabel=f"{norm} of the record", ylabel=f"what the record loses, ε{at}")

@@ -12,7 +12,7 @@ from ..atomic_files import draft_of
 from ..errors import InvalidInput
 from ..extras import need
 from ..numerics.log_domain import FloatArray
-from ..numerics.printing import shown_up
+from ..numerics.printing import as_asked, shown_up
 from .aligned import align
 from .comparison import Comparison, Question, Row
 
@@ -83,7 +83,7 @@ def _curves(axes: Any, asked: Question, rows: list[Row]) -> None:
         _curve(axes, row, epsilons, color, asked.delta)
     axes.axhline(asked.delta, color=GREY, linewidth=0.8, linestyle=":")
     where = {"transform": axes.get_yaxis_transform(), "va": "bottom", "color": GREY}
-    axes.text(0.02, asked.delta, f"δ = {asked.delta:g}", **where)
+    axes.text(0.02, asked.delta, f"δ = {as_asked(asked.delta)}", **where)
     axes.set(yscale="log", xscale="log" if is_wide else "linear", xlabel="ε", ylabel="δ(ε)")
     axes.set(ylim=(asked.delta / 300, 1.5), xlim=(epsilons[0], top))
     if is_wide:
@@ -122,8 +122,8 @@ def _aligned(axes: Any, asked: Question, rows: list[Row]) -> None:
         at = (0.02 + 0.96 * across, 0.02 + 0.96 * along)
         axes.text(*at, name, transform=axes.transAxes, color=GREY, style="italic", **sides)
     axes.set(xlabel="ε'/ε", ylabel="δ' − δ")
-    ends = f"ε from {asked.epsilon / 20:g} to {asked.epsilon * 4:g}"
-    tidy(axes, "Aligned profile of one draw (it ranks nothing)", f"base {ends}, marked at {asked.epsilon:g}")
+    ends = f"ε from {as_asked(asked.epsilon / 20)} to {as_asked(asked.epsilon * 4)}"
+    tidy(axes, "Aligned profile of one draw (it ranks nothing)", f"base {ends}, marked at {as_asked(asked.epsilon)}")
 
 
 def draw_demo(results: Sequence[Any], true_mean: float, everyone: float, path: Path) -> None:
@@ -186,12 +186,13 @@ def draw_plan(found: Any, epsilon: float, path: Path) -> None:
     left.set(xlabel="expected standard error", xlim=(0.0, 1.12 * max(row.standard_error for row in rows)))
     left.get_yticklabels()[0].set_fontweight("bold")
     ends = [epsilon, *(row.amplified_upper for row in rows if np.isfinite(row.amplified_upper))]
-    right.set(xscale="log", xlabel=f"amplified ε (dotted: {epsilon:g}, no gain)")
+    right.set(xscale="log", xlabel=f"amplified ε (dotted: {as_asked(epsilon)}, no gain)")
     right.set_xlim(min(ends) / 1.6, 2.2 * max(ends))
     plain_ticks(right.xaxis)
     figure.legend(loc="outside lower left", ncols=2, frameon=False)
     tidy(left, "The error to expect", "a bar is the whole error, coloured by its shares of the variance")
-    tidy(right, f"What ε = {epsilon:g} on the sample amplifies to", "from a known attack to the certified bound")
+    asked = as_asked(epsilon)
+    tidy(right, f"What ε = {asked} on the sample amplifies to", "from a known attack to the certified bound")
     for axes in (left, right):
         axes.grid(False, axis="y")
         axes.tick_params(axis="y", length=0)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.release import Release
 from ..errors import InvalidInput
+from ..numerics.printing import shown_down, shown_up
 from .html import Report
 from .pictures import COLORS, new_figure, tidy
 
@@ -38,7 +39,8 @@ def rows_of(release: Release, level: float = 0.95) -> list[list[str]]:
     columns = [_column(part, size) for part in (numbers["value"], *errors, low, high)]
     digits = (6, 4, 4, 4, 6, 6)
     names = release.names or (("value",) if size == 1 else tuple(f"{at + 1}" for at in range(size)))
-    cells = [[number(x, d) for x, d in zip(row, digits, strict=True)] for row in zip(*columns, strict=True)]
+    write = (number, number, number, number, _down, _up)  # an interval is shown no narrower than it is
+    cells = [[w(x, d) for w, x, d in zip(write, row, digits, strict=True)] for row in zip(*columns, strict=True)]
     return [[name, *row] for name, row in zip(names, cells[:_MOST], strict=False)]
 
 
@@ -56,6 +58,14 @@ def lines_of(release: Release, what: str, level: float = 0.95) -> list[tuple[str
 def number(value: Any, digits: int = 4) -> str:
     """A number for people; a dash where it is not known."""
     return "—" if value is None else f"{float(value):.{digits}g}"
+
+
+def _down(value: Any, digits: int) -> str:
+    return "—" if value is None else shown_down(value, digits)
+
+
+def _up(value: Any, digits: int) -> str:
+    return "—" if value is None else shown_up(value, digits)
 
 
 def page_of(

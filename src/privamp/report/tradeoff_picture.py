@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics.log_domain import FloatArray
-from ..numerics.printing import shown_down, shown_up
+from ..numerics.printing import as_asked, shown_down, shown_up
 from ..verify.attack import Finding
 from .pictures import COLORS, GREY, new_figure, save, tidy
 
@@ -42,7 +42,8 @@ def draw_tradeoff(findings: Sequence[tuple[Finding, Curve | None]], path: Path) 
         axes.plot([0, 1], [1, 0], color=GREY, linewidth=0.8, linestyle=":")
         axes.set(xlabel="false alarms", ylabel="misses", xlim=(0, 1), ylim=(0, 1), aspect="equal")
         axes.legend(frameon=False, loc="upper right", fontsize=9)
-        tidy(axes, finding.name, f"{finding.verdict}, {finding.confidence:.4g} confidence, δ = {finding.delta:.2g}")
+        delta = f"δ = {as_asked(finding.delta)}"
+        tidy(axes, finding.name, f"{finding.verdict}, {finding.confidence:.4g} confidence, {delta}")
     for axes in panels[len(findings) :]:
         axes.set_visible(False)
     save(figure, path)

@@ -19,6 +19,7 @@ from ..core.curves import approx_curve, pure_curve
 from ..core.profile import Profile
 from ..errors import Infeasible, InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats
+from ..numerics.printing import as_asked
 from ..validation import in_range, positive
 from .gaussian_weights import GaussianTable, gaussian_table
 from .general_weights import general_weights
@@ -132,7 +133,7 @@ class _Constrained(Rule):
         return np.minimum(influences, limit)
 
     def _target(self) -> str:
-        return f"epsilon {self.epsilon:g}"
+        return f"epsilon {as_asked(self.epsilon)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,7 @@ class GaussianConstrained(_Constrained):
         return self.table.s_full
 
     def _target(self) -> str:
-        return f"epsilon {self.epsilon:g} at delta {self.delta:g}"
+        return f"epsilon {as_asked(self.epsilon)} at delta {as_asked(self.delta)}"
 
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
         """From the table, at the next larger influence."""

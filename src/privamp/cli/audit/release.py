@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..console import emit, facts, grid, lower, number, say, waiting
+from ...numerics.printing import as_asked
+from ..console import emit, facts, grid, lower, say, upper, waiting
 from ..options import DesignSpec, Json, MechanismSpec, Relation, check_counts, relation
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _series(
         emit({"audits": [{"name": f.name, "what": what[f.name]} | _answer(f) for f in findings]})
     else:
         rows = [
-            [f.name, number(f.claimed), lower(f.shown), number(f.delta), f"{f.trials:,}", f.verdict] for f in findings
+            [f.name, upper(f.claimed), lower(f.shown), as_asked(f.delta), f"{f.trials:,}", f.verdict] for f in findings
         ]
         heads = ["<audit", "claimed ε", "demonstrated ε", "at δ", "runs of each world", "<verdict"]
         grid(f"Attacks, {confidence:g} confidence each", heads, rows)
@@ -205,7 +206,7 @@ def _answer(found: "Finding") -> dict[str, Any]:
 
 def _rows(found: "Finding") -> list[tuple[str, str]]:
     return [
-        ("claimed ε", f"{number(found.claimed)} at δ = {number(found.delta)}"),
+        ("claimed ε", f"{upper(found.claimed)} at δ = {as_asked(found.delta)}"),
         ("demonstrated ε", f"{lower(found.shown)} ({found.confidence:g} confidence, {found.trials:,} runs each)"),
         ("verdict", "the claim is FALSE" if found.refuted else "not refuted (which proves nothing)"),
     ]

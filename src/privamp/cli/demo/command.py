@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...numerics.printing import shown_up
 from ..console import emit, grid, say, waiting
 from ..options import Json
 
@@ -100,7 +101,6 @@ def _tell(results: "list[Result]", truth: dict[str, float]) -> None:
 
 
 def _remember(results: "list[Result]", limits: dict[str, float]) -> None:
-    from ...numerics.printing import shown_up
     from .job import DRAWS, QUESTIONS
 
     together = shown_up(limits["one_sample"], decimals=2)
@@ -112,7 +112,7 @@ def _remember(results: "list[Result]", limits: dict[str, float]) -> None:
         f"  {first.label} and {last.interval} under {last.label}, {than} asking everybody\n"
         f"  with the same noise costs ({shown_up(everyone, decimals=2)}).\n"
         f"  And amplify once per draw: {QUESTIONS} questions to one WOR sample cost {together};\n"
-        f"  to amplify each and add up would claim {limits['false_claim']:.2f}, which is false.\n"
+        f"  to amplify each and add up would claim {shown_up(limits['false_claim'], decimals=2)}, which is false.\n"
     )
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...numerics.printing import as_asked
 from ..console import emit, grid, lower, number, say, upper, waiting
 from ..options import Json
 from .options import (
@@ -129,9 +130,10 @@ def _row(rank: int, row: "PlanRow") -> dict[str, Any]:
 
 
 def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes: list[str]) -> None:
-    at = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
+    base = as_asked(epsilon)
+    at = f"ε = {base}" + (f", δ = {as_asked(delta)}" if delta else "")
     say(f"{records.size:,} records; a mean with {noise_of(delta)} noise at {at}")
-    heads = ["<design", "<relation", f"{epsilon:g} → ε", "at least", "noise", "sampling", "error"]
+    heads = ["<design", "<relation", f"{base} → ε", "at least", "noise", "sampling", "error"]
     grid(
         "Ranked by expected standard error (sampling and noise together)",
         heads,
@@ -144,7 +146,7 @@ def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes
         ),
         best=0,
     )  # fmt: skip
-    say(f"{epsilon:g} → ε: what {epsilon:g}-DP on the sample guarantees for everybody; an attack reaches 'at least'.")
+    say(f"{base} → ε: what {base}-DP on the sample guarantees for everybody; an attack reaches 'at least'.")
     say(f"noise: scale on the mean that reaches {at} with this design.")
     for row in found.rows:
         if row.note:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...numerics.printing import as_asked, shown_up
 from ..amplify import answers, findings
 from ..console import emit, facts, number, say, waiting
 from ..options import BudgetFile, BudgetLabel, Json, opened_budget
@@ -186,12 +187,11 @@ def _check_files(data: Path, out: Path, report: Path | None, checkpoint: Path | 
 
 
 def _progress(look: Look, steps: int, delta: float) -> None:
-    from ...numerics.printing import shown_up
 
     held_out = ""
     if look.held_out_accuracy is not None:
         held_out = f", held-out loss {look.held_out_loss:.4f}, accuracy {look.held_out_accuracy:.2%} (not private)"
-    say(f"step {look.step} of {steps}: epsilon {shown_up(look.epsilon, 4)} spent at delta {delta:g}{held_out}")
+    say(f"step {look.step} of {steps}: epsilon {shown_up(look.epsilon, 4)} spent at delta {as_asked(delta)}{held_out}")
 
 
 def _about(run: Any, model: str, found: "TrainingData") -> list[tuple[str, str]]:
@@ -217,13 +217,12 @@ def _answer(run: Any, looks: list[Look], model: str, found: "TrainingData") -> d
 
 
 def _page(run: Any, looks: list[Look], model: str, epsilon: float, delta: float) -> str:
-    from ...numerics.printing import shown_up
     from ...report.html import Report
     from ...report.learning import picture_of_learning
 
     page = Report(
         f"A private {model} model",
-        f"Trained within epsilon {epsilon:g} at delta {delta:g} under add/remove of one record.",
+        f"Trained within epsilon {as_asked(epsilon)} at delta {as_asked(delta)} under add/remove of one record.",
     )
     scores = None if looks[0].held_out_accuracy is None else [look.held_out_accuracy or 0.0 for look in looks]
     losses = None if looks[0].held_out_loss is None else [look.held_out_loss or 0.0 for look in looks]

@@ -15,6 +15,7 @@ import numpy as np
 from ...accounting.composition import compose
 from ...core.design import Design
 from ...numerics.log_domain import FloatArray
+from ...numerics.printing import shown_down, shown_up
 from ...report.html import Report
 from ...sgd.descent import ClippedSum, Descent
 from ..files import columns, csv_of, publish
@@ -106,7 +107,8 @@ def checks(task: Task, found: Sequence[Line]) -> Iterator[Check]:
     why = "noise for C/n on a mean over m that a replaced record moves by 2C/m"
     for line in found:
         claim = f"{line.name}: eps' of a step at delta 1/n"
-        yield Check(claim, f"{task.epsilon:g}", f"at least {line.attacked:.4g}", line.attacked <= task.epsilon, why)
+        ours = f"at least {shown_down(line.attacked, 4)}"
+        yield Check(claim, f"{task.epsilon:g}", ours, line.attacked <= task.epsilon, why)
         what = f"{line.name}: stored noise is certified again"
         yield Check(what, "yes", "yes" if line.certified else "no", line.certified)
     order = [line.sigmas[2] for line in found]
@@ -120,7 +122,7 @@ def published(
     """Table, checks, remark."""
     table = [
         (line.name, task.printed[line.name], *(f"{a:.2f}" for a in line.accuracy),
-         *(f"{sigma:.3g}" for sigma in line.sigmas), f"{line.attacked:.4g}")
+         *(shown_up(sigma, 3) for sigma in line.sigmas), shown_down(line.attacked, 4))
         for line in found
     ]  # fmt: skip
     text = "\n".join(

@@ -17,6 +17,7 @@ from ...amplification import amplify
 from ...designs.multistage import MultiStage
 from ...mechanisms.gaussian import Gaussian
 from ...numerics.log_domain import FloatArray
+from ...numerics.printing import shown_down, shown_up
 from ...report.html import Report
 from ..files import columns, csv_of, publish
 from ..printed import HEADER, Check, as_expected, counted
@@ -56,9 +57,10 @@ def checks() -> list[Check]:
         printed, real = divergence(1.0, -1.0, epsilon), divergence(2.0, 0.0, epsilon)
         bound = float(certified.delta(epsilon))
         sound = real <= bound * (1.0 + 1e-6)
-        ours = f"real neighbours {real:.4g} ({real / printed:.3g} times), certified {bound:.4g}"
+        below, above = shown_down(real, 4), shown_up(bound, 4)
+        ours = f"real neighbours {below} ({shown_down(real / printed, 3)} times), certified {above}"
         found.append(Check(f"worst delta at epsilon {epsilon:g}", f"{printed:.4g}", ours, real <= printed, NOT_WORST))
-        found.append(Check(f"certified at epsilon {epsilon:g} holds", "-", f"{real:.4g} <= {bound:.4g}", sound))
+        found.append(Check(f"certified at epsilon {epsilon:g} holds", "-", f"{below} <= {above}", sound))
     return found
 
 
@@ -91,7 +93,7 @@ def _pair(ax: "Axes", first: float, second: float, title: str, colour: str) -> N
     ax.plot(t, mixture(second, t), color="#555555", lw=1.4, ls="--", label="Q, with −1")
     ax.plot(t, q, color="#999999", lw=1.0, ls=":", label="√e · Q")
     ax.fill_between(t, q, p, where=(p > q).tolist(), color=colour, alpha=0.35, lw=0)
-    ax.annotate(f"δ(½) = {divergence(first, second, EPSILONS[1]):.2g}", (7.2, 0.03), color=colour)
+    ax.annotate(f"δ(½) = {shown_down(divergence(first, second, EPSILONS[1]), 2)}", (7.2, 0.03), color=colour)
     ax.set(title=title, xlabel="released sum, less what the others add", ylim=(0, 0.34), yticks=[])
     ax.legend(frameon=False, fontsize=8)
 

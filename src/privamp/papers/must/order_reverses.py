@@ -103,7 +103,7 @@ def checks(found: Sequence[Line]) -> Iterator[Check]:
         yield Check(f"{line.name}: epsilon at delta 1e-6 (reference)", f"[{low}, {high}]", ours, inside)
     yield Check("at delta 1e-6, MUST is 'stronger in epsilon'", "yes", _order(four), not _rises(four), REVERSED)
     pure = [line.pure_lower for line in four]
-    ours = ", ".join(f"{value:.3f}" for value in pure)
+    ours = ", ".join(shown_down(value, decimals=3) for value in pure)
     rises = all(a < b for a, b in pairwise(pure))
     yield Check("at delta 0 under Laplace noise, too", "yes", f"rises: {ours}" if rises else ours, not rises, REVERSED)
     better = fewer.upper < four[-1].lower and fewer.amplified < four[-1].amplified
@@ -127,7 +127,7 @@ def _rises(four: Sequence[Line]) -> bool:
 def _order(four: Sequence[Line]) -> str:
     if not _rises(four):
         return "not decided"
-    return " < ".join(f"{line.name} {line.lower:.4g}" for line in four)
+    return " < ".join(f"{line.name} {shown_down(line.lower, 4)}" for line in four)
 
 
 def picture(found: Sequence[Line]) -> "Figure":
@@ -144,8 +144,8 @@ def picture(found: Sequence[Line]) -> "Figure":
         left.annotate(f"{line.amplified:.3f}", (line.amplified, row), (8, 0), textcoords="offset points", va="center")
         right.plot([line.lower, line.upper], [row, row], color=colour, lw=7, solid_capstyle="butt", alpha=0.45)
         right.plot([line.lower, line.upper], [row, row], "|", color=colour, ms=14, mew=2.5)
-        low, high = math.floor(10 * line.lower) / 10, math.ceil(10 * line.upper) / 10
-        label = f"{low} to {high}" if high - low > 0.2 else f"{math.ceil(100 * line.upper) / 100:.2f}"
+        low, high = shown_down(line.lower, decimals=1), shown_up(line.upper, decimals=1)
+        label = f"{low} to {high}" if float(high) - float(low) > 0.2 else shown_up(line.upper, decimals=2)
         right.annotate(label, (line.upper, row), (9, 0), textcoords="offset points", va="center")
     left.set(xlim=(0, 0.68), xlabel="ε′ at ε = 1, whatever δ′", title="What the paper compares")
     right.set(xlim=(0, 87), xlabel="ε at δ = 10⁻⁶ (attack to certificate)", title="At one and the same δ")

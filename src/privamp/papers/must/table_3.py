@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ...core.design import Design
+from ...numerics.printing import shown_down, shown_up
 from ...report.html import Report
 from ..files import columns, csv_of, publish
 from ..printed import HEADER, Check, agrees, as_expected, counted
@@ -92,7 +93,7 @@ def truth(name: str, b: int) -> tuple[float, float]:
 def truth_check(name: str, b: int, lower: float) -> Check:
     """The claim of eps' = 0.1, against an attack on the mean."""
     what = f"{label(name, b)}: eps' of one mean at delta 1/300"
-    return Check(what, str(EPSILON), f"at least {lower:.4g}", lower <= EPSILON, experiment.DIVIDED_BY_N)
+    return Check(what, str(EPSILON), f"at least {shown_down(lower, 4)}", lower <= EPSILON, experiment.DIVIDED_BY_N)
 
 
 def run(out_dir: Path) -> Outcome:
@@ -102,13 +103,13 @@ def run(out_dir: Path) -> Outcome:
         noise, lower = truth(name, b)
         checks += [*delta_checks(name, b), truth_check(name, b, lower)]
         printed = PRINTED[name, b][0]
-        rows.append((label(name, b), printed, f"{noise:.4g}", str(EPSILON), f"{lower:.4g}"))
+        rows.append((label(name, b), printed, shown_up(noise, 4), str(EPSILON), shown_down(lower, 4)))
     found = counted(checks)
     worst = max(float(row[4]) for row in rows)
     remark = (
         "Honest sigma: the least noise on one resample's mean with (0.1, 1/300)-DP after sampling, under replace-one, "
-        f"for the true sensitivity 8/30. Under the printed noise one answer has eps' up to {worst:.4g}. With "
-        "honest noise the order of the designs reverses: without replacement needs the least."
+        f"for the true sensitivity 8/30. Under the printed noise one answer has eps' up to {shown_down(worst, 4)}. "
+        "With honest noise the order of the designs reverses: without replacement needs the least."
     )
     text = "\n".join([columns(HEADER, (c.row for c in checks)), "", columns(COLUMNS, rows), "", remark, found + "."])
     report = Report("MUST Table 3, recomputed", f"n = {N}, m = {M}, T = {T}: {found}.")

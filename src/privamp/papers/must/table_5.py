@@ -16,6 +16,7 @@ import numpy as np
 from ...core.design import Design
 from ...core.population import Population
 from ...numerics.log_domain import FloatArray
+from ...numerics.printing import shown_down, shown_up
 from ...report.html import Report
 from ...sgd.clipped_gradients import clipped_sum_of
 from ...sgd.descent import Descent
@@ -115,8 +116,8 @@ def noise_checks(epsilon: float, name: str) -> Iterator[Check]:
     yield Check(f"{where}: delta'", delta, f"{exact:.3g}", agrees(exact, delta), why)
     attack = experiment.certified(of, ours, 2.0 * CLIP / M).lower
     lower = attack.epsilon(DELTA) if attack else 0.0
-    yield Check(f"{where}: eps' of a step at delta 1/1000", f"{epsilon}", f"at least {lower:.4g}", lower <= epsilon,
-                MISSING_N)  # fmt: skip
+    what, shown = f"{where}: eps' of a step at delta 1/1000", f"at least {shown_down(lower, 4)}"
+    yield Check(what, f"{epsilon}", shown, lower <= epsilon, MISSING_N)
 
 
 def utility_checks(epsilon: float, name: str, runs: Runs) -> Iterator[Check]:
@@ -142,7 +143,7 @@ def reproduced(out_dir: Path, repetitions: int, which: tuple[tuple[float, str], 
         honest = trained(of, fair, repetitions)
         found += [*noise_checks(epsilon, name), *utility_checks(epsilon, name, paper)]
         sigma, _, mean, sd, bias, rmse = PRINTED[epsilon, name]
-        table.append((f"{epsilon}, {name}", sigma, f"{fair:.3g}", f"{mean} ({sd})",
+        table.append((f"{epsilon}, {name}", sigma, shown_up(fair, 3), f"{mean} ({sd})",
                       *(f"{runs.errors.mean():.3f} ({runs.errors.std():.3f})" for runs in (paper, honest)),
                       _three(rmse), _three(paper.rmse), _three(honest.rmse),
                       _three(bias), _three(paper.bias), _three(honest.bias)))  # fmt: skip
