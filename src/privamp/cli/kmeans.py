@@ -279,7 +279,7 @@ def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
     at = f" and delta {as_asked(model.delta)}" if model.delta else ""
     page = Page(
         f"{model.n_clusters} private centres",
-        f"k-means with epsilon {as_asked(model.epsilon)}{at} under add/remove of one record.",
+        f"k-means with epsilon {as_asked(model.epsilon or 0.0)}{at} under add/remove of one record.",
     )
     picture = picture_of_centres(model.cluster_centers_, model.counts_, names, model.center_, model.radius_)
     page.add_figure(picture, "The released centres and their noisy counts.")
