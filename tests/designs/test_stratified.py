@@ -25,7 +25,7 @@ from privamp import (
 from privamp.designs.strata import _moves, joined, split
 from privamp.designs.stratified import WITHIN
 from privamp.mechanisms.per_stratum import PerStratum
-from privamp.survey import guarantees
+from privamp.survey import estimate, guarantees
 from privamp.testing import seeded_key
 from privamp.verify import check_design, exact_epsilon
 from privamp.verify.enumerate import exact_delta
@@ -193,10 +193,6 @@ def test_equal_designs_in_two_strata_have_independent_coins():
         (lambda: Stratified({True: Poisson(0.1)}), "a word or a whole number"),
         (lambda: Stratified({"a": Poisson(0.5)}).draw(Population(3), seeded_key(0)), "needs a column 'stratum'"),
         (
-            lambda: Stratified({"a": Poisson(0.5)}).draw(Population(2, stratum=["a", "z"]), seeded_key(0)),
-            "a stratum that the design does not name; it names",
-        ),
-        (
             lambda: Stratified({"a": Poisson(1), "b": WithoutReplacement(1, 1)}).draw(
                 Population(1, stratum=["a"]), seeded_key(0)
             ),
@@ -221,3 +217,36 @@ def test_expected_sizes_are_not_guessed():
     with pytest.raises(NoTheorem, match="sizes of the strata"):
         Stratified({"a": Poisson(0.5)}).expected_size(10)
     assert Stratified({"a": Poisson(0.5), "b": Poisson(0.1)}).appearances().eta == pytest.approx(0.5)
+
+
+STRANGE = ["z", "", None, 7, 2.5, float("nan"), True, b"a", ("a",), 10**30]
+
+
+@pytest.mark.parametrize("label", STRANGE, ids=repr)
+@pytest.mark.parametrize("names", [("a", "b"), (1, 2)])
+def test_a_record_in_no_stratum_of_the_design_is_never_drawn_and_changes_nothing(label, names):
+    """It was refused in memory and in files, and never drawn on Spark; one text made text of all whole numbers."""
+    design = Stratified({names[0]: Poisson(0.5), names[1]: Poisson(0.9)})
+    labels = [names[i % 2] for i in range(40)]
+    plain = design.draw(Population(40, stratum=labels), seeded_key(3)).reveal_secret()
+    if label is True and names[0] == 1:
+        label = "one"
+    found = design.draw(Population(41, stratum=[*labels, label]), seeded_key(3)).reveal_secret()
+    assert found.positions.tolist() == plain.positions.tolist()
+    assert found.weights.tolist() == plain.weights.tolist()
+    assert design.weights(Population(41, stratum=[*labels, label]))[-1] == 0.0
+    assert any("never drawn" in words for words in amplify(Laplace(1.0), design).assumes)
+
+
+def test_strata_of_fixed_sizes_count_their_own_records_only():
+    design = Stratified({"a": WithoutReplacement(2, 4), "b": WithoutReplacement(1, 2)})
+    labels = ["a", "z", "a", "b", None, "a", "b", "a"]
+    sample = design.draw(Population(8, stratum=labels), seeded_key(4))
+    assert not {1, 4} & set(sample.reveal_secret().positions.tolist())
+    found = estimate(sample, np.ones(8), bounds=(0.0, 2.0), epsilon=500.0, statistic="total")
+    assert found.value == pytest.approx(6.0, abs=0.5)
+    each = estimate(
+        design.draw(Population(8, stratum=labels), seeded_key(5)), np.ones(8), bounds=(0.0, 2.0), epsilon=500.0,
+        by=["x"] * 8,
+    )  # fmt: skip
+    assert each["x"].value == pytest.approx(1.0, abs=0.1)

@@ -216,9 +216,14 @@ def test_the_source_must_have_what_is_needed():
         kernel.schema(pa.schema([("id", pa.int64()), (WEIGHT, pa.float64())]))
     with pytest.raises(InvalidInput, match="use two passes"):
         Kernel.of(WithoutReplacement(1, 2), KEY).kept(pa.record_batch({"id": [1, 2]}))
-    strata = Stratified({"a": Poisson(0.5)})
-    with pytest.raises(InvalidInput, match="missing values"):
-        Kernel.of(strata, KEY, id="id").kept(pa.record_batch({"id": [1, 2], "stratum": ["a", None]}))
+
+
+@pytest.mark.parametrize("labels", [["a", None, "z", "b"], [1, None, 7, 2**53 + 1]])
+def test_records_in_no_stratum_of_the_design_are_never_drawn(labels):
+    """They were refused here and never drawn on Spark; a missing whole number made doubles of all labels."""
+    design = Stratified({labels[0]: Poisson(1.0), labels[3]: Poisson(1.0)})
+    batch = pa.record_batch({"id": [1, 2, 3, 4], "stratum": labels})
+    assert Kernel.of(design, KEY, id="id").kept(batch).column("id").to_pylist() == [1, 4]
 
 
 def test_a_missing_number_is_cut_to_the_declared_range():

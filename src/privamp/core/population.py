@@ -1,6 +1,6 @@
 """A population: the ids records are drawn by, and public facts about them. Never the records themselves."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,10 +89,25 @@ class Population:
 
 
 def column_of(values: Any) -> NDArray[Any]:
-    """An array; what is masked is missing, and counts as 0 or as no text."""
+    """An array; what is masked is missing: 0, or no text. One entry of a list does not change the others."""
+    if isinstance(values, (list, tuple)):
+        return _listed(values)
     if not isinstance(values, np.ma.MaskedArray):
         return np.asarray(values)
     return rows_of(values) if values.dtype.kind in "biuf" else np.asarray(values.filled(""))
+
+
+def _listed(values: Sequence[Any]) -> NDArray[Any]:
+    """Text among numbers would make text of all of them, and a missing label an object: then each stays as it is."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind in "biuf" or (array.dtype.kind == "U" and all(isinstance(entry, str) for entry in values)):
+        return array
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
 
 
 def _validated(ids: int | Iterable[Any]) -> NDArray[Any]:

@@ -1,4 +1,8 @@
-"""A population cut along a public column and put together again: what a stratified design is made of."""
+"""A population cut along a public column and put together again: what a stratified design is made of.
+
+Every record's label is read by itself. One that is missing, or that the design does not name, puts its record in no
+stratum: it is never drawn, whatever the other records are, and nothing is refused, which would tell that it is there.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +15,6 @@ from numpy.typing import NDArray
 from ..core.design import Design
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
-from ..errors import InvalidInput
 
 Name = str | int
 _APART = 1 << 20  # between the ids of two strata of a tiny population
@@ -30,22 +33,29 @@ class Records(Batch):
 
 
 def within(batch: Batch, column: str, names: Sequence[Name]) -> dict[Name, Records]:
-    """The records of each stratum that occurs in the batch."""
-    labels, which = np.unique(batch.column(column), return_inverse=True)
+    """The records of each named stratum that occurs in the batch."""
+    which = places(batch.column(column), names)
     order = np.argsort(which, kind="stable")
-    borders = np.searchsorted(which[order], np.arange(labels.size + 1))
-    known = frozenset(names)
+    borders = np.searchsorted(which[order], np.arange(len(names) + 1))  # those of no stratum come last
     found: dict[Name, Records] = {}
-    for k, label in enumerate(labels.tolist()):
-        if label not in known:
-            raise InvalidInput(
-                "a record of the population is in a stratum that the design does not name; "
-                f"it names {', '.join(map(repr, names[:8]))}{', …' if len(names) > 8 else ''}"
-            )
+    for k, name in enumerate(names):
         rows = order[borders[k] : borders[k + 1]]
-        columns = {name: values[rows] for name, values in batch.columns.items()}
-        found[label] = Records(batch.ids[rows], batch.offset, columns, batch.positions[rows])
+        if rows.size:
+            columns = {column: values[rows] for column, values in batch.columns.items()}
+            found[name] = Records(batch.ids[rows], batch.offset, columns, batch.positions[rows])
     return found
+
+
+def places(column: NDArray[Any], names: Sequence[Name]) -> NDArray[np.intp]:
+    """Where each label stands among the names; len(names) for one that is not among them."""
+    known: dict[Any, int] = {name: at for at, name in enumerate(names)}
+    if column.dtype.kind in "iufU":
+        labels, which = np.unique(column, return_inverse=True)
+        at = [known.get(label, len(names)) for label in labels.tolist()]
+        return np.array(at, dtype=np.intp)[which] if at else np.empty(0, dtype=np.intp)
+    found = (known.get(label, len(names)) if isinstance(label, (str, int, float)) else len(names)
+             for label in column.tolist())  # fmt: skip
+    return np.fromiter(found, dtype=np.intp, count=column.size)
 
 
 def split(population: Population, names: Sequence[Name]) -> dict[Name, Population]:

@@ -43,6 +43,7 @@ WITHIN = Neighbors("replace-one", scope="within stratum")
 Name = str | int
 Case = tuple[Design, Mechanism]
 PAGE = "docs/designs/stratified.md"
+NEVER_DRAWN = "a record in a stratum that the design does not name is never drawn, and counts in no answer"
 _SHARES = np.linspace(0.0, 1.0, 33)  # divisions of epsilon between leaving and entering; every one is sound
 _MOST_PAIRED = 16  # different strata up to which all pairs are looked at
 
@@ -192,7 +193,7 @@ class Stratified(Design):
 
     def weights(self, population: Population) -> FloatArray | None:
         """Those of the strata's designs."""
-        found = np.empty(population.size)
+        found = np.zeros(population.size)  # for those that are never drawn
         designs = dict(self.strata)
         for name, records in within(population.batch(), "stratum", self.names).items():
             own = designs[name].weights(Population(records.ids, population.label, **records.columns))
@@ -220,9 +221,9 @@ class Stratified(Design):
 
     @property
     def assumes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What any stratum's design assumes, and that no record is outside of them: drawing refuses such a record."""
+        """What any stratum's design assumes, and what becomes of records outside of all strata."""
         every = tuple(dict.fromkeys(words for _, part in self.strata for words in part.assumes))
-        return (*every, "every record is in a stratum that the design names")
+        return (*every, NEVER_DRAWN)
 
     @property
     def trades_privacy(self) -> bool:  # type: ignore[override]

@@ -23,7 +23,7 @@ from ..chance.keys import Key, build
 from ..core.design import Design
 from ..core.identity import VERSION
 from ..core.population import Batch
-from ..core.reads import RuleLike, Vectors
+from ..core.reads import Labels, RuleLike, Vectors
 from ..core.sample import Drawn
 from ..designs.strata import Records
 from ..errors import InvalidInput
@@ -259,6 +259,8 @@ class Kernel:
 
     def _column(self, batch: pa.RecordBatch, name: str, places: Sequence[str]) -> NDArray[Any]:
         read = self.design.reads[name]
+        if isinstance(read, Labels) and read.names is not None and batch.column(places[0]).null_count:
+            return np.array([*batch.column(places[0]).to_pylist(), None], dtype=object)[:-1]  # a missing label is none
         if self.design.parts or not isinstance(read, Vectors):
             return array_of(batch, places, name)
         rule = read.rule

@@ -34,4 +34,4 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
         return False
     if one.dtype.kind in "biuf" and other.dtype.kind in "biuf":
         return bool(np.all((one == other) | ((one != one) & (other != other))))
-    return all(a == b for a, b in zip(one.tolist(), other.tolist(), strict=True))
+    return all(a == b or (a != a and b != b) for a, b in zip(one.tolist(), other.tolist(), strict=True))

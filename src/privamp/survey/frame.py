@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.neighbors import Neighbors
 from ..core.sample import Sample
 from ..core.weighting import Coins, Subset
+from ..designs.strata import places
 from ..designs.stratified import WITHIN
 from ..errors import InvalidInput
 from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray, as_floats
 from .draw_columns import batch_of, check_given
-from .names import labels_of, places
 
 Name = str | int
 EVERYBODY: Name = "everybody"
@@ -39,6 +39,7 @@ class Frame:
     which: NDArray[np.intp] = field(repr=False)  # (n,) stratum of each record
     values: FloatArray = field(repr=False)  # (n,) within the bounds
     relation: Neighbors = WITHIN
+    strangers: tuple[int, ...] = field(default=(), repr=False)  # who is in no stratum: never drawn
 
     @property
     def range(self) -> FloatArray:
@@ -81,7 +82,9 @@ def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike 
             f"of every design that has them, got {design} instead"
         )
     fixed = bool(subsets)
-    counted = np.bincount(which, minlength=len(names)).astype(float)
+    counted = np.bincount(which, minlength=len(names) + 1)[:-1].astype(float)
+    strangers = tuple(np.flatnonzero(which == len(names)).tolist())
+    which = np.minimum(which, len(names) - 1)
     if fixed:
         drawn = as_floats([one.size for one in subsets])
         records = as_floats([one.population for one in subsets])
@@ -97,7 +100,8 @@ def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike 
     relation = WITHIN if fixed and design.parts else (
         Neighbors.REPLACE_ONE if fixed else Neighbors.ADD_REMOVE
     )  # fmt: skip
-    return Frame(names, fixed, rate, drawn, records, low, high, which, cut(numbers, low[which], high[which]), relation)
+    values = cut(numbers, low[which], high[which])
+    return Frame(names, fixed, rate, drawn, records, low, high, which, values, relation, strangers)
 
 
 def numbers_of(sample: Sample, values: ArrayLike) -> FloatArray:
@@ -119,7 +123,7 @@ def _membership(sample: Sample, names: tuple[Name, ...], stratum: ArrayLike | No
         return np.zeros(sample._ids.size, dtype=np.intp)
     own = batch_of(sample).column("stratum")
     check_given("stratum", stratum, own)
-    return places(labels_of(own), names)  # the draw refuses strata that the design does not name
+    return places(own, names)
 
 
 def _per_stratum(given: Any, names: tuple[Name, ...], what: str) -> FloatArray:

@@ -72,6 +72,8 @@ def _in_order(labels: list[Any]) -> tuple[Any, ...]:
 def _counted(which: NDArray[np.intp], frame: Frame, groups: int) -> FloatArray:
     sizes = np.zeros((groups + 1, len(frame.names)))
     np.add.at(sizes, (which, frame.which), 1.0)
+    for at in frame.strangers:
+        sizes[which[at], frame.which[at]] -= 1.0
     return sizes[:groups]
 
 

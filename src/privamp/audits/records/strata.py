@@ -29,10 +29,11 @@ from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, Hard, hard_numbers, p
 from ...verify.one_record import Pair, declared
 from .audit import RecordAudit
 
-Row = tuple[Any, str, Any]  # value, stratum, group
+Row = tuple[Any, Any, Any]  # value, stratum, group
 BOUNDS = (-2.0, 3.0)
 SIZES = {"a": 8, "b": 6}
 COINS = Stratified([("a", Poisson(0.9)), ("b", Poisson(0.5))])
+STRANGERS = ("z", "", "aa", None, 7, 2.5, float("nan"), True, b"a", ("a",), 10**30, "a" * 9)
 SHARES = Stratified([("a", WithoutReplacement(7, 8)), ("b", WithoutReplacement(2, 6))])
 ALONE = WithoutReplacement(9, 14)
 LAPLACE_2 = Laplace(2.0, sensitivity=2.0, neighbors=WITHIN)
@@ -52,7 +53,11 @@ SHARE_ESTIMATES: dict[str, dict[str, Any]] = {
 
 
 def _sample(design: Design, rows: list[Row]) -> Sample:
-    return design.draw(Population(len(rows), stratum=np.array([row[1] for row in rows], dtype="U1")), seeded_key(14))
+    """From a list of labels where some are no text, from an array where all are."""
+    labels: Any = [row[1] for row in rows]
+    if all(isinstance(label, str) for label in labels):
+        labels = np.array(labels, dtype="U8")
+    return design.draw(Population(len(rows), stratum=labels), seeded_key(14))
 
 
 def _column(rows: list[Row]) -> Any:
@@ -84,7 +89,7 @@ def _most(mechanism: Mechanism, pair: Pair, number: int) -> float:
     sizes = dict(mechanism.sensitivities)
     longer, shorter = sorted((pair.one, pair.other), key=len, reverse=True)
     at = next((at for at, (a, b) in enumerate(zip(longer, shorter, strict=False)) if a is not b), len(shorter))
-    return whole * sizes[longer[at][1]] / max(sizes.values())
+    return whole * sizes.get(longer[at][1], 0.0) / max(sizes.values())
 
 
 def _rows(random: np.random.Generator) -> list[Row]:
@@ -100,6 +105,18 @@ def _loose(random: np.random.Generator) -> Iterator[Pair]:
         for what, value in (*hard_numbers(3.0), *ODD):
             hard = [Hard(f"{what} in {stratum}", (value, stratum, "x")) for stratum in "ab"]
             yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[len(rows)])
+
+
+def _strangers(random: np.random.Generator) -> Iterator[Pair]:
+    """One record more or less in no stratum that the design names: it may move nothing."""
+    every = _rows(random)
+    for rows in ([], every):
+        hard = [Hard(f"in stratum {label!r}", (2.5, label, "x")) for label in STRANGERS]
+        yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[len(rows)])
+
+
+def _unmoved(mechanism: Mechanism, pair: Pair, number: int) -> float:
+    return 0.0
 
 
 def _within(random: np.random.Generator) -> Iterator[Pair]:
@@ -120,6 +137,17 @@ def _audit(name: str, what: str, run: Any, pairs: Any) -> RecordAudit:
 def _coin_sum(name: str) -> RecordAudit:
     run = partial(_summed, COINS, COIN_SUMS[name])
     return _audit(f"Poisson, {name} sum", "Sample.release from strata drawn by coins", run, _loose)
+
+
+def _stranger_sum() -> RecordAudit:
+    run, what = partial(_summed, COINS, Laplace(2.0)), "Sample.release, a record in no stratum of the design"
+    return RecordAudit("strata, strangers, Laplace sum", what, run, _strangers, most=_unmoved, quick=40)
+
+
+def _stranger_estimate(name: str) -> RecordAudit:
+    run = partial(_estimated, COINS, COIN_ESTIMATES[name], False)
+    what = "survey.estimate, a record in no stratum of the design"
+    return RecordAudit(f"strata, strangers, {name}", what, run, _strangers, most=_unmoved, quick=40)
 
 
 def _share_sum() -> RecordAudit:
@@ -150,6 +178,8 @@ def _by_shares(design: Design, name: str, options: dict[str, Any]) -> RecordAudi
 JOBS = (
     *(partial(_coin_sum, name) for name in COIN_SUMS),
     _share_sum,
+    _stranger_sum,
+    *(partial(_stranger_estimate, name) for name in ("total", "mean")),
     *(partial(_coin_estimate, name) for name in COIN_ESTIMATES),
     *(partial(_share_estimate, name) for name in SHARE_ESTIMATES),
     partial(_by_coins, {"groups": ["x", "y"]}),
@@ -190,6 +220,29 @@ def empty_refused() -> RecordAudit:
     return _audit("an empty one is refused", "a sum that refuses a stratum without records", _empty_refused, _loose)
 
 
+def _strangers_refused(rows: list[Row]) -> Any:
+    if {row[1] for row in rows} - {"a", "b"}:
+        raise InvalidInput("a record of the population is in a stratum that the design does not name")
+    return _summed(COINS, Laplace(2.0), rows)
+
+
+def strangers_refused() -> RecordAudit:
+    """An error that one record in another stratum makes."""
+    what = "a sum that refuses a stratum which the design does not name"
+    return _audit("a strange one is refused", what, _strangers_refused, _strangers)
+
+
+def _labels_together(rows: list[Row]) -> Any:
+    sample = COINS.draw(Population(len(rows), stratum=np.array([str(r[1])[:1] for r in rows])), seeded_key(14))
+    return sample.release(Laplace(2.0), _column(rows)), sample.guarantee()
+
+
+def labels_together() -> RecordAudit:
+    """Labels that are read as one array of text: whoever is in another stratum falls into one of the design's."""
+    what = "a sum whose labels are cut to one letter"
+    return RecordAudit("strata, labels are cut", what, _labels_together, _strangers, most=_unmoved, quick=40)
+
+
 def _bounds_of_groups(rows: list[Row]) -> Any:
     values = [row[0] for row in rows if isinstance(row[0], float) and np.isfinite(row[0])]
     return _estimated(ALONE, {"bounds": (min(values) - 1.0, max(values) + 1.0)}, True, rows)
@@ -201,4 +254,4 @@ def bounds_of_groups() -> RecordAudit:
     return _audit("bounds read off the data, by groups", what, _bounds_of_groups, _within)
 
 
-PLANTED = (another_column, empty_refused, bounds_of_groups)
+PLANTED = (another_column, empty_refused, strangers_refused, labels_together, bounds_of_groups)
