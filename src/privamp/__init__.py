@@ -58,6 +58,7 @@ _HOME = {
     "ClusterPPS": "designs.cluster_pps",
     "PoissonPPS": "designs.poisson_pps",
     "ConditionalPoisson": "designs.conditional_poisson",
+    "TruncatedPoisson": "designs.truncated_poisson",
     "Stratified": "designs.stratified",
     "ImportanceSampling": "designs.importance",
     "Schedule": "core.schedule",

@@ -49,6 +49,7 @@ from .designs.shared_rate import SharedRate as SharedRate
 from .designs.simple_random import WithoutReplacement as WithoutReplacement
 from .designs.stratified import Stratified as Stratified
 from .designs.systematic import Systematic as Systematic
+from .designs.truncated_poisson import TruncatedPoisson as TruncatedPoisson
 from .designs.with_replacement import WithReplacement as WithReplacement
 from .errors import BudgetExceeded as BudgetExceeded
 from .errors import Infeasible as Infeasible

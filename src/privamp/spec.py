@@ -4,7 +4,7 @@
     multistage:wor=118,wr=200,population=10000       gaussian:sigma=4,sensitivity=2
     random-size:low=10,high=90,population=1000       proportional:rate=0.1,rounding=random
     systematic:step=10                               systematic:step=10,order=slots,max_slot=5
-    class-rates:rates=common=0.01+rare=0.2           (a public rate per class)
+    class-rates:rates=common=0.01+rare=0.2           capped-poisson:rate=0.1,most=120
     importance:rule=privacy-constrained,epsilon=1,radius=4,scale=10,column=age+income
     balls-in-bins:rounds=100,epochs=10               cyclic-poisson:rate=0.01,bands=4,steps=1000
     rounds:steps=100,design=poisson:rate=0.01        (a design's own spec comes last)
@@ -34,6 +34,7 @@ from .designs.random_size import RandomSize
 from .designs.shared_rate import SharedRate
 from .designs.simple_random import WithoutReplacement
 from .designs.systematic import Systematic
+from .designs.truncated_poisson import TruncatedPoisson
 from .designs.with_replacement import WithReplacement
 from .errors import InvalidInput
 from .mechanisms.black_box import ApproxDP, PureDP
@@ -137,7 +138,7 @@ DESIGNS: dict[str, Word] = {
             whole=("chosen", "clusters", "max_size", "second_size", "min_size"), make=_cluster,
         )
     ),
-    **_words(PoissonPPS, ClassRates, ConditionalPoisson),
+    **_words(PoissonPPS, ClassRates, TruncatedPoisson, ConditionalPoisson),
     **_named(
         Word(
             "importance", ("rule", "radius"), ("scale", "sigma", "delta", "arithmetic", "column", *_RULE_KEYS),

@@ -29,6 +29,8 @@ def test_the_house_is_complete():
         "ClusterSampling",
         "ClusterPPS",
         "PoissonPPS",
+        "ClassRates",
+        "TruncatedPoisson",
         "ConditionalPoisson",
         "ImportanceSampling",
     }
