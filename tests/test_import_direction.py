@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "privamp"
 ORDER = (
     ("errors",),
     ("extras",),
-    ("validation", "atomic_files"),
+    ("validation", "atomic_files", "proofs"),
     ("numerics",),
     ("chance",),
     ("core",),

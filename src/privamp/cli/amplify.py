@@ -114,11 +114,19 @@ def findings(answer: dict[str, Any]) -> list[tuple[str, str]]:
         (f"{what}{asked}", f"at most {upper(answer[f'{what}_upper'], 6)}  (certified)"),
         ("", f"at least {lower(attack, 6)}  (a known attack)" if attack is not None else "no attack is known"),
         *_listed("because", answer["because"]),
+        *_proofs(answer["because"]),
         *_listed("assumes", answer["assumes"]),
     ]
     if answer.get("degrades"):
         lines.append(("LOSES", "this design makes the release LESS private than the mechanism on all the data"))
     return lines
+
+
+def _proofs(because: list[str]) -> list[tuple[str, str]]:
+    from ..proofs import cited
+
+    names = dict.fromkeys(name for line in because for name in cited(line))
+    return [("proofs", ", ".join(f"privamp theorem {name}" for name in names))] if names else []
 
 
 def _listed(name: str, sentences: list[str]) -> list[tuple[str, str]]:

@@ -5,7 +5,21 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import amplify, audit, bootstrap, budget, calibrate, compare, kmeans, reproduce, sample, survey, verify, weights
+from . import (
+    amplify,
+    audit,
+    bootstrap,
+    budget,
+    calibrate,
+    compare,
+    kmeans,
+    reproduce,
+    sample,
+    survey,
+    theorem,
+    verify,
+    weights,
+)
 from .demo import command as demo
 from .errors import OneSentenceGroup
 from .options import ExampleCommand
@@ -33,6 +47,7 @@ app.command(cls=ExampleCommand, epilog=train.EXAMPLES)(train.train)
 app.add_typer(budget.group, name="budget")
 app.add_typer(audit.group, name="audit")
 app.command(cls=ExampleCommand, epilog=verify.EXAMPLES)(verify.verify)
+app.command(cls=ExampleCommand, epilog=theorem.EXAMPLES)(theorem.theorem)
 app.command(cls=ExampleCommand, epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 

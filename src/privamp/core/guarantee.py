@@ -82,6 +82,13 @@ class Guarantee:
         return self.reasons()
 
     @property
+    def theorems(self) -> tuple[str, ...]:
+        """Ids of the theorems in `because`: `privamp theorem ID` prints statement and proof."""
+        from ..proofs import cited
+
+        return tuple(dict.fromkeys(name for line in self.because for name in cited(line)))
+
+    @property
     def steps(self) -> int:
         """How many fresh draws are covered."""
         return sum(part.steps * part.rounds for part in self.parts)

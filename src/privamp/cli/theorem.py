@@ -1,0 +1,43 @@
+"""`privamp theorem`: statement and proof of what a guarantee cites."""
+
+from typing import Annotated
+
+import typer
+
+from .console import emit, grid, say
+from .options import Json
+
+EXAMPLES = """\
+Examples:
+  privamp theorem
+  privamp theorem poisson-1
+  privamp theorem "Stratified, one record [add-remove → add-remove] (docs/designs/stratified.md, Thm 1)"
+  privamp theorem cluster-8 --bibtex"""
+
+
+def theorem(
+    name: Annotated[
+        str | None, typer.Argument(metavar="ID", help="An id, or a line of 'because'; without it all are listed.")
+    ] = None,
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print only how to cite it.")] = False,
+    json: Json = False,
+) -> None:
+    """Print a theorem: statement, proof, the test that checks it, and how to cite it.
+
+    The text comes with the installation, so it is that of the version which made the number.
+    """
+    from dataclasses import asdict
+
+    from ..proofs import cited, proof, proofs
+
+    found = list(proofs().values()) if name is None else [proof(each) for each in cited(name) or (name,)]
+    if json:
+        emit({"theorems": [asdict(each) for each in found]})
+    elif bibtex:
+        typer.echo("\n\n".join(dict.fromkeys(each.bibtex for each in found)))
+    elif name is None:
+        grid("Theorems", ["<id", "<title", "<page"], ([each.id, each.title, f"docs/{each.page}"] for each in found))
+    else:
+        for each in found:
+            say(f"{each.id}  (docs/{each.page}, checked by {each.test})", "bold")
+            typer.echo(f"\n{each.plain}\n\n{each.bibtex}\n")
