@@ -127,8 +127,8 @@ def test_a_black_box_registers_before_it_refuses():
     [
         ([1, 1, 2], "unique"),
         (["a", "b", "a"], "unique"),
-        ([-1, 2], "negative ids as strings"),
-        ([0.5, 1.5], "whole numbers or strings"),
+        ([-1, 2], "give them as text"),
+        ([0.5, 1.5], "or text, got some of type float"),
         (np.ones((2, 2), dtype=int), "one-dimensional"),
         (-3, "at least 0"),
     ],

@@ -3,6 +3,7 @@
 The length stands first, so no message is the beginning of another, and CBC-MAC is then a pseudo-random function if AES
 is (Bellare, Kilian & Rogaway 2000; after n texts of up to b blocks an attacker gains about (n b)^2 / 2^128). A hash per
 text in Python costs several times as much: here the first blocks of many texts are one call, then their second ones.
+A long text is one call of its own: the last block of AES in CBC mode is the same number.
 """
 
 from typing import Any
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 
 Words = NDArray[np.uint64]
+
+_LONG = 1024  # bytes of a text that is coded by itself
 
 # the low k bytes of a word, k = 0 to 8
 _LOW_BYTES = np.array([(1 << 8 * k) - 1 for k in range(9)], dtype="<u8")
@@ -29,7 +32,9 @@ def text_blocks(secret: bytes, stage: int, ids: NDArray[Any]) -> Words:
     state = _encrypted(encrypt, state)
     # every 8 bytes in a row, at any place; the padding lets the last text be read past its end
     words: Any = np.ndarray(len(data) - 7, "<u8", data, strides=(1,))
-    done, at = 0, np.arange(len(lengths))
+    for long in np.flatnonzero(lengths > _LONG).tolist():
+        state[long] = _of_long_text(secret, stage, data[starts[long] : starts[long] + lengths[long]])
+    done, at = 0, np.flatnonzero(lengths <= _LONG)
     while at.size:
         more = lengths[at] > done
         if not more.all():
@@ -43,6 +48,14 @@ def text_blocks(secret: bytes, stage: int, ids: NDArray[Any]) -> Words:
         state[at] = _encrypted(encrypt, block)
         done += 16
     return state
+
+
+def _of_long_text(secret: bytes, stage: int, text: bytes) -> NDArray[Any]:
+    """CBC-MAC as the last block of AES in CBC mode, which starts from zeros."""
+    encrypt = Cipher(algorithms.AES(secret), modes.CBC(bytes(16))).encryptor()
+    first = np.array([stage, len(text)], "<u8").tobytes()
+    coded = encrypt.update(first + text + bytes(-len(text) % 16))
+    return np.frombuffer(coded[-16:], "<u8")
 
 
 def _encrypted(encrypt: Any, blocks: NDArray[Any]) -> NDArray[Any]:

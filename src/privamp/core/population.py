@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..numerics.entries import rows_of
+from .ids import id_array
 
 _BATCH = 1 << 18  # records
 
@@ -62,7 +63,7 @@ class Population:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """The ids, uint64 or a string array, in the order given."""
+        """The ids, uint64 or text, in the order given."""
         return self._ids
 
     @property
@@ -122,18 +123,8 @@ def _validated(ids: int | Iterable[Any]) -> NDArray[Any]:
         )
     if isinstance(ids, np.ma.MaskedArray) and np.ma.is_masked(ids):
         raise InvalidInput("every record needs an id, but some ids are masked; fill them first")
-    array = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))  # type: ignore[arg-type]
-    if array.ndim != 1:
-        raise InvalidInput(f"ids must be one-dimensional, got {array.ndim} dimensions instead")
-    if array.size == 0:
-        return np.empty(0, dtype=np.uint64)
-    if array.dtype.kind in "iu":
-        if array.dtype.kind == "i" and int(array.min()) < 0:
-            raise InvalidInput("ids must be whole numbers from 0 to 2**64-1 or strings; give negative ids as strings")
-        array = array.astype(np.uint64)
-    elif array.dtype.kind != "U":
-        raise InvalidInput(f"ids must be whole numbers or strings, got an array of {array.dtype} instead")
-    repeated = array.size - np.unique(array).size
+    array = id_array(ids)  # type: ignore[arg-type]
+    repeated = array.size - (np.unique(array).size if array.dtype.kind == "u" else len(set(array.tolist())))
     if repeated:
         raise InvalidInput(
             "ids must be unique, but some repeat; records that share an id share a coin, "

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import compute
 
 from ..errors import InvalidInput
 from .kernel import COUNT, WEIGHT, Chosen
@@ -34,7 +35,19 @@ def held(frame: Any) -> Any:
     kind = kind_of(frame)
     if kind == "lazy polars":
         return frame.collect()
-    return frame.to_arrow_table() if kind == "duckdb" else frame
+    if kind == "duckdb":
+        return frame.to_arrow_table()
+    return _plain(frame) if kind == "arrow" else frame
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """A table whose rows can be taken one by one: Arrow cannot do that in some newer forms of columns."""
+    for at, field in enumerate(table.schema):
+        if str(field.type) == "string_view":
+            table = table.set_column(at, field.name, table.column(at).cast(pa.large_string()))
+        elif pa.types.is_run_end_encoded(field.type):
+            table = table.set_column(at, field.name, compute.run_end_decode(table.column(at)))
+    return table
 
 
 def as_table(frame: Any, columns: Sequence[str]) -> pa.Table:
@@ -47,13 +60,14 @@ def as_table(frame: Any, columns: Sequence[str]) -> pa.Table:
         return pa.table({"": pa.nulls(len(frame))})
     if kind == "arrow":
         return frame.select(list(columns))
-    if kind == "polars":
-        return frame.select(list(columns)).to_arrow()
     try:
+        if kind == "polars":
+            return frame.select(list(columns)).to_arrow()
         return pa.Table.from_pandas(frame[list(columns)], preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # its own message shows a cell
         raise InvalidInput(
-            f"the columns {', '.join(map(repr, columns))} must each hold one type, which is public; cast them first"
+            f"the columns {', '.join(map(repr, columns))} must each hold one type that Arrow knows, which is public; "
+            "cast them first"
         ) from None
 
 

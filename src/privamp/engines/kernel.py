@@ -29,7 +29,8 @@ from ..designs.strata import Records
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
-from ..tables.columns import array_of, check_id_type, ids_of, numbers_of
+from ..tables.columns import array_of, numbers_of
+from ..tables.id_columns import check_id_type, ids_of
 from .row_numbers import is_list, is_number, of_lists
 
 WEIGHT, COUNT = "privamp_weight", "privamp_count"

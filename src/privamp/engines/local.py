@@ -144,7 +144,7 @@ def _job(
         _check_order(source, kernel)
         found = sources.table(frames.as_table(frames.held(source), frames.names_of(source)))
     elif isinstance(source, _PATHS):
-        found = sources.files(source)
+        found = sources.files(source, id=kernel.id)
     else:
         raise InvalidInput(
             "the source must be a file, a folder, or a pandas, Polars, DuckDB or Arrow frame, "
@@ -168,6 +168,7 @@ def _of_frame(frame: Any, kernel: Kernel, columns: Sequence[str] | None, trust_i
             raise InvalidInput(f"the data has a column {name!r} already, as a sample has; rename or drop it")
     held = frames.held(frame)
     decisive = sources.table(frames.as_table(held, kernel.uses))
+    kernel.schema(decisive.schema)
     chosen = Reading(decisive, kernel, (), trust_ids).chosen()
     return frames.rows_of(held, chosen, columns, like=frame)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidInput
-from ..tables.columns import ids_of
+from ..tables.id_columns import ids_of
 from ..tables.sources import BATCH, Piece, Source
 from ..tables.unique_ids import SeenIds
 from .kernel import Chosen, Ints, Kernel

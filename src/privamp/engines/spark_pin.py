@@ -19,7 +19,8 @@ from pyarrow import compute
 from ..chance.keyed import keyed_numbers, keyed_pairs
 from ..chance.keys import Key
 from ..errors import InvalidInput
-from ..tables.columns import ids_of, is_text
+from ..tables.columns import is_text
+from ..tables.id_columns import ids_of
 from .row_numbers import doubles, is_list, is_number
 
 Words = NDArray[np.uint64]

@@ -1,7 +1,7 @@
-"""From Arrow columns to what designs read: ids, numbers, labels.
+"""From Arrow columns to what designs read: numbers and labels (ids: id_columns.py).
 
-A missing number counts as 0 or NaN, whichever the reader of the column asks for. A missing id or label is refused, and
-so are types. No message shows a value, or counts them.
+A missing number counts as 0 or NaN, whichever the reader of the column asks for. A missing label is refused, and so are
+types. No message shows a value, or counts them.
 """
 
 from collections.abc import Sequence
@@ -27,32 +27,6 @@ def is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return any(test(kind) for test in _TEXT)
-
-
-def check_id_type(field: pa.Field) -> None:
-    """Ids are whole numbers or text; a column of a CSV file without rows has the type null."""
-    if not (pa.types.is_integer(field.type) or is_text(field.type) or pa.types.is_null(field.type)):
-        raise InvalidInput(
-            f"the id column {field.name!r} must hold whole numbers or text, got {field.type} instead; cast it first"
-        )
-
-
-def ids_of(column: pa.Array, name: str) -> NDArray[Any]:
-    """Ids as the keyed function takes them: uint64, or text in Arrow's own buffers."""
-    if column.null_count:
-        raise InvalidInput(
-            f"the id column {name!r} has missing ids; every record needs an id of its own"
-        )
-    if pa.types.is_null(column.type):
-        return np.empty(0, dtype=np.uint64)
-    if pa.types.is_integer(column.type):
-        ids = column.to_numpy(zero_copy_only=False)
-        if ids.dtype.kind == "i" and ids.size and int(ids.min()) < 0:
-            raise InvalidInput(f"the id column {name!r} has negative ids; cast it to text, or shift it")
-        return np.asarray(ids, dtype=np.uint64)
-    if column.type != pa.string():
-        column = compute.cast(column, pa.large_string())
-    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def array_of(batch: pa.RecordBatch, places: Sequence[str], name: str, order: Literal["C", "F"] = "C") -> NDArray[Any]:

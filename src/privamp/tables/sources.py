@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..extras import missing
+from .csv_ids import exactly_read
 
 try:
     import pyarrow as pa
@@ -75,8 +76,11 @@ class Source:
         return None if None in counts else sum(count or 0 for count in counts)
 
 
-def files(paths: Paths) -> Source:
-    """The files that are named, or that lie in a folder (with partitions like region=north, which become columns)."""
+def files(paths: Paths, *, id: str | None = None) -> Source:
+    """The files that are named, or that lie in a folder (with partitions like region=north, which become columns).
+
+    The whole numbers of the column `id` must be written in one way, also where a file's numbers are text (CSV).
+    """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not several:
         raise InvalidInput("there is no file to sample from; name at least one")
@@ -88,7 +92,8 @@ def files(paths: Paths) -> Source:
                 f"{other!r} has other columns or types than {name!r}; files of one data set must agree, so cast "
                 "the odd ones first"
             )
-    return Source(schema, tuple(piece for name, schema, fragment in found for piece in _pieces(name, schema, fragment)))
+    exact = [(name, schema, exactly_read(fragment, schema, id)) for name, schema, fragment in found]
+    return Source(schema, tuple(piece for name, schema, fragment in exact for piece in _pieces(name, schema, fragment)))
 
 
 def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:

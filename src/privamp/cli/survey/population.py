@@ -82,11 +82,14 @@ def read_records(
     import numpy as np
 
     from ...errors import InvalidInput
+    from ...tables.id_columns import check_id_type
 
     named = {role: column for role, column in roles.items() if column is not None}
     if not path.name.lower().endswith(_NAMES):
         raise InvalidInput(f"a population must be named .csv, .csv.gz or .parquet, got {path.name!r} instead")
     table = read(path, list(named.items()), whole=whole)
+    if "id" in named:
+        check_id_type(table.schema.field(named["id"]))
     if table.num_rows == 0 and not may_be_empty:
         raise InvalidInput(f"{str(path)!r} has no records, only a header; give a population of at least one record")
     empty = {column: _is_missing(table[column], column, role) for role, column in named.items()}

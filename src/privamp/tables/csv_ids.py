@@ -1,0 +1,60 @@
+"""Whole-number ids of CSV files, which are text: 7 and 00007 would be one number here and two texts elsewhere.
+
+Other readers keep 00007 as text, so that the same people would get other coins there. The column is read as text and
+turned into numbers only where every id is written as a whole number is: no zeros in front, no sign, no spaces.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidInput
+from ..extras import missing
+
+try:
+    import pyarrow as pa
+    from pyarrow import compute, csv, dataset
+except ModuleNotFoundError as error:
+    raise missing(error, "reading files and frames") from None
+
+_WRITTEN = r"^(0|[1-9][0-9]*)$"
+
+
+def exactly_read(fragment: Any, schema: pa.Schema, id: str | None) -> Any:
+    """The fragment, or for a CSV file with whole-number ids one that checks how they are written."""
+    own = fragment.physical_schema
+    if id is None or own.names.count(id) != 1 or not isinstance(fragment.format, dataset.CsvFileFormat):
+        return fragment
+    if not pa.types.is_integer(own.field(id).type):
+        return fragment
+    text = dataset.CsvFileFormat(convert_options=csv.ConvertOptions(column_types={id: pa.string()}))
+    same = text.make_fragment(fragment.path, fragment.filesystem, fragment.partition_expression)
+    return _ExactIds(same, id, schema.field(id).type)
+
+
+@dataclass(frozen=True, slots=True)
+class _ExactIds:
+    """A file that is read like a fragment."""
+
+    fragment: Any
+    id: str
+    kind: pa.DataType
+
+    def to_batches(self, *, schema: pa.Schema, columns: list[str], **options: Any) -> Iterator[pa.RecordBatch]:
+        at = schema.get_field_index(self.id)
+        as_text = schema.set(at, pa.field(self.id, pa.string()))
+        for batch in self.fragment.to_batches(schema=as_text, columns=columns, **options):
+            if self.id not in columns:
+                yield batch
+                continue
+            arrays = [self._numbers(batch.column(name)) if name == self.id else batch.column(name) for name in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=columns)
+
+    def _numbers(self, column: pa.Array) -> pa.Array:
+        column = compute.if_else(compute.equal(column, ""), None, column)  # missing, which is refused elsewhere
+        if compute.all(compute.match_substring_regex(column, _WRITTEN)).as_py() is False:
+            raise InvalidInput(
+                f"the id column {self.id!r} of a CSV file must hold whole numbers without zeros, signs or spaces in "
+                "front, as 7 and 00007 are one number here and two texts elsewhere; write such ids to Parquet, as text"
+            )
+        return compute.cast(column, self.kind)
