@@ -156,7 +156,7 @@ def whole_files(folder: Path) -> dict[str, list[list[str]]]:
         "people.csv": tables,
         "people.parquet": tables,
         "people.npz": [tables[0], tables[5]],
-        "sample.key": [[*draw, "--key-file", "FILE"]],
+        "sample.key": [[*draw, "--label", "people", "--key-file", "FILE"]],
         "budget.db": [["budget", name, "FILE"] for name in ("show", "log", "head", "verify")],
     }
 

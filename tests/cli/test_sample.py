@@ -26,7 +26,7 @@ def ready(privamp, tmp_path):
 
 
 def options(**changes):
-    given = {"--design": POISSON, "--out": "out.parquet", "--key-file": "my.key"} | changes
+    given = {"--design": POISSON, "--out": "out.parquet", "--key-file": "my.key", "--label": "people"} | changes
     return [text for name, value in given.items() if value is not None for text in (name, value)]
 
 
@@ -35,7 +35,7 @@ def test_from_a_new_key_to_the_sample(privamp, ready):
     assert result.exit_code == 0, result.output
     assert "SECRET" in result.stdout
     table = parquet.read_table("out.parquet")
-    expected = local.sample("data.parquet", Poisson(0.1), key=read_key_file("my.key"), id="id", label="data.parquet")
+    expected = local.sample("data.parquet", Poisson(0.1), key=read_key_file("my.key"), id="id", label="people")
     assert table.equals(expected)
     assert stat.S_IMODE(os.stat("out.parquet").st_mode) == 0o600 or os.name != "posix"
     assert json.loads(table.schema.metadata[b"privamp"])["spec"] == POISSON
@@ -45,15 +45,29 @@ def test_from_a_new_key_to_the_sample(privamp, ready):
 
 
 def test_the_same_key_is_the_same_sample_on_any_threads_and_in_any_order(privamp, ready):
-    assert privamp("sample", "data.parquet", "--id", "id", "--label", "people", *options()).exit_code == 0
+    assert privamp("sample", "data.parquet", "--id", "id", *options()).exit_code == 0
     first = parquet.read_table("out.parquet")
     parquet.write_table(DATA.take(pa.array(np.random.default_rng(1).permutation(300))), "mixed.parquet")
-    more = ["--label", "people", "--threads", "1", "--overwrite"]
+    more = ["--threads", "1", "--overwrite"]
     assert privamp("sample", "mixed.parquet", "--id", "id", *more, *options()).exit_code == 0
     assert parquet.read_table("out.parquet").sort_by("id").equals(first)
     for change in (["--round", "1"], ["--label", "others"]):
-        assert privamp("sample", "data.parquet", "--id", "id", *more[2:], *change, *options()).exit_code == 0
+        assert privamp("sample", "data.parquet", "--id", "id", *more, *options(), *change).exit_code == 0
         assert not parquet.read_table("out.parquet").equals(first)
+
+
+def test_a_population_is_named_by_its_label_and_never_by_its_file(privamp, ready):
+    """Two waves in two folders have one file name; with labels of their own they share neither coins nor a ledger."""
+    found = {}
+    for folder, label in (("2025", "wave 2025"), ("2026", "wave 2026"), ("copy", "wave 2026")):
+        os.mkdir(folder)
+        parquet.write_table(DATA, f"{folder}/data.parquet")
+        name = {"--out": f"{folder}.parquet", "--label": label}
+        told = privamp("sample", f"{folder}/data.parquet", "--id", "id", *options(**name), "--json")
+        found[folder] = json.loads(told.stdout)["ledger_id"], parquet.read_table(f"{folder}.parquet")
+    assert found["2025"][0] != found["2026"][0] == found["copy"][0]
+    assert found["copy"][1].equals(found["2026"][1])
+    assert not found["2025"][1].equals(found["2026"][1])
 
 
 def test_json_says_what_was_done_and_nothing_secret(privamp, ready):
@@ -104,6 +118,8 @@ BAD = [
     ({"--out": "no/out.parquet"}, [], "folder that exists"),
     ({"--out": "data.parquet"}, ["--overwrite"], "lies in the data itself"),
     ({"--key-file": None}, [], "Missing option '--key-file'"),
+    ({"--label": None}, [], "needs --label TEXT"),
+    ({"--label": " "}, [], "file names can be the same"),
 ]
 
 

@@ -14,7 +14,7 @@ BOUNDS = "E=0:1600,M=0:4200,H=0:4200"
 COMMON = {"--population": "schools.csv", "--strata": "level", "--size": "60", "--bounds": BOUNDS, "--epsilon": "1"}
 COMMANDS = {
     "plan": COMMON | {"--value": "enroll"},
-    "draw": COMMON | {"--id": "school", "--out": "sample.csv", "--key-file": "sample.key"},
+    "draw": COMMON | {"--id": "school", "--out": "sample.csv", "--key-file": "sample.key", "--label": "schools"},
     "estimate": COMMON | {"--value": "enroll", "--id": "school"},
 }
 FIXED = {"--strata": None, "--size": None, "--bounds": None}  # for --design
@@ -73,6 +73,7 @@ BAD = [
     ("draw", FIXED | {"--design": "poisson-pps:high=0.5"}, "weights of PoissonPPS"),
     ("draw", FIXED | {"--design": "cluster:chosen=2,clusters=40,max_size=2", "--cluster": "district"}, "max_size"),
     ("draw", {"--out": "schools.csv"}, "already an input"),
+    ("draw", {"--label": None}, "needs --label TEXT"),
     ("draw", {"--out": "old.csv"}, "exists already"),
     ("draw", {"--out": "sample.xlsx"}, "must be named .csv or .parquet"),
     ("draw", {"--key-file": "open.key"}, "open to other users"),

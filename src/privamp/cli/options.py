@@ -82,3 +82,15 @@ def opened_budget(path: Path | None, label: str | None) -> "Budget | None":
             raise InvalidInput("--budget-population says which budget of a file; name the file with --budget FILE")
         return None
     return Budget.open(path, label)
+
+
+def population_label(given: str | None) -> str:
+    """The label of a population whose key is kept: asked for, because no name of a file can stand for it."""
+    from ..errors import InvalidInput
+
+    if given is None or not given.strip():
+        raise InvalidInput(
+            "a sample that can be drawn again needs --label TEXT, which names the population: the same key and label are "
+            "the same coins, and file names can be the same for different data; choose one and keep to it"
+        )
+    return given

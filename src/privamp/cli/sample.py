@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import emit, facts, say, waiting
-from .options import DesignSpec, Json
+from .options import DesignSpec, Json, population_label
 
 if TYPE_CHECKING:
     from ..chance.keys import Key
@@ -15,11 +15,12 @@ EXAMPLES = """\
 Examples:
   privamp sample --new-key sample.key
 
-  privamp sample schools.csv --id school --design poisson:rate=0.1 --key-file sample.key --out sample.parquet
+  privamp sample schools.csv --id school --label schools --design poisson:rate=0.1 --key-file sample.key --out sample.parquet
 
-  privamp sample schools.csv --design wor:size=30,population=300 --key-file sample.key --out thirty.parquet --json
+  privamp sample schools.csv --design wor:size=30,population=300 --label schools --key-file sample.key \\
+      --out thirty.parquet --json
 
-  privamp sample schools.csv --id school --key-file sample.key --out weighted.parquet --clip \\
+  privamp sample schools.csv --id school --label schools --key-file sample.key --out weighted.parquet --clip \\
       --design importance:rule=privacy-constrained,epsilon=1,scale=20000,radius=1600,column=enroll"""
 
 
@@ -53,7 +54,7 @@ def sample(
         typer.Option("--reads", metavar="NAME=COLUMN", help="Where the design finds a column, e.g. cluster=school."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="Names the population; the file name when not given.")
+        str | None, typer.Option("--label", metavar="TEXT", help="Names the population, whatever file it is in; needed.")
     ] = None,
     round: Annotated[int, typer.Option("--round", metavar="N", help="A fresh draw takes a fresh round.")] = 0,
     clip: Annotated[bool, typer.Option("--clip", help="Importance rules: clip records to the ball to decide.")] = False,
@@ -84,8 +85,8 @@ def sample(
     from ..engines import local
 
     chosen = spec.design(design)
+    named = population_label(label)
     key = _key(key_file)
-    named = label if label is not None else ", ".join([*(Path(path).name for path in source), *(reads or [])])
     kept = None if columns is None else [name.strip() for name in columns.split(",")]
     asked: dict[str, Any] = {
         "key": key, "id": id, "columns": kept, "label": named, "round": round, "reads": _reads(reads or []),

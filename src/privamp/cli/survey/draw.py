@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..console import emit, facts, grid, number, say, waiting
-from ..options import Json
+from ..options import Json, population_label
 from .options import Bounds, Cluster, Delta, DesignOrSize, DropMissing, Id, Method, PopulationFile, Sd, Size, Strata
 
 if TYPE_CHECKING:
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 Examples:
   privamp survey draw --population schools.csv --id school --strata level --size 60 --method minimax \\
-      --bounds E=0:1600,M=0:4200,H=0:4200 --epsilon 1 --out sample.parquet --key-file sample.key
+      --bounds E=0:1600,M=0:4200,H=0:4200 --epsilon 1 --out sample.parquet --key-file sample.key --label schools
 
   privamp survey draw --population schools.csv --id school --design poisson:rate=0.1 --out sample.csv --json"""
 WEIGHT = "design_weight"
+FORGOTTEN = "population"  # of a key that nobody keeps, which draws once
 SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it"
 
 
@@ -45,6 +46,9 @@ def draw(
             "--key-file", metavar="FILE", help="The key: read, or created for its owner only (64 hex digits)."
         ),
     ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="TEXT", help="Names the population; needed with --key-file.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out when it exists.")] = False,
     json: Json = False,
 ) -> None:
@@ -54,13 +58,14 @@ def draw(
     Its number of records is not printed, because it can be secret too. The sizes of the population and its strata are
     treated as public.
 
-    The same key, file name, ids and design draw the same sample again. With no --key-file the key is forgotten.
+    The same key, label, ids (as text) and design draw the same sample again. With no --key-file the key is forgotten.
     Without public standard deviations (--sd) the method optimal is minimax.
     """
     from .design import choose, design_weights
     from .files import check_output, key_from, write_secrets
     from .population import read_records
 
+    named = FORGOTTEN if key_file is None and label is None else population_label(label)
     check_output(out, overwrite, population, key_file)
     key, is_fresh = key_from(key_file)
     with waiting("drawing", quiet=json):
@@ -68,7 +73,7 @@ def draw(
         _check(records)
         chosen = choose(records, design, size, method, bounds, sd, epsilon, delta)
         weights = design_weights(chosen, records)
-        drawn = chosen.draw(records.population(), key).reveal_secret()  # into a file that is as secret
+        drawn = chosen.draw(records.population(named), key).reveal_secret()  # into a file that is as secret
         table = records.rows(drawn.positions, with_types=out.suffix.lower() == ".parquet")
         table = table.append_column(WEIGHT, [drawn.counts * weights[drawn.positions]])
         write_secrets(out, table, key, key_file if is_fresh else None)

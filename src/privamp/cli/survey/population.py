@@ -57,8 +57,8 @@ class Records:
                     table = table.set_column(at, name, typed(table.column(at)))
         return table.take(positions)
 
-    def population(self) -> "Population":
-        """What a design draws from; the label is the file's name."""
+    def population(self, label: str = "population") -> "Population":
+        """What a design draws from. The label matters where the key is kept; it is never the name of a file."""
         import numpy as np
 
         from ...core.population import Population
@@ -68,7 +68,7 @@ class Records:
             columns["cluster"] = np.unique(self.text("cluster"), return_inverse=True)[1].astype(np.int64)
         if "probability" in self.roles:
             columns["probability"] = self.numbers("probability")
-        return Population(self.text("id") if "id" in self.roles else self.size, self.name, **columns)
+        return Population(self.text("id") if "id" in self.roles else self.size, label, **columns)
 
 
 def read_records(
