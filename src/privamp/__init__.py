@@ -83,6 +83,7 @@ _HOME = {
     "PrivateSum": "sums.private_sum",
     "PrivateKMeans": "kmeans.estimator",
     "PrivateMean": "sums.private_mean",
+    "PublicScaler": "numerics.public_scaler",
     "amplify": "amplification",
     "compose": "accounting.composition",
     "calibrate": "calibration",

@@ -87,7 +87,8 @@ def connect(folder: Path) -> Iterator[str]:
 
 
 def sampled(folder: Path, design: str, out: str, *more: str) -> dict[str, list[float]]:
-    file = ["people.parquet", "--id", "person", "--label", "people", "--design", design, "--key-file", "people.key", "--out", out]
+    file = ["people.parquet", "--id", "person", "--label", "people", "--design", design]
+    file += ["--key-file", "people.key", "--out", out]
     done = subprocess.run(
         [sys.executable, "-m", "privamp", "sample", *file, *more], cwd=folder, capture_output=True, text=True,
         check=False, timeout=180, env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},

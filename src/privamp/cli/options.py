@@ -90,7 +90,7 @@ def population_label(given: str | None) -> str:
 
     if given is None or not given.strip():
         raise InvalidInput(
-            "a sample that can be drawn again needs --label TEXT, which names the population: the same key and label are "
-            "the same coins, and file names can be the same for different data; choose one and keep to it"
+            "a sample that can be drawn again needs --label TEXT, which names the population: the same key and label "
+            "are the same coins, and file names can be the same for different data; choose one and keep to it"
         )
     return given

@@ -15,7 +15,8 @@ EXAMPLES = """\
 Examples:
   privamp sample --new-key sample.key
 
-  privamp sample schools.csv --id school --label schools --design poisson:rate=0.1 --key-file sample.key --out sample.parquet
+  privamp sample schools.csv --id school --label schools --design poisson:rate=0.1 --key-file sample.key \\
+      --out sample.parquet
 
   privamp sample schools.csv --design wor:size=30,population=300 --label schools --key-file sample.key \\
       --out thirty.parquet --json
@@ -54,7 +55,7 @@ def sample(
         typer.Option("--reads", metavar="NAME=COLUMN", help="Where the design finds a column, e.g. cluster=school."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="Names the population, whatever file it is in; needed.")
+        str | None, typer.Option("--label", metavar="TEXT", help="Names the population, in whatever file it is.")
     ] = None,
     round: Annotated[int, typer.Option("--round", metavar="N", help="A fresh draw takes a fresh round.")] = 0,
     clip: Annotated[bool, typer.Option("--clip", help="Importance rules: clip records to the ball to decide.")] = False,

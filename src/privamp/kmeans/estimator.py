@@ -16,6 +16,7 @@ from ..chance.seeds import key_of_seed
 from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike
 from ..core.release import Release, renamed
+from ..core.several_fits import OneOfSeveral
 from ..extras import missing
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray
@@ -32,7 +33,7 @@ except ModuleNotFoundError as error:
     raise missing(error, "PrivateKMeans") from None
 
 
-class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Differentially private k-means under add/remove of one record.
 
     Parameters
@@ -115,7 +116,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         request, key = Request.of(self, X.shape[1]), key or self._key()
         with ThreadPool(self.n_jobs) as pool, request.paid(key, budget):
             fitted, guarantee = run(request, X, key, pool, self.progress)
-        return self._adopt(fitted, guarantee)
+        return self._adopt(fitted, self._among_others(guarantee, charged=budget is not None))
 
     def _adopt(self, fitted: Fitted, guarantee: Guarantee) -> "PrivateKMeans":
         """Become the estimator of a fit, made here or on a cluster."""
@@ -140,8 +141,8 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self.guarantee_
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.intp]:
-        """`fit(X)`, then `predict(X)`: the nearest released centre of each of your records."""
-        return self.fit(X).predict(X)
+        """`fit(X, key=…, budget=…)`, then `predict(X)`: the nearest released centre of each of your records."""
+        return self.fit(X, **kwargs).predict(X)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The nearest released centre of every row."""

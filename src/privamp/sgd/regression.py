@@ -18,6 +18,7 @@ from ..core.ledger import BudgetLike
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.release import renamed
+from ..core.several_fits import OneOfSeveral
 from ..errors import InvalidInput
 from ..numerics.entries import column_of, table_of
 from ..numerics.log_domain import FloatArray
@@ -25,7 +26,7 @@ from .clipped_gradients import clipped_sum_of
 from .descent import Descent
 
 
-class _Regression:
+class _Regression(OneOfSeveral):
     """What both models share; fit leaves `coef_`, `intercept_`, `sigma_` and `guarantee_`."""
 
     _estimator_type: ClassVar[str]
@@ -77,6 +78,12 @@ class _Regression:
             setattr(self, name, value)
         return self
 
+    def __sklearn_clone__(self) -> Self:
+        """Another model with the same parameters, which knows that it is one of several."""
+        other = type(self)(**self.get_params())
+        other._is_clone = True
+        return other
+
     def fit(
         self,
         X: ArrayLike,
@@ -108,7 +115,8 @@ class _Regression:
         width = features.shape[1] - self.intercept
         self.coef_ = found.parameters[:width]
         self.intercept_ = float(found.parameters[-1]) if self.intercept else 0.0
-        self.sigma_, self.guarantee_, self.n_features_in_ = found.mechanism.sigma, found.guarantee, width
+        guarantee = self._among_others(found.guarantee, charged=budget is not None)
+        self.sigma_, self.guarantee_, self.n_features_in_ = found.mechanism.sigma, guarantee, width
         return self
 
     @property
