@@ -5,6 +5,7 @@ import re
 import shlex
 from importlib.util import find_spec
 
+import budget_version_1
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ COMMANDS += (["weights"], ["kmeans"], ["sample"])
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (make test-torch)")
 COMMANDS += (pytest.param(["train"], marks=NEEDS_TORCH),)
 COMMANDS += tuple(["budget", name] for name in ("create", "show", "log", "cancel", "head", "verify", "backup"))
+COMMANDS += (["budget", "rotate-key"], ["budget", "migrate"])
 
 # The file that the survey examples name: made-up schools at three levels in ten districts.
 SCHOOLS = "school,level,district,enroll\n" + "".join(
@@ -47,6 +49,7 @@ def make_budget(privamp, folder) -> None:
     assert made.exit_code == 0
     Budget.open(folder / "study.db").reserve(Gaussian(5.0))  # entry 3
     privamp("sample", "--new-key", "auditor.key")
+    budget_version_1.write(folder / "old.db")
     (folder / "head.json").write_text(privamp("budget", "head", "study.db").stdout)
     (folder / "trail.jsonl").write_text(privamp("budget", "log", "study.db", "--jsonl").stdout)
 

@@ -160,3 +160,18 @@ def test_a_private_ball_comes_out_of_the_budget(options: dict) -> None:
         assert np.linalg.norm(model.center_ - 3.0) < 0.5
     if "radius" in options:
         assert 0.4 < model.radius_ < 10.0
+
+
+def test_a_budget_s_entry_can_be_recomputed(tmp_path):
+    """The charge is a promise, made before the first look; the entry ends with the certificate of what was done."""
+    from privamp import Budget, Guarantee
+
+    budget = Budget.create(tmp_path / "study.db", population="people", epsilon=2.0)
+    rows = np.random.default_rng(0).uniform(-1, 1, (2000, 2))
+    model = PrivateKMeans(n_clusters=2, epsilon=1.0, radius=2.0, n_iter=2, n_jobs=1).fit(rows, budget=budget)
+    (entry,) = budget.log()
+    assert entry.cost == {"epsilon": 1.0}
+    assert entry.certificate == model.guarantee_.to_json()["certificate"]
+    assert "FirstThenSample" in str(entry.certificate["claims"])
+    assert Guarantee.from_json(entry.certificate).epsilon() == model.guarantee_.epsilon()
+    budget.verify()

@@ -49,12 +49,13 @@ class Status:
 class Reservation:
     """A cost set aside. Ends by `commit` (the answer is out) or, before `spend`, by `cancel`. `with` spends at once."""
 
-    __slots__ = ("_budget", "_lock", "_process", "_state", "number")
+    __slots__ = ("_budget", "_lock", "_process", "_state", "_told", "number")
 
     def __init__(self, budget: "Budget", number: int, state: str = RESERVED) -> None:
         self._budget = budget
         self.number = number
         self._state = state
+        self._told: dict[str, Any] = {}
         self._process = os.getpid()
         self._lock = threading.Lock()
 
@@ -65,6 +66,10 @@ class Reservation:
                 raise InvalidInput("this reservation was cancelled and pays for nothing; reserve again")
             if self._state == RESERVED:
                 self._go_on(SPENT)
+
+    def describe(self, certificate: Mapping[str, Any]) -> None:
+        """The certificate of what was made of the answers, where it is known only afterwards; told with the end."""
+        self._told = _purchase(None, certificate=certificate)
 
     def commit(self) -> None:
         """The answer was given out."""
@@ -81,7 +86,7 @@ class Reservation:
     def _end(self, state: str) -> None:
         with self._mine():
             if self._state == SPENT:
-                self._go_on(state)
+                self._go_on(state, self._told)
 
     def _go_on(self, state: str, facts: dict[str, Any] | None = None) -> None:
         self._budget._store.change(self._budget._number, self.number, state, facts or {})
@@ -297,7 +302,7 @@ def _reopened(path: str, population: str, read_only: bool) -> Budget:
 
 
 def _purchase(
-    note: str,
+    note: str | None,
     key: bytes | None = None,
     job: str = "",
     columns: Iterable[str] = (),
@@ -305,7 +310,7 @@ def _purchase(
 ) -> dict[str, Any]:
     """What an entry pays for, in JSON's terms; nothing is written for what was not told."""
     told = {
-        "note": str(note),
+        "note": None if note is None else str(note),
         "key": None if key is None else bytes(key).hex(),
         "job": str(job) or None,
         "columns": [str(column) for column in columns] or None,

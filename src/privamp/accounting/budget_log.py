@@ -43,8 +43,13 @@ def entries_of(events: Iterable[Event], budget: int, names: tuple[str, ...]) -> 
         elif event.entry in found and event.kind == RELEASED:
             found[event.entry] = replace(found[event.entry], releases=event.told["release"])
         elif event.entry in found:
+            told, before = event.told, found[event.entry]
             found[event.entry] = replace(
-                found[event.entry], state=event.kind, ended=event.time, reason=event.told.get("reason", "")
+                before,
+                state=event.kind,
+                ended=event.time,
+                reason=told.get("reason", ""),
+                certificate=told.get("certificate", before.certificate),
             )
     return list(found.values())
 

@@ -5,7 +5,7 @@ import platform
 import socket
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
 from .. import __version__
@@ -13,11 +13,16 @@ from .. import __version__
 
 def origin() -> dict[str, Any]:
     """The user as the system knows them, the machine, the process, the program and its versions."""
+    return _origin(os.getpid(), os.getuid() if os.name == "posix" else 0, _program())
+
+
+@lru_cache(maxsize=1)
+def _origin(process: int, user: int, program: str) -> dict[str, Any]:
     return {
         "user": _user(),
         "host": socket.gethostname(),
-        "process": os.getpid(),
-        "program": _program(),
+        "process": process,
+        "program": program,
         "version": f"privamp {__version__}, Python {platform.python_version()}",
     }
 
@@ -52,4 +57,4 @@ def _user() -> str:
 
 def _program() -> str:
     """The script's name without its arguments, which may hold secrets."""
-    return Path(sys.argv[0]).name if getattr(sys, "argv", None) and sys.argv[0] else "interactive"
+    return os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) and sys.argv[0] else "interactive"

@@ -18,6 +18,7 @@ from .budget_chain import (
     CANCELLED,
     COLUMNS,
     RELEASED,
+    STORE,
     Broken,
     Event,
     Totals,
@@ -219,6 +220,14 @@ def found(connection: sqlite3.Connection, population: str, limit: Filter) -> Eve
     return event
 
 
+def fill_new(connection: sqlite3.Connection, *, shared: bool) -> None:
+    """The tables of a new store and its first event; leaves a transaction open."""
+    connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+    connection.execute("BEGIN")
+    connection.execute("INSERT INTO head VALUES (1, 0, ?)", (BEGINNING,))
+    append(connection, STORE, 0, {"store": os.urandom(16).hex(), "shared": "group" if shared else "nobody"})
+
+
 def pair(amounts: Amounts) -> tuple[int, int]:
     """(the first amount, delta or 0): every rule adds up one number, and some a delta beside it."""
     main, *rest = amounts.values()
@@ -231,6 +240,11 @@ def write_new(path: Path, fill: Callable[[sqlite3.Connection], None], *, mode: i
         raise InvalidInput(f"there is no folder for {path.name}; make the folder first")
     if exists(path):
         raise InvalidInput(f"{path.name} exists already and is not overwritten; take another name")
+    if os.path.lexists(f"{path}-journal"):
+        raise InvalidInput(
+            f"{path.name}-journal is left over from another store of that name, and would be written into a new one; "
+            "put that store back, or remove the leftover"
+        )
     draft = path.with_name(f".privamp.{os.urandom(8).hex()}.draft")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode))

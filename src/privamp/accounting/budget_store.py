@@ -41,13 +41,13 @@ from .budget_file import StoreFile
 from .budget_gate import GATE
 from .budget_rows import (
     APPLICATION,
-    SCHEMA,
     VERSION,
     append,
     charged,
     entry_state,
     event_at,
     expected_structure,
+    fill_new,
     found,
     founding,
     hash_before,
@@ -125,10 +125,7 @@ class Store:
         """A new store with one budget; complete or not there at all, and never over another file."""
 
         def fill(connection: sqlite3.Connection) -> None:
-            connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-            connection.execute("BEGIN")
-            connection.execute("INSERT INTO head VALUES (1, 0, ?)", (BEGINNING,))
-            append(connection, STORE, 0, {"store": os.urandom(16).hex(), "shared": "group" if shared else "nobody"})
+            fill_new(connection, shared=shared)
             found(connection, population, limit)
             connection.execute("COMMIT")
 
@@ -350,7 +347,7 @@ class Store:
         if version != VERSION:
             raise InvalidInput(
                 f"{name} has version {version} of the budget store and this privamp reads {VERSION}; "
-                "use the privamp that wrote it"
+                + ("copy it with 'privamp budget migrate'" if version == 1 else "use the privamp that wrote it")
             )
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "delete":
             raise Broken("its journal is of the wrong kind")

@@ -329,12 +329,14 @@ def whole_job(
     certify: Callable[[Neighbors | None], Guarantee],
     budget: BudgetLike | None = None,
     delta: float | None = None,
-) -> Iterator[None]:
+) -> Iterator[Callable[[Guarantee], None]]:
     """Around a job that draws many times by one key and is certified as a whole, before its first draw.
 
-    Its identity is taken in the registry, so that the key draws for this job once; a budget is charged once, with the
-    certificate and that identity, and when it refuses nothing was drawn and the key is as fresh as before. Keys of
-    tests may draw again, and no budget counts them.
+    Gives a function that takes the guarantee of what was done, where more is known of it at the end; a budget's entry
+    then shows its certificate instead of that of the promise, which was what it cost. The job's identity is taken in
+    the registry, so that the key draws for this job once; a budget is charged once, with the certificate and that
+    identity, and when it refuses nothing was drawn and the key is as fresh as before. Keys of tests may draw again,
+    and no budget counts them.
     """
     draw = key.subkey("job", job).fingerprint
     paid = None
@@ -352,7 +354,7 @@ def whole_job(
             paid.cancel("the key was used before")
         raise
     with paid or nullcontext():
-        yield
+        yield lambda done: None if paid is None else paid.describe(certificate_of(done, delta))
 
 
 def certificate_of(guarantee: Guarantee, delta: float | None = None) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class Kernel:
     id: str | None = None  # None: the row's place is its id
     reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
     clip: bool = False
+    key_id: bytes | None = field(default=None, compare=False)  # the fingerprint of the key that the subkey comes from
 
     @classmethod
     def of(
@@ -94,7 +95,7 @@ class Kernel:
             raise InvalidInput(
                 f"the design looks at {', '.join(name for name, _ in places) or 'no column'}, not at {min(named)!r}"
             )
-        return cls(design, design.subkey(key, label, round), id, places, clip)
+        return cls(design, design.subkey(key, label, round), id, places, clip, key.fingerprint)
 
     @property
     def streams(self) -> bool:

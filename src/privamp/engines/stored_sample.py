@@ -32,7 +32,7 @@ class StoredSample(Sample):
 
     def __init__(self, kernel: Kernel, rows: Callable[[], Any], schema: pa.Schema | None = None) -> None:
         nobody = np.empty(0, dtype=np.int64)
-        super().__init__(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey)
+        super().__init__(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey, kernel.key_id)
         self._kernel, self._rows, self._schema = kernel, rows, schema
 
     @property

@@ -114,8 +114,9 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Release centres of X, charged to `budget` if given, before anything is looked at. `y` is ignored."""
         X = self._records(X, reset=True)
         request, key = Request.of(self, X.shape[1]), key or self._key()
-        with ThreadPool(self.n_jobs) as pool, request.paid(key, budget):
+        with ThreadPool(self.n_jobs) as pool, request.paid(key, budget) as done:
             fitted, guarantee = run(request, X, key, pool, self.progress)
+            done(guarantee)
         return self._adopt(fitted, self._among_others(guarantee, charged=budget is not None))
 
     def _adopt(self, fitted: Fitted, guarantee: Guarantee) -> "PrivateKMeans":

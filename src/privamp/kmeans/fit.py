@@ -79,7 +79,7 @@ class Request:
             _init(model.init, model.n_clusters, columns), float(model.first_look),
         )  # fmt: skip
 
-    def paid(self, key: Key, budget: BudgetLike | None) -> AbstractContextManager[None]:
+    def paid(self, key: Key, budget: BudgetLike | None) -> AbstractContextManager[Callable[[Guarantee], None]]:
         """Around a fit: its key is fresh, and the whole of it is charged before the first look."""
         promise = Promise(self.epsilon, self.delta)
         return whole_job("k-means", key, lambda neighbors: promise.guarantee(), budget, self.delta or None)

@@ -69,7 +69,7 @@ def fit(
     key = key or model._key()
     bill, ball = PrivacySpend(request.epsilon, request.delta, key), Ball(request.center, request.radius)
     table = _Table(df, id, values, ball, key.subkey("pin", id))
-    with ThreadPool(model.n_jobs) as pool, request.paid(key, budget):
+    with ThreadPool(model.n_jobs) as pool, request.paid(key, budget) as done:
         counts, squares, pin = _first_look(table)
         seen = priced(bill, counts, squares, request.first_look * request.epsilon)
 
@@ -77,8 +77,9 @@ def fit(
             return _drawn(table, rule, key, pin)
 
         fitted, found = after_first_look(request, bill, ball, seen, draw, pool, model.progress)
+        found = replace(found, assumes=tuple(dict.fromkeys((*found.assumes, SAME_TABLE, CLUSTER))))
+        done(found)
     model.n_features_in_ = d
-    found = replace(found, assumes=tuple(dict.fromkeys((*found.assumes, SAME_TABLE, CLUSTER))))
     return model._adopt(fitted, found)
 
 

@@ -67,11 +67,11 @@ def verify(
     if _is_trail(file):
         if head is not None:
             raise InvalidInput("a trail carries its own head, so --head goes with a store; leave it out")
-        _say_verified(_verified_trail(file, public), json)
+        say_verified(_verified_trail(file, public), json)
         return
     if public is not None and head is None:
         raise InvalidInput("a store itself is not signed, so --public-key needs --head, or a trail as FILE")
-    _say_verified(_verified_store(file, head, public), json)
+    say_verified(_verified_store(file, head, public), json)
 
 
 def backup(
@@ -85,7 +85,7 @@ def backup(
     """
     from ...accounting.budget_store import Store
 
-    _say_verified(_facts(Store(file, read_only=True).backup(target)) | {"copy": str(target)}, json)
+    say_verified(verified_facts(Store(file, read_only=True).backup(target)) | {"copy": str(target)}, json)
 
 
 def signing_key(file: Path | None) -> "Key | None":
@@ -115,7 +115,7 @@ def _verified_trail(file: Path, public: str | None) -> dict[str, Any]:
             found = check_trail(lines, public)
     except UnicodeDecodeError:
         raise InvalidInput("the trail is damaged or was changed (it is not text); ask for a new one") from None
-    return _facts(found) | {"signed_by": found.signed_by}
+    return verified_facts(found) | {"signed_by": found.signed_by}
 
 
 def _verified_store(file: Path, head: Path | None, public: str | None) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _verified_store(file: Path, head: Path | None, public: str | None) -> dict[s
 
     store = Store(file, read_only=True)
     checked = store.verify()
-    told = _facts(checked) | {"seconds": checked.seconds}
+    told = verified_facts(checked) | {"seconds": checked.seconds}
     if head is None:
         return told
     try:
@@ -137,7 +137,8 @@ def _verified_store(file: Path, head: Path | None, public: str | None) -> dict[s
     return told | {"anchored_at": kept.number, "signed_by": by}
 
 
-def _facts(checked: Any) -> dict[str, Any]:
+def verified_facts(checked: Any) -> dict[str, Any]:
+    """What going through a chain found, for people and for JSON."""
     found: Head = checked.head
     totals: dict[str, Totals] = checked.totals
     return {
@@ -149,7 +150,8 @@ def _facts(checked: Any) -> dict[str, Any]:
     }
 
 
-def _say_verified(told: dict[str, Any], json: bool) -> None:
+def say_verified(told: dict[str, Any], json: bool) -> None:
+    """Print it."""
     if json:
         emit({"verified": True} | told)
         return
