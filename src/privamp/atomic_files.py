@@ -1,5 +1,6 @@
 """Files that are written whole or not at all: beside the target first, then moved over it."""
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -12,8 +13,10 @@ _PRIVATE, _SHARED = 0o600, 0o666
 
 
 @contextmanager
-def draft_of(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """An empty file in the folder of `path`, with its ending; it replaces `path` when the block ends well.
+def draft_of(path: Path, *, private: bool = False, over: bool = True) -> Iterator[Path]:
+    """An empty file in the folder of `path`, with its ending; it takes that name when the block ends well.
+
+    With `over` it replaces a file of that name, and otherwise raises FileExistsError, also for one that has just come.
 
     It is flushed to the disk before the move, and the move after it, so that a crash or a power cut leaves the old file
     or the new one. A private file is its owner's from the start.
@@ -23,10 +26,27 @@ def draft_of(path: Path, *, private: bool = False) -> Iterator[Path]:
     try:
         yield draft
         _sync(draft, os.O_RDWR)
-        os.replace(draft, path)
+        put_in_place(draft, path, over=over)
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def put_in_place(draft: Path, path: Path, *, over: bool) -> None:
+    """Give a finished draft its name; without `over` only if nobody has it, in one step."""
+    if over:
+        os.replace(draft, path)
+        return
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.replace(draft, path)
+        return
+    draft.unlink()
 
 
 def write_atomically(path: Path, data: bytes, *, private: bool = False) -> Path:

@@ -4,9 +4,9 @@ import sqlite3
 
 import pytest
 
+import budget_version_1
 from privamp import Budget, InvalidInput, PureDP
 from privamp.accounting.budget_migration import migrate
-import budget_version_1
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def old(tmp_path):
 
 def test_every_spend_is_there_and_nothing_can_be_given_back(old, tmp_path):
     before = old.read_bytes()
-    with pytest.raises(InvalidInput, match="version 1 .* 'privamp budget migrate'"):
+    with pytest.raises(InvalidInput, match=r"version 1 .* 'privamp budget migrate'"):
         Budget.open(old)
     checked = migrate(old, tmp_path / "new.db")
     assert checked.totals["patients"].main_spent == 3 * 10**14

@@ -5,10 +5,10 @@ import re
 import shlex
 from importlib.util import find_spec
 
-import budget_version_1
 import numpy as np
 import pytest
 
+import budget_version_1
 from privamp import Budget, Gaussian
 
 COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["audit", "designs"], ["reproduce"])

@@ -19,6 +19,7 @@ from privamp.engines import local
 from privamp.engines.earlier import drawn_before
 from privamp.engines.kernel import Kernel
 from privamp.errors import InvalidInput
+from privamp.tables import secret_files
 from privamp.tables.key_files import make_key_file, read_key_file
 from privamp.tables.secret_files import private_writer
 
@@ -247,6 +248,61 @@ def test_an_interrupt_cleans_up_and_a_second_writer_waits_its_turn(folder):
             break
         time.sleep(0.1)
     assert files(folder) == ["data.parquet"]
+
+
+@posix
+def test_a_second_writer_cannot_touch_a_file_that_was_finished_meanwhile(folder, monkeypatch):
+    """It opens the hidden file of the first, gets its lock when the first is done, and holds the finished file then."""
+    import fcntl
+
+    real = fcntl.flock
+
+    def when_the_first_is_done(handle, how):
+        monkeypatch.setattr(fcntl, "flock", real)
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+        real(handle, how)
+
+    expected = local.sample("data.parquet", HALF, key=KEY, id="id")
+    (folder / ".out.parquet.part").touch()
+    monkeypatch.setattr(fcntl, "flock", when_the_first_is_done)
+    with pytest.raises(InvalidInput, match="try again"):
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id", overwrite=True)
+    assert parquet.read_table("out.parquet").equals(expected)
+    assert files(folder) == ["data.parquet", "out.parquet"]
+
+
+@posix
+def test_a_file_that_comes_while_a_sample_is_written_is_not_replaced(folder, monkeypatch):
+    def comes(*_):
+        (folder / "out.parquet").write_text("of another program")
+
+    monkeypatch.setattr(secret_files.os, "fsync", comes)
+    monkeypatch.setattr(secret_files, "check_output", lambda out, overwrite=False: folder / out)
+    with pytest.raises(InvalidInput, match="another program was quicker"):
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+    assert (folder / "out.parquet").read_text() == "of another program"
+    assert files(folder) == ["data.parquet", "out.parquet"]
+
+
+@posix
+def test_a_kill_between_the_two_names_of_a_finished_file(folder):
+    local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+    before = (folder / "out.parquet").read_bytes()
+    os.link("out.parquet", ".out.parquet.part")
+    with pytest.raises(ZeroDivisionError):
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id", overwrite=True, progress=lambda *_: 1 / 0)
+    assert (folder / "out.parquet").read_bytes() == before
+
+
+@posix
+def test_many_writers_of_one_file_leave_one_whole_sample(folder):
+    processes = [in_a_process("") for _ in range(4)]
+    codes = [process.wait(timeout=100) for process in processes]
+    for process in processes:
+        process.stderr.close()
+    assert codes.count(0) >= 1
+    assert parquet.read_table("out.parquet").equals(local.sample("data.parquet", HALF, key=KEY, id="id"))
+    assert files(folder) == ["data.parquet", "out.parquet"]
 
 
 def test_key_files(folder):

@@ -14,7 +14,9 @@ them is labelled "idealised real arithmetic". The exact integer samplers are in 
 
 import math
 import os
+import sys
 import threading
+from types import FrameType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,7 +24,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, PrivampError
 from ..validation import positive, whole
 from .keys import Key, derive
 
@@ -32,10 +34,25 @@ _REFUSED = "a Stream is not pickled or copied (a copy repeats its noise); make a
 _BUFFER = 1024  # words kept ready for small requests
 _ZEROS = bytes(8 * 8192)  # encrypted piece by piece: small enough to stay in cache
 
-# One plain lock for all streams, held across a fork so that no child starts with a half-advanced stream. Not
-# re-entrant on purpose: a signal handler that interrupts a draw must not be able to receive the same words.
-_LOCK = threading.Lock()
+
+# One lock for all streams, held across a fork so that no child starts with a half-advanced stream. A signal handler
+# runs in the thread that it interrupts: in the middle of a draw it must neither receive the same words nor wait for
+# them for ever. So the lock lets its own thread in again, and `_refuse_inside` stops it there.
+_LOCK = threading.RLock()
+_drawing: FrameType | None = None  # the call that holds the lock
 _forks = 0
+
+
+def _refuse_inside() -> None:
+    """Raise when a draw further down on this thread's own stack is under way."""
+    frame: FrameType | None = sys._getframe(2) if _drawing is not None else None
+    while frame is not None:
+        if frame is _drawing:
+            raise PrivampError(
+                "noise was asked for by a signal handler in the middle of a draw; only set a flag in the handler, and "
+                "draw later"
+            )
+        frame = frame.f_back
 
 
 def _in_child() -> None:
@@ -88,21 +105,38 @@ class Stream:
     def words(self, n: int) -> NDArray[np.uint64]:
         """Return `n` uniform 64-bit words; asking for 3 and then 5 gives the same words as asking for 8."""
         whole(0, n=n)
+        global _drawing
         with _LOCK:
-            if self._home is not None and self._home != _process():
-                self._start(Key.generate())
-                self._home = _process()
-            ready = self._buffer[self._used : self._used + n]
-            self._used += len(ready)
-            missing = n - len(ready)
-            if not missing:
-                return ready.copy()
-            if missing >= _BUFFER:
-                rest = self._generate(missing)
-            else:
-                self._buffer, self._used = self._generate(_BUFFER), missing
-                rest = self._buffer[:missing].copy()
-            return np.concatenate([ready, rest]) if len(ready) else rest
+            _refuse_inside()
+            try:
+                _drawing = sys._getframe()
+                return self._unshared(n)
+            finally:
+                _drawing = None
+
+    def _unshared(self, n: int) -> NDArray[np.uint64]:
+        """The next words, never those of the process that this one was forked from."""
+        here = _process()
+        if self._home is not None and self._home != here:
+            self._start(Key.generate())
+            self._home = here
+        found = self._next(n)
+        if self._home is not None and _process() != here:
+            raise PrivampError("this process was forked in the middle of a draw, whose words are its parent's")
+        return found
+
+    def _next(self, n: int) -> NDArray[np.uint64]:
+        ready = self._buffer[self._used : self._used + n]
+        self._used += len(ready)
+        missing = n - len(ready)
+        if not missing:
+            return ready.copy()
+        if missing >= _BUFFER:
+            rest = self._generate(missing)
+        else:
+            self._buffer, self._used = self._generate(_BUFFER), missing
+            rest = self._buffer[:missing].copy()
+        return np.concatenate([ready, rest]) if len(ready) else rest
 
     def below(self, bound: int, n: int) -> NDArray[np.int64]:
         """Return `n` whole numbers from 0 to bound - 1, exactly uniform, for a bound up to 2^63."""

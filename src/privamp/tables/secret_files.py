@@ -2,7 +2,8 @@
 
 Rows go to a hidden file beside the wanted one, which takes its name once everything is on disk. A failure, an interrupt
 or a full disk removes it. What a killed process leaves of it is overwritten by the next try; while a process lives it
-holds a lock on it.
+holds a lock on it. A finished file is never replaced by a second writer that was not told to: it gets its name only if
+nobody has it, and a writer that waited on the hidden file of another looks whether it is still the hidden one.
 """
 
 import json
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..atomic_files import sync_folder
+from ..atomic_files import put_in_place, sync_folder
 from ..errors import InvalidInput
 from ..extras import missing
 from .sources import Piece
@@ -78,10 +79,12 @@ def private_writer(
                 file.flush()
                 os.fsync(handle)
                 check_output(out, overwrite)
-                os.replace(part, path)
+                put_in_place(part, path, over=overwrite)
             except BaseException:
                 part.unlink(missing_ok=True)
                 raise
+    except FileExistsError:
+        raise InvalidInput(f"{str(path)!r} exists already: another program was quicker; nothing was replaced") from None
     except OSError as error:
         why = error.strerror or "no reason given"
         raise InvalidInput(f"cannot write {str(path)!r} ({why}); nothing was written") from None
@@ -93,6 +96,20 @@ def private_writer(
 @contextmanager
 def _locked(part: Path) -> Iterator[int]:
     """The hidden file, empty, private and ours as long as it is open."""
+    handle = _hidden(part)
+    if os.name == "posix" and os.fstat(handle).st_nlink > 1:  # a kill came before a finished file lost this name
+        part.unlink()
+        os.close(handle)
+        handle = _hidden(part)
+    try:
+        os.ftruncate(handle, 0)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _hidden(part: Path) -> int:
+    """The file under the hidden name, opened and locked."""
     handle = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), _PRIVATE)
     try:
         if os.name == "posix":
@@ -102,13 +119,24 @@ def _locked(part: Path) -> Iterator[int]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InvalidInput(f"another process is writing {str(part)!r} just now; wait for it") from None
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            held = os.fstat(handle)
+            if not stat.S_ISREG(held.st_mode):
                 raise InvalidInput(f"{str(part)!r} is in the way; remove it")
+            if not _is_named(part, held):  # its writer has finished meanwhile: this is the finished file now
+                raise InvalidInput(f"another process was writing {str(part)!r} just now; try again")
             os.fchmod(handle, _PRIVATE)
-        os.ftruncate(handle, 0)
-        yield handle
-    finally:
+    except BaseException:
         os.close(handle)
+        raise
+    return handle
+
+
+def _is_named(part: Path, held: os.stat_result) -> bool:
+    try:
+        named = os.stat(part, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
 
 
 class _Grouped:

@@ -76,7 +76,7 @@ def draw(
         drawn = chosen.draw(records.population(named), key).reveal_secret()  # into a file that is as secret
         table = records.rows(drawn.positions, with_types=out.suffix.lower() == ".parquet")
         table = table.append_column(WEIGHT, [drawn.counts * weights[drawn.positions]])
-        write_secrets(out, table, key, key_file if is_fresh else None)
+        write_secrets(out, table, key, key_file if is_fresh else None, overwrite=overwrite)
     _tell(chosen, design, records, out, key_file, json)
 
 

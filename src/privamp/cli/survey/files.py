@@ -44,7 +44,7 @@ def key_from(path: Path | None) -> "tuple[Key, bool]":
     return Key.generate(), True
 
 
-def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> None:
+def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None, *, overwrite: bool) -> None:
     """The sample and, where `key_file` is given, its fresh key: both or neither."""
     from pyarrow.lib import ArrowException
 
@@ -53,7 +53,7 @@ def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None) -> N
 
     made_key = False
     try:
-        with draft_of(out, private=True) as part:
+        with draft_of(out, private=True, over=overwrite) as part:
             _writer(out)(table, part)
             if key_file is not None:
                 handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
