@@ -112,6 +112,7 @@ MECHANISMS = {
 }
 PUBLIC_FACTS = {
     "ApproxFilter": "a limit: public numbers",
+    "PublicScaler": "public bounds; what it scales is the caller's",
     "BallsInBins": "public numbers; its draws are samples",
     "Claim": "a mechanism, a design and a relation",
     "CyclicPoisson": "public numbers; its draws are samples",
@@ -314,6 +315,9 @@ def test_errors_do_not_repeat_what_they_refuse():
         lambda: Population([NAMES[0], NAMES[0]]),
         lambda: Population(NAMES[:3], stratum=[VALUE]),
         lambda: Population([VALUE, 1.5]),
+        lambda: Population([NAMES[0], 7351]),
+        lambda: Population([NAMES[0], None]),
+        lambda: Population([NAMES[0], NAMES[0] + "\0"]),
         lambda: Population([[NAMES[0]], [NAMES[1]]]),
         lambda: Key.from_bytes(SECRET + b"x"),
         lambda: Key.from_bytes(SECRET.hex()),
@@ -350,7 +354,7 @@ def leaves(command, path=()) -> list[tuple[str, ...]]:
 TAKES_NO_RECORDS = {
     ("amplify",), ("compare",), ("calibrate",), ("weights",), ("reproduce",), ("demo",), ("budget", "create"),
     ("budget", "show"), ("budget", "log"), ("budget", "cancel"), ("budget", "head"), ("budget", "verify"),
-    ("budget", "backup"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
+    ("budget", "backup"), ("budget", "rotate-key"), ("budget", "migrate"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
     ("audit", "mistakes"), ("audit", "records"), ("verify",),
 }  # fmt: skip
 POPULATION = ("--population", "people.csv")

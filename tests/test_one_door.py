@@ -140,11 +140,11 @@ def check_entry(budget):
     """One answered entry, whose certificate is recomputed and whose draw is named."""
     (entry,) = budget.log()
     assert entry.state == "answered"
-    (reserved,) = [event for event in budget._store.events() if event.told.get("certificate")]
-    certificate = reserved.told["certificate"]
-    assert Guarantee.from_json(certificate).claims
+    (reserved,) = [event for event in budget._store.events() if event.number == entry.number]
+    assert Guarantee.from_json(reserved.told["certificate"]).claims  # of the charge, before anything was released
+    assert Guarantee.from_json(entry.certificate).claims
     assert reserved.draw
-    return certificate
+    return entry.certificate
 
 
 @pytest.mark.parametrize("job", JOBS)
