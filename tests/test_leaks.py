@@ -354,7 +354,8 @@ def leaves(command, path=()) -> list[tuple[str, ...]]:
 TAKES_NO_RECORDS = {
     ("amplify",), ("compare",), ("calibrate",), ("weights",), ("reproduce",), ("demo",), ("budget", "create"),
     ("budget", "show"), ("budget", "log"), ("budget", "cancel"), ("budget", "head"), ("budget", "verify"),
-    ("budget", "backup"), ("budget", "rotate-key"), ("budget", "migrate"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
+    ("budget", "backup"),
+    ("budget", "rotate-key"), ("budget", "migrate"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
     ("audit", "mistakes"), ("audit", "records"), ("verify",),
 }  # fmt: skip
 POPULATION = ("--population", "people.csv")

@@ -82,7 +82,7 @@ def rotate_key(
     else:
         say(f"no sample in this store was drawn with the key {old}")
     for each in files:
-        say(f"{one_line(each['file'])}: {'drawn with it' if each['changes'] else 'drawn with another key'}")
+        say(f"{one_line(str(each['file']))}: {'drawn with it' if each['changes'] else 'drawn with another key'}")
     if fresh is not None:
         say(f"new key: {fresh} at {one_line(str(new_key))}")
 
