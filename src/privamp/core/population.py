@@ -1,5 +1,6 @@
 """A population: the ids records are drawn by, and public facts about them. Never the records themselves."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -101,8 +102,10 @@ def column_of(values: Any) -> NDArray[Any]:
 def _listed(values: Sequence[Any]) -> NDArray[Any]:
     """Text among numbers would make text of all of them, and a missing label an object: then each stays as it is."""
     try:
-        array = np.asarray(values)
-    except ValueError:  # lists of different lengths
+        with warnings.catch_warnings():  # NumPy warns of a masked entry in a list, which would tell
+            warnings.simplefilter("ignore")
+            array = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):  # lists of different lengths, objects with errors of their own
         array = np.empty(0, dtype=object)
     if array.dtype.kind in "biuf" or (array.dtype.kind == "U" and all(isinstance(entry, str) for entry in values)):
         return array

@@ -36,6 +36,7 @@ from ..core.theorem import Theorem
 from ..core.weighting import Weighting
 from ..core.words import Word
 from ..errors import InvalidInput
+from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import in_range, positive
 from .poisson import Poisson
@@ -176,8 +177,10 @@ class PoissonPPS(Design):
 
 
 def numbers(batch: Batch, name: str) -> FloatArray:
-    """A column of numbers."""
+    """A column of numbers; in one of objects, which a list may be, what is no number is nan."""
     values = batch.column(name)
+    if values.dtype.kind == "O":
+        return column_of(values, f"column {name!r}")
     if values.size and values.dtype.kind not in "iuf":
         raise InvalidInput(f"column {name!r} must hold numbers")
     return as_floats(values)

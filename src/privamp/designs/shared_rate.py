@@ -126,7 +126,7 @@ class SharedRate(Design):
     def partial(self, batch: Batch, subkey: Key) -> Labelled:
         """Every record of the batch with its place in the keyed order and its stratum."""
         high, low = keyed_pairs(subkey, batch.ids)
-        return Labelled(BottomK(high, low, batch.positions, int(batch.ids.size)), batch.column("stratum"))
+        return Labelled(BottomK(high, low, batch.positions, int(batch.ids.size)), _labels(batch.column("stratum")))
 
     def merge(self, parts: Iterable[Labelled]) -> Labelled:
         """All records of all batches."""
@@ -206,3 +206,10 @@ class SharedRate(Design):
             if size <= len(labels):
                 people = Population(len(labels), stratum=np.array(labels))
                 yield cls(size, len(labels), max(labels) + 1, rounding), people  # type: ignore[arg-type]
+
+
+def _labels(column: NDArray[Any]) -> NDArray[Any]:
+    """Labels that can be sorted: of a list with several types the text of each; what is no label is one stratum."""
+    if column.dtype.kind != "O":
+        return column
+    return np.array([str(name) if isinstance(name, (str, int, float)) else "" for name in column.tolist()], dtype="U")

@@ -6,6 +6,7 @@ What NaN and infinities count as is said in ball.py. Refused are only public fac
 columns, the type of an array, sparse tables.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ def numbers_of(X: Any) -> NDArray[Any]:
         return np.asarray(np.where(mask, np.nan, _numbers(np.asarray(X.data), X).astype(np.float64)))
     has_type = hasattr(X, "dtype") or hasattr(X, "dtypes") or hasattr(X, "schema")
     try:
-        table = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        with warnings.catch_warnings():  # NumPy warns of a masked entry in a list, which would tell
+            warnings.simplefilter("ignore")
+            table = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     except (TypeError, ValueError, OverflowError):
         if has_type:
             raise InvalidInput("X cannot be read as a table of numbers; give an array or a data frame") from None

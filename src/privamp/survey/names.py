@@ -1,6 +1,5 @@
 """Columns of names (strata, groups): every record's place in a public list, whatever the other records are."""
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -23,5 +22,11 @@ def places(labels: list[Any], names: tuple[Any, ...]) -> NDArray[np.intp]:
     """Where each label stands among the names; len(names) for one that is not among them."""
     place = {name: at for at, name in enumerate(names)}
     none = len(names)
-    found = (place.get(label, none) if isinstance(label, Hashable) else none for label in labels)
-    return np.fromiter(found, dtype=np.intp, count=len(labels))
+    return np.fromiter((_place(place, label, none) for label in labels), dtype=np.intp, count=len(labels))
+
+
+def _place(place: dict[Any, int], label: Any, none: int) -> int:
+    try:
+        return place.get(label, none)
+    except Exception:  # a label may be any object: some cannot be compared, some say that they can be hashed and cannot
+        return none
