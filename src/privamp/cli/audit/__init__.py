@@ -3,10 +3,11 @@
 import typer
 
 from ..options import ExampleCommand
-from . import designs, records, release
+from . import bounds, designs, records, release
 
 group = typer.Typer(no_args_is_help=True, help="Hold what the library claims against the exact truth.")
 group.command("designs", cls=ExampleCommand, epilog=designs.EXAMPLES)(designs.designs)
+group.command("bounds", cls=ExampleCommand, epilog=bounds.EXAMPLES)(bounds.bounds)
 group.command("records", cls=ExampleCommand, epilog=records.EXAMPLES)(records.records)
 group.command("release", cls=ExampleCommand, epilog=release.RELEASE_EXAMPLES)(release.release)
 group.command("workloads", cls=ExampleCommand, epilog=release.WORKLOADS_EXAMPLES)(release.workloads)
