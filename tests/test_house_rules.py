@@ -114,13 +114,7 @@ def unmentioned(thing: object) -> list[str]:
 
 
 # Docstrings that do not yet mention every parameter. May not grow.
-TO_BE_DESCRIBED = """
-ApproxDP ApproxFilter BallsInBins Budget Claim ClusterPPS ClusterSampling DiscreteGaussian DiscreteLaplace ExactGaussian
-ExactLaplace GaussianFilter GeometricCount Guarantee Influence MultiStage Neighbors NormNoise PoissonPPS PrivateMean
-PrivateSum Profile Proportional PureDP PureFilter RandomizedResponse RenyiFilter Sample SharedRate Stratified Systematic
-Theorem coreset noise_for_guarantee noise_for_size privacy_constrained private_norm_histogram size_for_noise uniform
-variance_optimal
-"""
+TO_BE_DESCRIBED = "PrivateMean PrivateSum"
 
 
 def test_docstrings_mention_every_parameter() -> None:

@@ -1,4 +1,4 @@
-"""The ways privamp says no. Every message is one sentence: the value, the rule, the way out."""
+"""Exceptions raised by privamp. Every message is one sentence: the value, the rule, the way out."""
 
 
 class PrivampError(Exception):

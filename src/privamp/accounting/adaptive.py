@@ -40,7 +40,7 @@ class Window:
 
     @property
     def losses(self) -> FloatArray:
-        """The grid."""
+        """The losses at the grid's points, from -half to half of them."""
         return as_floats(np.arange(-self.half, self.half + 1) * self.interval)
 
 

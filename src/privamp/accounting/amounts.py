@@ -23,12 +23,12 @@ def _digits(name: str) -> int:
 
 
 def cost_amounts(cost: Mapping[str, float]) -> Amounts:
-    """Rounded up."""
+    """A release's cost in the whole units that the store counts, rounded up."""
     return {name: _whole(name, value, ROUND_CEILING) for name, value in cost.items()}
 
 
 def limit_amounts(limits: Mapping[str, float]) -> Amounts:
-    """Rounded down."""
+    """A limit in the whole units that the store counts, rounded down."""
     return {name: _whole(name, value, ROUND_FLOOR) for name, value in limits.items()}
 
 

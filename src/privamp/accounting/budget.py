@@ -112,7 +112,12 @@ class Reservation:
 
 
 class Budget:
-    """A limit on all that is released about one population. Make it with `create`, come back with `open`."""
+    """A limit on all that is released about one population. Make it with `create`, come back with `open`.
+
+    `store` is an open file of budgets, and `population` the label of the people in it. What is spent is written before
+    noise is drawn, and a release that would pass the limit raises BudgetExceeded: all releases together keep the limit,
+    also when each was chosen by the answers before it (docs/ledger.md).
+    """
 
     __slots__ = ("_number", "_store", "limit", "population")
 

@@ -73,7 +73,7 @@ class Event(NamedTuple):
 
     @property
     def told(self) -> dict[str, Any]:
-        """The facts."""
+        """What the program said about the release: job, columns, certificate, draw."""
         found: dict[str, Any] = json.loads(self.facts)
         return found
 

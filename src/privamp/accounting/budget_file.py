@@ -67,7 +67,7 @@ class StoreFile:
 
     @property
     def name(self) -> str:
-        """For sentences."""
+        """The file's name as messages print it."""
         return self.path.name
 
     def check_rights(self, *, shared: bool) -> None:

@@ -53,7 +53,7 @@ class Gate:
 
     @contextlib.contextmanager
     def passed(self) -> Iterator[None]:
-        """Inside for one block."""
+        """Hold the gate for one block, so that one thread at a time is in a transaction."""
         self.enter()
         try:
             yield

@@ -77,7 +77,7 @@ def structure(connection: sqlite3.Connection) -> Structure:
 
 @cache
 def expected_structure() -> Structure:
-    """That of an undamaged store."""
+    """What `structure` gives for an undamaged store."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA)
         return structure(connection)
@@ -159,7 +159,7 @@ def releases_of(connection: sqlite3.Connection, entry: int) -> list[Event]:
 
 
 def last_release(connection: sqlite3.Connection, entry: int) -> Event | None:
-    """The newest of them."""
+    """The newest release that an entry paid for."""
     last = connection.execute(
         "SELECT max(number) FROM events WHERE entry = ? AND kind = ?", (entry, RELEASED)
     ).fetchone()[0]

@@ -278,7 +278,7 @@ class Store:
         return int(rows[-1][0]) if rows else end
 
     def head(self) -> Head:
-        """The newest event."""
+        """The newest event, with which every later one is linked."""
         with self._file.reading() as connection:
             number, hash_ = self._catch_up(connection)
         return Head(self.id, number, hash_.hex())

@@ -81,7 +81,7 @@ class Law:
 
     @property
     def values(self) -> FloatArray:
-        """The grid."""
+        """The likelihood ratios at the grid's points."""
         return np.asarray(np.exp((self.first + np.arange(self.mass.size)) * self.interval))
 
 

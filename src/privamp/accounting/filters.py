@@ -123,13 +123,15 @@ class Filter(ABC):
 
 
 def added(one: Amounts, two: Amounts) -> Amounts:
-    """Name by name."""
+    """Costs of two releases, added name by name."""
     return {name: units + two[name] for name, units in one.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class PureFilter(Filter):
     """Pure releases, whose epsilons may add up to `epsilon`.
+
+    All releases together are epsilon-DP for `neighbors`.
 
     >>> from privamp import Laplace
     >>> PureFilter(5.0).cost(Laplace(scale=2.0))
@@ -148,7 +150,7 @@ class PureFilter(Filter):
 
     @property
     def limits(self) -> dict[str, float]:
-        """One number."""
+        """How far the epsilons may add up."""
         return {"epsilon": float(self.epsilon)}
 
     def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
@@ -168,7 +170,14 @@ class PureFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class ApproxFilter(Filter):
-    """Releases whose epsilons and deltas may add up to these two: simple, and never the tightest."""
+    """Releases whose epsilons and deltas may add up to these two: simple, and never the tightest.
+
+    All releases together are (epsilon, delta)-DP for `neighbors`, however each was chosen.
+
+    >>> from privamp import ApproxDP
+    >>> ApproxFilter(1.0, 1e-6).cost(ApproxDP(0.1, 1e-8))
+    {'epsilon': 0.1, 'delta': 1e-08}
+    """
 
     epsilon: float
     delta: float
@@ -186,7 +195,7 @@ class ApproxFilter(Filter):
 
     @property
     def limits(self) -> dict[str, float]:
-        """Two numbers."""
+        """How far the epsilons and the deltas may add up."""
         return {"epsilon": float(self.epsilon), "delta": float(self.delta)}
 
     def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
@@ -219,6 +228,8 @@ class RenyiFilter(Filter):
     The share `spare` of delta is kept for mass that has no divergence: what a composed curve cuts off, or the delta of
     a black box.
 
+    All releases together are (epsilon, delta)-DP for `neighbors`.
+
     >>> round(RenyiFilter(order=8.0, epsilon=3.0, delta=1e-6).limits["renyi_loss"], 4)
     1.4569
     """
@@ -249,7 +260,7 @@ class RenyiFilter(Filter):
         return {"renyi_loss": allowed, "delta": delta * spare}
 
     def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
-        """The divergence of this order."""
+        """The release's Rényi divergence of the order that was fixed."""
         if isinstance(release, Guarantee):
             self._same_relation(release)
             loss, lost = renyi_of_guarantee(release, float(self.order))
@@ -267,7 +278,14 @@ class RenyiFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class GaussianFilter(Filter):
-    """Gaussian releases whose squared shifts (sensitivity/sigma) may add up to mu squared."""
+    """Gaussian releases whose squared shifts (sensitivity/sigma) may add up to mu squared.
+
+    All releases together have the privacy of one Gaussian release with shift `mu` for `neighbors`.
+
+    >>> from privamp import Gaussian
+    >>> GaussianFilter(1.0).cost(Gaussian(sigma=2.0))
+    {'mu_squared': 0.25}
+    """
 
     mu: float
     neighbors: Neighbors = Neighbors.ADD_REMOVE
@@ -298,7 +316,7 @@ class GaussianFilter(Filter):
 
     @property
     def limits(self) -> dict[str, float]:
-        """The square."""
+        """How far the squared shifts may add up."""
         return {"mu_squared": float(self.mu) ** 2}
 
     def cost(self, release: Release, delta: float | None = None) -> dict[str, float]:
@@ -316,7 +334,7 @@ class GaussianFilter(Filter):
         return float(records * release.sensitivity / release.sigma) ** 2
 
     def whole(self) -> Mechanism:
-        """One Gaussian release."""
+        """One Gaussian release with shift mu, which all releases together are at most."""
         return Gaussian(1.0, number_up(float(self.mu)), neighbors=self.neighbors.per_record)
 
 

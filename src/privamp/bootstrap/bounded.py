@@ -72,7 +72,7 @@ class Bounded(Statistic):
         return min(float(declared), whole)
 
     def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
-        """The clipped value."""
+        """The statistic of one sample, clipped to the bounds."""
         try:
             with np.errstate(all="ignore"):  # a warning would tell about the records
                 value = float(self.function(np.repeat(rows, counts.astype(np.intp), axis=0)))

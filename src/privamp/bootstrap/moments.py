@@ -51,7 +51,7 @@ class Mean(Statistic):
         return np.asarray([self.half * real(Fraction(total(rows, counts), int(counts.sum() * UNIT)))])
 
     def conclude(self, series: Series) -> tuple[Finding, ...]:
-        """The mean of the averages."""
+        """The mean of the released averages, in the units of the records."""
         found = series.spread.finding("mean", series.averages[:, 0] + self.centre, series.noise)
         return (found.within(*self.bounds),)
 

@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def resamples(self) -> int:
-        """Released statistics in all."""
+        """How many noisy statistics are released in all."""
         return self.procedure.groups * self.procedure.each
 
     def certified(self, neighbors: Neighbors | None = None) -> Guarantee:

@@ -51,7 +51,7 @@ class Quantile(Statistic):
         return rounded(float(np.sqrt(2.0) * (1.0 + 1e-15)) / size, size)
 
     def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
-        """Shares of the bins."""
+        """The share of the sample's entries in each bin."""
         return np.asarray(np.bincount(rows.astype(np.intp), counts, minlength=self.bins) / counts.sum())
 
     def conclude(self, series: Series) -> tuple[Finding, ...]:

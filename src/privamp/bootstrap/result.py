@@ -107,7 +107,7 @@ class Interval:
         self._result = result
 
     def __call__(self, level: float | None = None) -> tuple[Any, Any]:
-        """(low, high)."""
+        """(low, high) of the statistic's value over the population, at the level asked for."""
         return Release.interval(self._result, self._result.plan.confidence if level is None else level)
 
     def _first(self) -> tuple[float, float]:

@@ -49,7 +49,7 @@ class SharedStage(Mechanism):
 
     @property
     def p(self) -> float:
-        """The norm of that."""
+        """The norm in which the sensitivity is stated."""
         return 2.0
 
     @property

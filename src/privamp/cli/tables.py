@@ -34,7 +34,7 @@ def read(path: Path, named: Sequence[tuple[str, str]] = (), *, whole: bool = Fal
 
 
 def check_file(path: Path) -> None:
-    """A file that is there."""
+    """Raise InvalidInput unless the path is an existing file."""
     from ..errors import InvalidInput
 
     if not path.is_file():

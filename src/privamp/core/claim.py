@@ -17,6 +17,8 @@ class Claim:
 
     Comparable, hashable and picklable: equal claims give equal numbers on every machine.
 
+    `neighbors` is the relation that the guarantee is about.
+
     >>> from privamp import Laplace, Neighbors, Poisson
     >>> one = Claim(Laplace(2.0), Poisson(0.1), Neighbors.ADD_REMOVE)
     >>> one == Claim.from_json(one.to_json())

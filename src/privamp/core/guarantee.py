@@ -63,6 +63,17 @@ class Guarantee:
     """An upper bound that holds, a lower bound where an attack is known, and why.
 
     `delta(epsilon)` and `epsilon(delta)` are rounded to the private side.
+
+    Made by `amplify`, `compose`, rules, samples and jobs. It holds for two data sets that differ as `neighbors` says:
+    `delta` is at most `upper` and, where there is one, at least `lower`. `because` gives the theorems (`reasons` finds
+    them), `assumes` what else must be true, `parts` what it is composed of. `degrades` says that the design costs
+    privacy against the mechanism alone. `personal` gives one record's own guarantee (`at`), `pld_maker` the
+    distribution of the loss (`pld`), and `draws` names the samples it is about, so that one draw is never composed as
+    two.
+
+    >>> from privamp import Laplace, Poisson, amplify
+    >>> round(amplify(Laplace(1.0), Poisson(0.1)).epsilon(), 4)
+    0.1586
     """
 
     neighbors: Neighbors

@@ -31,6 +31,10 @@ _SLACK = 1.0 + 2.0**-51  # an influence this much larger is still covered by tha
 class Influence:
     """Influence of a record of p-norm u and weight 1.
 
+    That is per_record + per_norm u. For `kind` "pure" it is a privacy loss (epsilon of the record's contribution), for
+    "gaussian" a shift in standard deviations. `p` is the norm. `is_exact` says that some record reaches the Laplace or
+    Gaussian curve of this size, so that attacks may use it.
+
     >>> float(Influence("pure", per_record=0.1, per_norm=0.02).repeated(10).at(20.0).round(9))
     5.0
     """

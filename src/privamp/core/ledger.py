@@ -50,7 +50,7 @@ class Past(Protocol):
 
     @property
     def releases(self) -> int:
-        """How many."""
+        """How many releases were made from the sample before."""
 
     @property
     def has_claims(self) -> bool:
@@ -84,7 +84,7 @@ class BudgetLike(Protocol):
 
     @property
     def neighbors(self) -> Neighbors:
-        """Whom it protects."""
+        """The relation that the budget's limit is stated for."""
 
     def pay_for_sample(
         self,
@@ -247,26 +247,26 @@ class Finished:
         return self.plan
 
     def declare(self, mechanisms: Iterable[Mechanism], functions: bool = True) -> None:
-        """Refuse."""
+        """Refuse: what the sample answers was fixed when it was finished."""
         raise InvalidInput("a plan must be declared once and before the first release from a sample")
 
     def limit(self, filter: Limit, functions: bool = True) -> None:
-        """Refuse."""
+        """Refuse: what the sample answers was fixed when it was finished."""
         raise InvalidInput("a limit must be set once and before the first release from a sample")
 
     def pay(self, reserve: Callable[[], Payment]) -> None:
-        """Refuse."""
+        """Refuse: a finished sample releases nothing that could be paid for."""
         raise InvalidInput("a sample must be charged once and before its first release")
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
-        """Refuse."""
+        """Refuse: a finished sample answers nothing more."""
         raise InvalidInput(
             f"release {len(self.plan) + 1} is {mechanism}, which the declared plan does not have there; "
             "follow the plan or draw a fresh sample"
         )
 
     def terms(self) -> dict[str, Any]:
-        """Refuse."""
+        """Refuse: a finished sample has no terms left to agree on."""
         raise InvalidInput("a sample must be charged once and before its first release")
 
 

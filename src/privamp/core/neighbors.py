@@ -17,6 +17,11 @@ Kind = Literal["add-remove", "replace-one"]
 class Neighbors:
     """A relation between data sets.
 
+    `kind` is "add-remove" (one record more) or "replace-one" (one record is another, the number is public). `unit` is
+    what a data set differs by: a "record", or a "person" with up to `records` of them. `scope` says where a replaced
+    record may move: "anywhere", or only "within stratum" or "within cluster", which protects the value but not the
+    place. `Neighbors.ADD_REMOVE` and `Neighbors.REPLACE_ONE` are ready-made.
+
     >>> str(Neighbors.ADD_REMOVE.for_person(3))
     'add-remove (a person with up to 3 records)'
     """

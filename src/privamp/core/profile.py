@@ -62,7 +62,15 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """delta(epsilon) for every real epsilon, in both directions."""
+    """delta(epsilon) for every real epsilon, in both directions.
+
+    `forward` is the curve of P against Q, `backward` that of Q against P, where P has one record more. `delta(epsilon)`
+    and `epsilon(delta)` take the larger direction and round up.
+
+    >>> from privamp import Laplace, Neighbors
+    >>> Laplace(scale=2.0).profile(Neighbors.ADD_REMOVE).epsilon()
+    0.5
+    """
 
     forward: Curve
     backward: Curve

@@ -39,7 +39,7 @@ class Law(Protocol):
         """The interval that covers with probability `level`."""
 
     def standard_error(self) -> Any:
-        """Of everything together."""
+        """The standard error of noise and sampling together."""
 
 
 class Release:
@@ -134,7 +134,7 @@ class Release:
         return type(self)(part(self.value), *errors, self.guarantee, law, self.sampling_error_is, own, self.details)
 
     def __iter__(self) -> Iterator["Release"]:
-        """The named coordinates."""
+        """The named coordinates, each a release of its own."""
         return (self._coordinate(at) for at in range(len(self.names)))
 
     def numbers(self, level: float = 0.95) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class Release:
         return import_module("..report.release", __package__).picture_of(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """The release as notebooks show it."""
         text: str = import_module("..report.release", __package__).fragment_of(self)
         return text
 

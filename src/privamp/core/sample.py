@@ -82,7 +82,13 @@ class Bounded:
 
 
 class Sample:
-    """Records drawn by a design. Indices, counts, weights and the realised size are secret."""
+    """Records drawn by a design. Indices, counts, weights and the realised size are secret.
+
+    `design.draw(population, key)` makes one; `release`, `run` and `guarantee` are the ways to use it. `ids` are those
+    of the whole population, `drawn` says which of them are in the sample and how often, `columns` are what the design
+    read. `key` is the draw's own key, and `key_id` the fingerprint of the key it was made from. Everything that is
+    asked of one draw is registered by its key before noise is added, so the guarantee covers all of it.
+    """
 
     __slots__ = ("_columns", "_drawn", "_ids", "_key", "_key_id", "_unused", "design")
 

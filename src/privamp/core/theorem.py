@@ -19,6 +19,12 @@ class Theorem:
     """One proved statement about one design.
 
     `bound(design, mechanism, neighbors)` returns an upper bound on the profile of the release.
+
+    `name` and `cite` are what `Guarantee.because` prints. `needs` and `gives` are the relations of the mechanism's
+    profile and of the result. `tight` says that some mechanism reaches the bound. `applies(mechanism)` restricts it,
+    for example to Gaussian noise, and `scope` to replacements "within stratum" or "within cluster". `groups`: `bound`
+    handles a person with several records itself; `people`: it is about such persons only; `of_parts`: the designs of
+    the strata say what they need; `settles`: no other theorem can be better, so none is evaluated.
     """
 
     name: str

@@ -99,6 +99,12 @@ def _moved_gaussian(design: "ClusterSampling", mechanism: Mechanism, neighbors: 
 class ClusterSampling(Clustered):
     """Draw `chosen` of `clusters` clusters, all sets equally likely, and keep their members.
 
+    `clusters` is public, and so is `max_size`, a bound on every cluster's size or one per cluster; the population's
+    column `cluster` says who is where, by the public `labels` (0 to clusters - 1 when None). `second_stage` keeps some
+    members of a drawn cluster: coins (`Poisson(rate)`) or a whole number of them, for which `min_size`, a public lower
+    bound on the sizes, helps. `trim` cuts larger clusters down to the cap. The larger clusters may be, the less
+    sampling protects.
+
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), ClusterSampling(chosen=1, clusters=2, max_size=1)).epsilon(), 6)
     0.813666

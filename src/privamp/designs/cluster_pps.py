@@ -82,6 +82,10 @@ def _moved_gaussian(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neigh
 class ClusterPPS(Clustered):
     """Draw one cluster, number h with the public probability `probabilities[h]`.
 
+    They add up to 1. `max_size` is a public bound on every cluster's size, or one per cluster; `labels` are the
+    clusters' public names in that order, 0, 1, ... when None. The population's column `cluster` says who is where. The
+    guarantee for one record more is exact.
+
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), ClusterPPS((0.5, 0.5), max_size=1)).epsilon(), 6)
     0.813666

@@ -53,7 +53,7 @@ class Clustered(Design):
 
     @property
     def reads(self) -> Mapping[str, Read]:
-        """The cluster."""
+        """The column `cluster`, one of the public labels."""
         names = range(self.clusters) if self.labels is None else self.labels
         return {"cluster": Labels(names, as_text=self.labels is not None)}
 

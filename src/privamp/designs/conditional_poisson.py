@@ -97,7 +97,7 @@ class ConditionalPoisson(Design):
 
     @property
     def reads(self) -> Mapping[str, Read]:
-        """The odds."""
+        """The column `odds`, within the public range."""
         return {"odds": Numbers(self.low, self.high)}
 
     @property

@@ -155,7 +155,7 @@ class ImportanceSampling(Design):
 
     @property
     def weighing_rule(self) -> Rule | None:
-        """The rule."""
+        """The rule that gives each record its weight."""
         return self.rule
 
     def weights(self, population: Population) -> FloatArray | None:

@@ -45,7 +45,7 @@ class SizeOnly(Design):
         return BottomK(high, low, batch.positions, int(batch.ids.size))
 
     def merge(self, parts: Iterable[BottomK]) -> BottomK:
-        """All records of all batches."""
+        """The ids of all batches: a size can only be drawn once all are known."""
         return joined(parts)
 
     def finish(self, part: BottomK, subkey: Key) -> Drawn:
@@ -68,7 +68,7 @@ def sizes_then_subsets(ids: Sequence[int], weights: Weights) -> Iterator[tuple[U
 
 
 def joined(parts: Iterable[BottomK]) -> BottomK:
-    """Several fronts as one."""
+    """All that several parts hold, as one part."""
     fronts = list(parts)
     return BottomK(
         np.concatenate([f.high for f in fronts]),

@@ -66,6 +66,9 @@ def _stage_by_stage(design: "MultiStage", mechanism: Mechanism, neighbors: Neigh
 class MultiStage(FixedSize):
     """Stages ("wor", size) and ("wr", size), drawn one after the other.
 
+    `stages` are at least one and end in the sample; each draws from the result of the one before, the first from the
+    public number of records `population`. The guarantee is about replacing one record.
+
     >>> round(MultiStage([("wor", 118), ("wr", 200)], population=10000).appearances().eta, 8)
     0.00964894
     """

@@ -159,7 +159,7 @@ class Poisson(Design):
 
     @property
     def equal_chances(self) -> Coins:
-        """One coin each."""
+        """Independent coins of one chance."""
         return Coins(self.rate)
 
     @property

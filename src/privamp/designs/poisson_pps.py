@@ -66,6 +66,9 @@ class PoissonPPS(Design):
     The probability is the column `probability`, or, with `per_size`, that number times the column `size`, cut
     to the range.
 
+    `low` and `high` bound it; both are public. The guarantee is that of Poisson sampling at `high`, the worst record's.
+    Weights 1/probability need `low` above 0.
+
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), PoissonPPS(high=0.6)).epsilon(), 6)
     0.708513

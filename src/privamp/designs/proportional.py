@@ -50,7 +50,7 @@ class FixedShare(SizeOnly):
     @property
     @abstractmethod
     def share(self) -> Fraction:
-        """r, exactly."""
+        """r as an exact fraction."""
 
     @property
     @abstractmethod
@@ -177,6 +177,10 @@ class Proportional(FixedShare):
 
     A float rate is read as the decimal it is written as (0.1 is one tenth); a Fraction stays as it is.
 
+    `rounding` is "random", "floor", "half-up" or "ceil"; `at_most` a public upper bound on the number of records n,
+    where there is one: random rounding does not need it. Under add/remove, where n is secret, rounding by a rule may
+    cost more.
+
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), Proportional(0.1)).epsilon(), 6)
     0.55781
@@ -212,7 +216,7 @@ class Proportional(FixedShare):
 
     @property
     def how(self) -> str:
-        """The rounding."""
+        """How r n becomes a whole number."""
         return self.rounding
 
     @classmethod

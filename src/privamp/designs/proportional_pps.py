@@ -101,7 +101,7 @@ class ProportionalPPS(Design):
 
     @property
     def reads(self) -> Mapping[str, Read]:
-        """The size."""
+        """The column `size`, within the public range."""
         return {"size": Numbers(self.low, self.high)}
 
     def largest_probability(self, others: int) -> float:

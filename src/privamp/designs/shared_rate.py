@@ -75,6 +75,10 @@ def _moved(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> 
 class SharedRate(Design):
     """Draw about `size` records, each stratum its proportional share; needs the column `stratum`.
 
+    The rate is size/n for the secret number of records n, of which `at_least` is a public lower bound; `strata` is the
+    public number of strata. `rounding` of each stratum's share is "random", "floor", "half-up" or "ceil". A record
+    changes the rate of everybody, which the guarantee includes.
+
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), SharedRate(size=100, at_least=10_000, strata=5)).epsilon(), 6)
     0.094537
@@ -110,7 +114,7 @@ class SharedRate(Design):
 
     @property
     def reads(self) -> Mapping[str, Read]:
-        """The stratum."""
+        """The column `stratum`, any label."""
         return {"stratum": Labels()}
 
     def weights(self, population: Population) -> FloatArray | None:
@@ -129,7 +133,7 @@ class SharedRate(Design):
         return Labelled(BottomK(high, low, batch.positions, int(batch.ids.size)), _labels(batch.column("stratum")))
 
     def merge(self, parts: Iterable[Labelled]) -> Labelled:
-        """All records of all batches."""
+        """The ids and strata of all batches: shares need the number of all records."""
         found = list(parts)
         return Labelled(joined(p.front for p in found), np.concatenate([p.strata for p in found]))
 

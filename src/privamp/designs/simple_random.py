@@ -143,7 +143,7 @@ class WithoutReplacement(FixedSize):
 
     @property
     def equal_chances(self) -> Subset:
-        """A subset."""
+        """A subset of fixed size."""
         return Subset(self.size, self.population)
 
     @property

@@ -137,6 +137,9 @@ class Part:
 class Stratified(Design):
     """One design per stratum; the population's column `stratum` says who is where.
 
+    `strata` maps each public name to its design, which may be any but a stratified one. A record that stays in its
+    stratum is protected as its design does; one that may move pays for leaving one stratum and entering another.
+
     >>> from privamp import PureDP, amplify
     >>> design = Stratified({"shops": Poisson(0.1), "mines": Poisson(0.5)})
     >>> round(amplify(PureDP(1.0), design).epsilon(), 6)  # the mines'
@@ -209,7 +212,7 @@ class Stratified(Design):
 
     @property
     def most_held(self) -> int | None:
-        """All strata together."""
+        """The sum over the strata, where each of them has a bound."""
         sizes = [part.most_held for _, part in self.strata]
         return None if None in sizes else sum(size or 0 for size in sizes)
 

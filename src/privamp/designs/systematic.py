@@ -91,6 +91,10 @@ def _loss(design: "Systematic", mechanism: Mechanism, order: str) -> float:
 class Systematic(FixedShare):
     """Keep every `step`-th record of a secretly shuffled list, or one of `step` public slots.
 
+    order="random" shuffles with the key, and `at_most` may give a public upper bound on the number of records.
+    order="slots" draws one of `step` public slots, an id modulo `step`, of at most `max_slot` records each: a cluster
+    sample, and protected like one.
+
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), Systematic(10)).epsilon(), 6)
     0.55781
@@ -174,7 +178,7 @@ class Systematic(FixedShare):
         return self.order == "random"
 
     def slot_added(self, epsilon: float) -> float:
-        """One record more."""
+        """Theorem 2: epsilon when a slot has one record more."""
         return cluster.added(epsilon, 1.0, self._log_rest(epsilon))
 
     def slot_replaced(self, epsilon: float) -> float:
@@ -197,7 +201,7 @@ class Systematic(FixedShare):
         return Slots(kept, np.bincount(slots, minlength=self.step).astype(np.int64))
 
     def merge(self, parts: Iterable[Any]) -> Any:
-        """All batches together."""
+        """The records seen in the drawn slot, or the ids of all batches."""
         if self.order == "random":
             return SizeOnly.merge(self, parts)
         found = list(parts)

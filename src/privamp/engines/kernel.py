@@ -213,7 +213,7 @@ class Kernel:
         return self.merge(pending)
 
     def finish(self, part: Any) -> Chosen:
-        """The drawn rows."""
+        """The drawn rows of all batches, in the order of the table."""
         drawn = self.design.finish(part, self.subkey)
         order = np.argsort(drawn.positions, kind="stable")
         tickets = drawn.positions[order]

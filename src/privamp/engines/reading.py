@@ -36,7 +36,7 @@ class Reading:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the kept rows."""
+        """Names and types of the columns of a kept row."""
         return self.kernel.extended(pa.schema([self.source.schema.field(name) for name in self.columns]))
 
     def rows(self) -> Iterator[pa.RecordBatch]:

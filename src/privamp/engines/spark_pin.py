@@ -43,7 +43,7 @@ class Tally:
         self._sums = np.zeros(4, dtype=np.uint64)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Rows of the table."""
+        """Count the rows of one part of the table, and add up their fingerprints."""
         high, low = keyed_pairs(self._key.subkey("ids"), self._ids(batch.column(self._id)))
         for name in self._others:
             own = self._key.subkey("column", name)
@@ -104,7 +104,7 @@ class Pin:
 
 
 def joined(tallies: Iterable[bytes]) -> bytes:
-    """Several tallies as one."""
+    """Counts and fingerprints of several parts, which do not depend on their order."""
     sums = np.zeros(4, dtype=np.uint64)
     for tally in tallies:
         sums += np.frombuffer(tally, dtype="<u8")

@@ -162,7 +162,7 @@ def scan(ball: Ball, X: NDArray[Any], pool: ThreadPool, count: Count | None = No
 
 
 def measured(ball: Ball, X: NDArray[Any], pool: ThreadPool) -> FloatArray:
-    """The lengths alone."""
+    """The rows' norms, without cutting them."""
     every, fast = np.empty(len(X)), is_worth_compiling(X)
 
     def part(span: slice) -> None:

@@ -37,6 +37,8 @@ def private_norm_histogram(
 
     Norms above the radius count at the radius, as if the records were clipped. Every record is counted: what is
     missing, below 0 or no number counts in the first bin, because an error would tell.
+
+    The histogram is `epsilon`-DP under add/remove: a record changes one count, which has geometric noise.
     """
     positive(radius=radius, epsilon=epsilon)
     u = column_of(norms)

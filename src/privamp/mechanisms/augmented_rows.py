@@ -56,7 +56,7 @@ class AugmentedRows(Mechanism):
 
     @property
     def hides_vectors(self) -> bool:  # type: ignore[override]
-        """As the noise does."""
+        """Whether the inner noise does."""
         return self.noise.hides_vectors
 
     def in_stratum(self, name: str | int) -> Mechanism:

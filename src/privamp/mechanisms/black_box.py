@@ -54,6 +54,10 @@ class BlackBox(Mechanism):
 class PureDP(BlackBox):
     """Any epsilon-DP mechanism.
 
+    `neighbors` is the relation under which it is epsilon-DP; under replace-one, a mechanism stated for add/remove is (2
+    epsilon)-DP. The guarantee of a sample holds for every such mechanism, so it is the worst over all of them. It has
+    no noise to add: run your own mechanism, and state here what it guarantees.
+
     >>> PureDP(epsilon=1.0).profile(Neighbors.REPLACE_ONE).epsilon()
     2.0
     """
@@ -134,6 +138,9 @@ def _two_coins(log_p: FloatArray, yes_p: FloatArray, log_q: FloatArray, yes_q: F
 @dataclass(frozen=True, slots=True)
 class ApproxDP(BlackBox):
     """Any (epsilon, delta)-DP mechanism.
+
+    `neighbors` is the relation under which it is (epsilon, delta)-DP. The guarantee of a sample holds for every such
+    mechanism; one that describes its noise (`Gaussian`) gets smaller numbers. It has no noise to add.
 
     >>> f"{ApproxDP(epsilon=1.0, delta=1e-6).profile(Neighbors.ADD_REMOVE).delta(1.0):.1e}"
     '1.0e-06'

@@ -103,6 +103,10 @@ def discrete_gaussian_curve(sigma: float, shift: int) -> Curve:
 class DiscreteGaussian(Mechanism):
     """Discrete Gaussian noise on one whole number, or on `dimension` of them together, drawn exactly.
 
+    Each number x gets noise of probability proportional to exp(-x^2/(2 sigma^2)). `sensitivity` is the most that one
+    change of the data moves the numbers (l2 norm), under the relation `neighbors`. In one dimension the curve is exact,
+    in several it is an upper bound.
+
     >>> f"{DiscreteGaussian(sigma=1.0).profile(Neighbors.ADD_REMOVE).delta(0.0):.4f}"
     '0.3989'
     >>> two = DiscreteGaussian(sigma=20.0, sensitivity=math.sqrt(2), dimension=2)

@@ -91,6 +91,10 @@ def binned_mixture(rate: float, shift: int, law: Multiplicity, bins: int = 1024)
 class DiscreteLaplace(Mechanism):
     """Discrete Laplace noise on whole numbers, l1 sensitivity, drawn exactly.
 
+    The noise x has probability proportional to exp(-|x|/scale). `sensitivity` is the most that one change of the data
+    moves the numbers (l1 norm), a whole number, under the relation `neighbors`. The release on all the data is
+    (sensitivity/scale)-DP under that relation, and rests on no assumption about floating-point numbers.
+
     >>> f"{DiscreteLaplace(scale=1.0).profile(Neighbors.ADD_REMOVE).delta(0.0):.4f}"
     '0.4621'
     """

@@ -142,6 +142,10 @@ def _whole(x: FloatArray, scale: Fraction) -> Whole:
 class ExactLaplace(Mechanism):
     """Laplace noise for sums of real vectors in exact arithmetic; `sensitivity` is the l1 norm records are clipped to.
 
+    The noise is about as wide as Laplace noise of this `scale`. Records are rounded toward zero to multiples of `grid`,
+    a power of two; 0 picks one from public bounds when the sum is released (`grid_for`). The release on all the data is
+    (sensitivity/scale)-DP for the discrete noise that is really added, so `assumes` is empty.
+
     >>> noise = ExactLaplace(scale=2.0, sensitivity=1.0)
     >>> noise.profile(Neighbors.ADD_REMOVE).epsilon(), noise.assumes
     (0.5, ())
@@ -204,6 +208,10 @@ class ExactLaplace(Mechanism):
 @dataclass(frozen=True, slots=True)
 class ExactGaussian(Mechanism):
     """Gaussian noise for sums of real vectors in exact arithmetic; `sensitivity` is the l2 norm records are clipped to.
+
+    `sigma` is the noise's standard deviation. Records are rounded toward zero to multiples of `grid`, a power of two; 0
+    picks one from public bounds when the sum is released (`grid_for`). The guarantee is that of the discrete noise that
+    is really added, so `assumes` is empty.
 
     >>> noise = ExactGaussian(sigma=1.0)
     >>> f"{noise.profile(Neighbors.ADD_REMOVE).delta(1.0):.6f}", noise.assumes

@@ -23,6 +23,9 @@ from .noise import check_relation, check_sizes, like, whole_numbers, whole_shift
 class GeometricCount(Mechanism):
     """Geometric noise on a whole-number count (sensitivity 1), drawn exactly.
 
+    The noise x has probability proportional to exp(-epsilon |x|): the count of all records is epsilon-DP under the
+    relation `neighbors`, in which one change moves it by at most 1.
+
     >>> GeometricCount(epsilon=0.5).profile(Neighbors.ADD_REMOVE).epsilon()
     0.5
     """

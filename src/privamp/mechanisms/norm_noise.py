@@ -51,6 +51,10 @@ def directions(p: float, shape: tuple[int, ...], stream: Stream) -> FloatArray:
 class NormNoise(Mechanism):
     """Noise with density proportional to e^(-||z||_p/scale).
 
+    It hides a sum of vectors with `dimension` entries, of which one change moves the sum by at most `sensitivity` in
+    the norm `p` (1 to infinity) under the relation `neighbors`. The release on all the data is (sensitivity/scale)-DP
+    under that relation.
+
     >>> NormNoise(scale=4.0, dimension=10, sensitivity=2.0).profile(Neighbors.ADD_REMOVE).epsilon()
     0.5
     """

@@ -61,7 +61,7 @@ class PerStratum(Mechanism):
 
     @property
     def hides_vectors(self) -> bool:  # type: ignore[override]
-        """As the noise does."""
+        """Whether the noise does."""
         return self.noise.hides_vectors
 
     def in_stratum(self, name: str | int) -> Mechanism:

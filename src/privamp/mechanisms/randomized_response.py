@@ -45,6 +45,9 @@ def log_difference_law(epsilon: float, categories: int, copies: int) -> FloatArr
 class RandomizedResponse(Mechanism):
     """k-ary randomised response, drawn with whole numbers only.
 
+    A record answers one of `categories` (k, at least 2) numbers: its own with probability e^epsilon/(e^epsilon + k -
+    1), each other one equally often. Every answer is epsilon-DP under replace-one.
+
     >>> RandomizedResponse(epsilon=1.0).profile(Neighbors.REPLACE_ONE).epsilon()
     1.0
     """

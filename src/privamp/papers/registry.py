@@ -56,7 +56,7 @@ def entries() -> dict[str, Entry]:
 
 
 def entry(name: str) -> Entry:
-    """The entry of this name."""
+    """The entry of this name, or InvalidInput that lists those there are."""
     known = entries()
     if name not in known:
         raise InvalidInput(f"the name must be one of {', '.join(known)}, got {name!r} instead")

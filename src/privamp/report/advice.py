@@ -56,7 +56,7 @@ class Advice:
         return self.epsilon_upper is None or self.instead_epsilon < self.epsilon_upper
 
     def sentence(self) -> str:
-        """For people."""
+        """The advice in one sentence."""
         records = "1 record" if self.instead_size == 1 else f"{self.instead_size:,} records"
         cost = (
             "cannot be certified here" if self.epsilon_upper is None else f"costs ε = {shown_up(self.epsilon_upper, 3)}"

@@ -141,7 +141,7 @@ class Report:
         )
 
     def html(self) -> str:
-        """The whole page."""
+        """The page as one file, pictures included."""
         return (
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

@@ -72,12 +72,12 @@ class Facts:
         return Gaussian(scale) if self.noise == "gaussian" else NormNoise(scale, self.dimension)
 
     def profile(self, mechanism: Mechanism) -> Any:
-        """Its personal profile."""
+        """How much a record of each norm influences the release."""
         return (GaussianProfile if self.noise == "gaussian" else LinearProfile).of(mechanism)
 
     @property
     def mean_square(self) -> float:
-        """Of the norms."""
+        """The mean squared norm of the guessed norms."""
         u, n = self.norms.arrays()
         return float(np.sum(n * u**2) / np.sum(n))
 
@@ -103,7 +103,7 @@ class Row:
 
     @property
     def expected_size(self) -> float:
-        """For the guessed norms."""
+        """The expected sample size for the guessed norms."""
         return self.rule.expected_size(*self.facts.norms.arrays())
 
     @property
@@ -113,7 +113,7 @@ class Row:
         return math.sqrt(float(np.sum(n * (self.rule.weights_of_norms(u) - 1.0) * u**2)))
 
     def to_json(self, norms: FloatArray) -> dict[str, Any]:
-        """All numbers."""
+        """The rule's name and all its numbers, as the command prints them."""
         return {
             "rule": self.name,
             "epsilon_upper": self.epsilon,
@@ -203,7 +203,7 @@ def _needed(facts: Facts, make: Callable[[Mechanism], Rule]) -> float | None:
 
 
 def draw_overlay(found: Overlay, path: Path) -> None:
-    """Write the picture."""
+    """Write the picture of all rules as a PNG file."""
     check_picture(path)
     save(picture_of_overlay(found), path)
 

@@ -48,6 +48,11 @@ def coreset(
     All of it is public: the population size and the mean squared norm must not be computed from the data without
     noise. Norms are l2; a profile in another norm p < 2 needs the `dimension`.
 
+    `profile` says how much a record of each norm influences the release, `size` is the expected sample size for that
+    mean squared norm, `share` the part of it that is drawn uniformly, and records are clipped to `radius`. `delta` is
+    where personal losses of Gaussian noise are read. The result is a rule for `ImportanceSampling`; its `guarantee()`
+    is the worst over all records within the radius.
+
     >>> from privamp import NormNoise
     >>> profile = LinearProfile.of(NormNoise(scale=100.0, dimension=10))
     >>> rule = coreset(profile, share=0.5, size=200, population=10_000, mean_squared_norm=0.3, radius=1.0)
@@ -101,7 +106,7 @@ class Coreset(Rule):
 
     @property
     def radial(self) -> Influence:
-        """In l2 norms."""
+        """The influence as a bound in l2 norms."""
         return self.profile.influence.in_l2(self.dimension)  # type: ignore[union-attr]
 
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:

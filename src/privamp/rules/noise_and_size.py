@@ -47,6 +47,9 @@ def size_for_noise(
 ) -> float:
     """The expected size of the privacy-constrained sample for a mechanism (a Joint for several releases).
 
+    `histogram` has the public norms, `radius` what records are clipped to, `max_weight` caps the weights. Every record
+    loses at most `epsilon` (at `delta`), whatever the histogram says: only the size depends on it.
+
     >>> from privamp import Laplace
     >>> round(size_for_noise(Laplace(10.0), NormHistogram([1.0, 4.0], [900, 100]), epsilon=1.0, radius=4.0), 3)
     37.215
@@ -69,6 +72,10 @@ def noise_for_size(
 
     `mechanism` makes the mechanism from its noise scale, such that twice the noise halves the influence. At most ten
     evaluations of the weights of all bins.
+
+    `histogram` has the public (or privately released) norms, `radius` the norm that records are clipped to (that of the
+    last bin when None), and `max_weight` caps the weights. Every record loses at most epsilon (at `delta`), whatever
+    the histogram says: only the size depends on it.
 
     >>> from privamp import Laplace
     >>> found = noise_for_size(Laplace, NormHistogram([1.0, 4.0], [900, 100]), size=50, epsilon=1.0, radius=4.0)
@@ -103,6 +110,10 @@ def noise_for_guarantee(
     within: tuple[float, float] = (1e-9, 1e9),
 ) -> Mechanism:
     """The least noise with which a rule of fixed size (uniform, coreset, variance-optimal) has the guarantee.
+
+    `mechanism` makes the mechanism from its noise, and `rule` the rule for a mechanism; `within` brackets the noise.
+    The returned mechanism keeps (epsilon, delta) for every record; slightly less noise would not. Raises when the
+    largest noise of the bracket does not suffice.
 
     >>> from privamp import Laplace, uniform
     >>> make = lambda noise: uniform(LinearProfile.of(noise), rate=0.1, radius=4.0)

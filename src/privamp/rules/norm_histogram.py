@@ -36,7 +36,7 @@ class NormHistogram:
 
     @property
     def population(self) -> float:
-        """All records."""
+        """How many records are counted in all bins."""
         return float(np.sum(self.counts))
 
     def arrays(self) -> tuple[FloatArray, FloatArray]:

@@ -66,6 +66,9 @@ def privacy_constrained(
     `radius` declares the domain. `max_weight` is a public cap on weights, which also stands for records without
     influence; by default 2^40, and 1/delta for Gaussian noise (rarer records would be hidden by delta alone).
 
+    `profile` says what a record loses when it is kept with a weight w: `LinearProfile`, `GaussianProfile`, or a
+    `GeneralProfile` of your own.
+
     >>> from privamp import Laplace
     >>> rule = privacy_constrained(LinearProfile.of(Laplace(scale=4.0)), epsilon=1.0, radius=4.0)
     >>> rule.of_norms([0.5, 1.0, 4.0]).round(6).tolist()
@@ -156,7 +159,7 @@ class LinearConstrained(_Constrained):
         return self.epsilon
 
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
-        """By the exact solver."""
+        """The largest weight that meets the target, of a record of each norm."""
         if self.influence is None:
             raise NoTheorem("the probability is not a function of the norm here; ask for probabilities(records)")
         return self._weights(self.influence.at(norms))
@@ -167,7 +170,7 @@ class LinearConstrained(_Constrained):
         return self.influence is not None
 
     def weights(self, records: Any) -> FloatArray:
-        """By the exact solver."""
+        """The largest weight that meets the target, of each record."""
         if self.influence is not None:
             return Rule.weights(self, records)
         return self._weights(self._influences(records))
@@ -185,7 +188,7 @@ class LinearConstrained(_Constrained):
         return max(self.epsilon, float(self.influence.at(self.radius)))
 
     def worst_profile(self) -> Profile:
-        """The target itself."""
+        """That of the target, which no record exceeds."""
         return Profile.symmetric(pure_curve(self._certified(), is_certain=True))
 
     @property
@@ -275,11 +278,11 @@ class GeneralConstrained(_Constrained):
 
     @property
     def decides_by_norm(self) -> bool:
-        """No."""
+        """False: the profile may look at the whole record."""
         return False
 
     def weights(self, records: Any) -> FloatArray:
-        """By the corrected Algorithm 1."""
+        """The largest weight that meets the target, by Algorithm 1 as corrected."""
         return general_weights(self.profile, records, self.epsilon, self.max_weight)
 
     def losses(self, records: Any) -> FloatArray:
@@ -297,7 +300,7 @@ class GeneralConstrained(_Constrained):
         return math.inf
 
     def worst_profile(self) -> Profile:
-        """The target itself."""
+        """That of the target, which no record exceeds."""
         return Profile.symmetric(pure_curve(self.epsilon, is_certain=True))
 
     @property

@@ -34,6 +34,9 @@ def uniform(
 
     `delta` is where personal losses of Gaussian noise are read.
 
+    `profile` says how much a record of each norm influences the release, and records are clipped to `radius`. The
+    guarantee of the rule is that of Poisson sampling for the record of the largest influence.
+
     >>> from privamp import Laplace
     >>> rule = uniform(LinearProfile.of(Laplace(scale=40.0)), rate=0.1, radius=4.0)
     >>> round(rule.guarantee().epsilon(), 6)
@@ -51,7 +54,7 @@ def uniform(
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Rule):
-    """One probability for all."""
+    """The rule of `uniform`: one probability for all."""
 
     profile: LinearProfile | GaussianProfile
     rate: float

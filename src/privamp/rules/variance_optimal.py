@@ -45,6 +45,10 @@ def variance_optimal(
 
     `public=False` marks a kappa that was fitted to the data: the rule draws, and refuses a guarantee.
 
+    `profile` says how much a record of each norm influences the release, and records are clipped to `radius`. `delta`
+    is where personal losses of Gaussian noise are read. The guarantee of the rule is the worst over all norms up to
+    `radius`.
+
     >>> from privamp import Laplace
     >>> rule = variance_optimal(LinearProfile.of(Laplace(scale=40.0)), kappa=0.1, radius=4.0)
     >>> round(rule.guarantee().epsilon(), 6)
@@ -80,7 +84,7 @@ class VarianceOptimal(Rule):
 
     @property
     def is_public(self) -> bool:
-        """As declared."""
+        """Whether kappa was declared public."""
         return self.public
 
     def worst_profile(self) -> Profile:

@@ -32,6 +32,9 @@ from ..validation import whole
 class BallsInBins(Schedule):
     """Each epoch puts every record into `times` of the `rounds`, uniformly and independently.
 
+    There are `epochs` times `rounds` rounds, of which each record joins epochs * times. The guarantee covers all of
+    them together, and is exact for `times` = 1.
+
     >>> from privamp import Gaussian, amplify
     >>> f"{amplify(Gaussian(1.0), BallsInBins(100)).epsilon(1e-6):.3f}"
     '0.858'

@@ -53,21 +53,21 @@ class Rounds(Schedule):
 
     @property
     def decides_alone(self) -> bool:
-        """Whether the design does."""
+        """Whether the design decides record by record."""
         return self.design.decides_alone
 
     @property
     def weight(self) -> float | None:
-        """The design's."""
+        """The design's weight, the same in every round."""
         return self.design.weight
 
     def weights(self, population: Population) -> FloatArray | None:
-        """The design's."""
+        """The design's weights, the same in every round."""
         return self.design.weights(population)
 
     @property
     def natural(self) -> Neighbors:
-        """The design's."""
+        """The relation of the design's theorems."""
         return self.design.natural
 
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:

@@ -172,7 +172,7 @@ class PrivateLinear(_Regression):
     _estimator_type = "regressor"
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """The predicted values."""
+        """One predicted value per row of X, shape (rows,)."""
         return self._score(X)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
@@ -222,7 +222,7 @@ class PrivateLogistic(_Regression):
         return np.asarray(self.labels)
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """The likelier label."""
+        """The likelier of the two labels for each row of X, shape (rows,)."""
         return self.classes_[(self._score(X) > 0).astype(np.intp)]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:

@@ -38,7 +38,7 @@ class FileKey(KeyProvider):
     path: str
 
     def key(self) -> Key:
-        """The key in the file."""
+        """Read the key from the file; InvalidInput when it is not one."""
         return read_key_file(self.path)
 
     def make(self) -> Key:
@@ -53,7 +53,7 @@ class EnvironmentKey(KeyProvider):
     variable: str
 
     def key(self) -> Key:
-        """The key in the variable."""
+        """Read the key from the variable; InvalidInput when it is not one."""
         digits = os.environ.get(self.variable)
         if digits is None:
             raise InvalidInput(f"the environment has no variable {self.variable!r}; set it, or name another key")

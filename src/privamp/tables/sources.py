@@ -58,7 +58,7 @@ class Piece:
 
     @classmethod
     def empty(cls, schema: pa.Schema) -> "Piece":
-        """No rows."""
+        """A piece with these columns and no rows."""
         return cls("nothing", 0, _InMemory(schema.empty_table()), schema)
 
 

@@ -44,7 +44,7 @@ class SeenIds:
         self._lock = threading.Lock()
 
     def add(self, ids: NDArray[Any]) -> None:
-        """One batch."""
+        """Take note of one batch of ids, from any thread."""
         if not ids.size:
             return
         whole = ids.dtype.kind == "u"

@@ -104,7 +104,7 @@ class CoinBatches(Batches):
 
     @property
     def noise(self) -> tuple[float, float]:
-        """The plan's."""
+        """The plan's noise, the same in every step."""
         return self._noise
 
     def draw(self, step: int) -> Batch:
@@ -128,11 +128,11 @@ class CoinBatches(Batches):
             self.bounds[batch.positions] = self.rule.remembered(norms)
 
     def state(self) -> Arrays:
-        """The bounds."""
+        """What a checkpoint keeps: the clipping bounds."""
         return {"bounds": self.bounds.copy()} if self.learns else {}
 
     def restore(self, state: Arrays, now: Arrays) -> None:
-        """The bounds."""
+        """Set the clipping bounds that a checkpoint kept."""
         if self.learns:
             self.bounds = np.array(state["bounds"], dtype=np.float64)
 
@@ -146,13 +146,13 @@ class DesignBatches(Batches):
         self._mechanism = Gaussian(self._noise[0], sensitivity=plan.clip)
 
     def begin_session(self, key: Key) -> None:
-        """The key of the samples."""
+        """Take the key from which the samples of this session are drawn."""
         self._key = key
         self._drawn: tuple[int, Batch] | None = None
 
     @property
     def noise(self) -> tuple[float, float]:
-        """The plan's."""
+        """The plan's noise, the same in every step."""
         return self._noise
 
     def draw(self, step: int) -> Batch:

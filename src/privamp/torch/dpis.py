@@ -206,7 +206,7 @@ class DPISBatches(Batches):
         self._check(self._step_cost)
 
     def begin(self, step: int) -> None:
-        """The cost of the step."""
+        """Charge for the step before anything is drawn for it."""
         self._charge(self._step_cost)
 
     def draw(self, step: int) -> Batch:
@@ -228,7 +228,7 @@ class DPISBatches(Batches):
         self._norms[batch.positions] = _finite(norms)
 
     def _release_size(self) -> None:
-        """N~, once."""
+        """Release the noisy number of records N~, once per run."""
         sigma = self.plan.noises[0]
         self._charge(0.5 * self._order / sigma**2)
         self.save()  # paid for before it is known

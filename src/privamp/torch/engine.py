@@ -140,7 +140,7 @@ class PrivacyEngine:
 
     @property
     def step(self) -> int:
-        """Steps taken."""
+        """How many steps were taken, over all sessions of the run."""
         return self._running.step
 
     @property

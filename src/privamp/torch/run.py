@@ -103,7 +103,7 @@ class Run:
 
     @property
     def device(self) -> Any:
-        """Where the parameters are."""
+        """The device of the model's parameters."""
         return self.parameters[0].device
 
     @property

@@ -32,7 +32,7 @@ class Surroundings:
                 torch.cuda.manual_seed(seed)
 
     def restore(self) -> None:
-        """As it was."""
+        """Put back the seeds and flags that were found."""
         torch.set_rng_state(self._cpu)
         if self._cuda is not None:
             torch.cuda.set_rng_state(self._cuda, self._device)

@@ -59,7 +59,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """One word for the reader."""
+        """Either "REFUTED" or "not refuted"."""
         return "REFUTED" if self.refuted else "not refuted"
 
 

@@ -46,12 +46,12 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """For the list of audits."""
+        """What the list of audits prints."""
         return f"bootstrap, {self.procedure}, {self.statistic}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of `run`."""
+        """What `run` is called with, besides the records."""
         many = 3 if self.procedure == "subsampling" else 8  # enough for records to repeat in some of them
         return {"method": self.procedure, "size": SIZES[self.procedure], "resamples": many}
 

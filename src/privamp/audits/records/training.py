@@ -36,7 +36,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """For the list of audits."""
+        """What the list of audits prints."""
         extra = [f"parts of {self.physical}"] * (self.physical is not None) + ["autocast"] * self.autocast
         extra += [self.device] * (self.device != "cpu")
         return ", ".join([self.model, self.dtype, self.sampler, *extra])

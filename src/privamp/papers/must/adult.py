@@ -103,12 +103,12 @@ def reproduced(out_dir: Path, repetitions: int) -> Outcome:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Few runs."""
+    """The check with few repetitions, in seconds."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Many runs."""
+    """The check with as many repetitions as the paper."""
     return reproduced(out_dir, FULL)
 
 

@@ -48,7 +48,7 @@ class Task:
         return 1.0 / self.n
 
     def design(self, name: str) -> Design:
-        """One of the five."""
+        """The design that the paper calls by this name."""
         return experiment.design(name, self.n, self.m, self.b)
 
     def paper_sigma(self, of: Design) -> float:

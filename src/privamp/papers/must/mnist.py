@@ -85,12 +85,12 @@ def parameters_check() -> Check:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Two of the designs."""
+    """The check with two of the designs, in minutes."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """All five."""
+    """The check with all five designs."""
     return reproduced(out_dir, experiment.FIVE)
 
 

@@ -88,7 +88,7 @@ def estimates(name: str, of: Design, values: FloatArray, resamples: int) -> tupl
 
 
 def rows(repetitions: int, resamples: int, which: tuple[tuple[str, int], ...] = tuple(PRINTED)) -> Iterator[Row]:
-    """Simulate."""
+    """Simulate every row of the table."""
     data = np.clip(np.random.default_rng(7).normal(size=(repetitions, noise.N)), -4.0, 4.0)
     for name, b in which:
         of = noise.design(name, b)

@@ -75,7 +75,7 @@ class Runs:
 
 
 def design(name: str) -> Design:
-    """One of the five."""
+    """The design that the paper calls by this name."""
     return experiment.design(name, N, M, B)
 
 

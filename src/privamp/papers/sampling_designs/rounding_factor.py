@@ -48,12 +48,12 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """The whole table."""
+    """Every rate and epsilon of the printed table."""
     return [_cell(rate, epsilon) for rate in RATES for epsilon in EPSILONS]
 
 
 def printed_bound(rate: float, epsilon: float) -> float:
-    """SD Theorem 4.3."""
+    """epsilon' of SD Theorem 4.3 as printed, which is larger than the supremum."""
     square = math.expm1(2 * epsilon)
     return math.log1p(2 * rate * square) + math.log1p(rate * square)
 
