@@ -68,7 +68,7 @@ def test_probabilities_cut_at_one_break_the_sensitivity() -> None:
     rule = ImportanceRule(rate, 1.0, growth=float(growth), rejects=True)
     bound = rule.remembered(np.array([1.0]))
     assert rule.coefficients(bound, np.array([1.0]))[0] == 1.0
-    assert rule.chances(bound)[0] <= rate
+    assert (rule.rate * rule.shares(bound))[0] <= rate
 
 
 def test_line_26_divides_by_b_twice() -> None:
@@ -80,7 +80,7 @@ def test_line_26_divides_by_b_twice() -> None:
     assert printed == pytest.approx(g.mean() / b)
     rule = ImportanceRule(b * 1.0 / 4.0, 1.0, floor=0.01)
     bounds = rule.remembered(g)
-    ours = np.sum(rule.chances(bounds) * rule.coefficients(bounds, g) * g) / (len(g) * rule.rate)
+    ours = np.sum((rule.rate * rule.shares(bounds)) * rule.coefficients(bounds, g) * g) / (len(g) * rule.rate)
     assert ours == pytest.approx(g.mean())
 
 

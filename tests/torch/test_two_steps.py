@@ -27,11 +27,11 @@ EPSILONS = np.array([0.0, 0.1, 0.3, 0.7, 1.5, 3.0])
 class Uncapped(ImportanceRule):
     """As printed: q = min(b g/K, 1), bounds above the clip allowed, weights 1/(q p)."""
 
-    def chances(self, bounds):
-        return np.minimum(self.rate * bounds / self.clip, 1.0)
+    def shares(self, bounds):
+        return np.minimum(bounds / self.clip, 1.0 / self.rate)
 
     def coefficients(self, bounds, norms):
-        chances = self.chances(bounds) * self.acceptance(bounds, norms)
+        chances = self.rate * self.shares(bounds) * self.acceptance(bounds, norms)
         clipped = np.minimum(norms, np.minimum(bounds, self.clip))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(norms > 0, self.rate * (clipped / norms) / chances, 0.0)
@@ -46,7 +46,7 @@ class Uncapped(ImportanceRule):
 def outcomes(rule: ImportanceRule, bound: float, gradient: float) -> list[tuple[float, float, float]]:
     """(probability, what is added, next bound) of one record in one step."""
     b, n = np.array([bound]), np.array([abs(gradient)])
-    chance, next_bound = float(rule.chances(b)[0]), float(rule.remembered(n)[0])
+    chance, next_bound = float((rule.rate * rule.shares(b))[0]), float(rule.remembered(n)[0])
     added = float(rule.coefficients(b, n)[0]) * gradient
     if not rule.rejects:
         return [(1 - chance, 0.0, bound), (chance, added, next_bound)]
@@ -197,5 +197,5 @@ def test_chances_never_pass_the_rate_in_floating_point() -> None:
     for rate, clip in zip(rng.uniform(1e-6, 1, 200), rng.uniform(1e-3, 1e3, 200), strict=True):
         rule = ImportanceRule(rate, clip)
         bounds = rule.remembered(rng.exponential(clip, 2000))
-        assert np.all(rule.chances(bounds) <= rate)
-        assert np.all(rule.chances(rule.start(3)) == rate)
+        assert np.all((rule.rate * rule.shares(bounds)) <= rate)
+        assert np.all((rule.rate * rule.shares(rule.start(3))) == rate)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..chance.keys import Key
-from ..core.design import Design
+from ..core.mechanism import Mechanism
 from ..core.population import Population
 from ..core.sample import Bounded, Drawn, Sample
 from ..core.seeded_sample import SeededSample
@@ -52,9 +52,10 @@ def _group(plan: Plan, statistic: Statistic, rows: FloatArray, key: Key, group: 
     sample = first_stage(procedure, key, group)
     sensitivity = statistic.sensitivity(procedure.size)
     mechanism = procedure.mechanism(plan.sigma(sensitivity), sensitivity)
+    noise = procedure.noise(plan.sigma(sensitivity), sensitivity)
 
     def clean(drawn: Drawn) -> FloatArray:
-        resamples = resamples_of(procedure, drawn, key, group)
+        resamples = resamples_of(procedure, drawn, key, group, noise)
         return np.stack([statistic.compute(rows[d.positions], d.counts.astype(np.float64)) for d in resamples])
 
     noisy = sample._planned([mechanism], None, "bootstrap").release(mechanism, Bounded(clean))
@@ -67,16 +68,12 @@ def first_stage(procedure: Procedure, key: Key, group: int) -> Sample:
     return SeededSample.if_test(procedure.design.draw(people, key, round=group))
 
 
-def resamples_of(procedure: Procedure, drawn: Drawn, key: Key, group: int) -> list[Drawn]:
+def resamples_of(procedure: Procedure, drawn: Drawn, key: Key, group: int, noise: Mechanism) -> list[Drawn]:
     """The first stage, or what is drawn from it: the second stage is part of the mechanism, and certified with it."""
     if procedure.inside is None:
         return [drawn]
-    entries, own = Population.of(procedure.sizes[0]), key.subkey("bootstrap", group)
-    inner = [_drawn(procedure.inside, entries, own.subkey("second", t)) for t in range(procedure.each)]
+    entries, own = Population.of(procedure.sizes[0]), key.subkey("second stages")
+    rounds = range(group * procedure.each, (group + 1) * procedure.each)
+    samples = [SeededSample.if_test(procedure.inside.draw(entries, own, round=each)) for each in rounds]
+    inner = [sample._planned([noise], None, "bootstrap")._hand_out(noise) for sample in samples]
     return [Drawn(drawn.positions[d.positions], d.counts, d.weights) for d in inner]
-
-
-def _drawn(design: Design, people: Population, key: Key) -> Drawn:
-    """What the certified design draws under this key: secret."""
-    drawn: Drawn = design.finish(design.merge([design.partial(people.batch(), key)]), key)
-    return drawn

@@ -98,8 +98,12 @@ class Procedure:
 
     def mechanism(self, sigma: float, sensitivity: float) -> Mechanism:
         """The noise as the design of a group meets it."""
-        noise = Gaussian(sigma, sensitivity, neighbors=Neighbors.REPLACE_ONE)
+        noise = self.noise(sigma, sensitivity)
         return SharedStage(noise, self.inside, self.each) if self.inside else noise
+
+    def noise(self, sigma: float, sensitivity: float) -> Gaussian:
+        """The noise of one resample's numbers, of which a replaced record moves one copy by `sensitivity`."""
+        return Gaussian(sigma, sensitivity, neighbors=Neighbors.REPLACE_ONE)
 
     @property
     def factor(self) -> float:

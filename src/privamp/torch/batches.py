@@ -1,4 +1,4 @@
-"""Where batches come from: coins by the importance rule, or a design. Drawing needs no torch.
+"""Where batches come from: samples by a design, thinned by the importance rule. Drawing needs no torch.
 
 Everything random in step t is a function of (key, session, t): a step that is made again after a crash draws anew.
 Bounds, positions, counts and norms are secret.
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
+from ..core.design import Design
 from ..core.population import Population
+from ..core.sample import Drawn
 from ..core.seeded_sample import SeededSample
 from ..mechanisms.gaussian import Gaussian
 from ..numerics.log_domain import FloatArray
@@ -88,67 +90,17 @@ class Batches(ABC):
         return
 
 
-class CoinBatches(Batches):
-    """Independent coins by the importance rule; without `learns` the bounds stay at the clip, which is DP-SGD."""
-
-    def __init__(self, plan: Plan, population: Population) -> None:
-        self.clip = plan.clip
-        self.rule, self.learns = plan.rule, plan.sampler != "uniform"
-        self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
-        self.bounds = self.rule.start(population.size)
-        self._ids = population.ids
-
-    def begin_session(self, key: Key) -> None:
-        """Keys of the two coins."""
-        self._coins, self._acceptance = key.subkey("coins"), key.subkey("acceptance")
-
-    @property
-    def noise(self) -> tuple[float, float]:
-        """The plan's noise, the same in every step."""
-        return self._noise
-
-    def draw(self, step: int) -> Batch:
-        """Everybody whose coin says so, with a snapshot of the bounds that decided."""
-        numbers = keyed_numbers(self._coins, self._ids, step)
-        chance = self.rule.chances(self.bounds) if self.learns else self.rule.rate
-        positions = np.flatnonzero(keep(numbers, chance)).astype(np.int64, copy=False)
-        return Batch(step, positions, np.ones(positions.size, np.int64), self.bounds[positions])
-
-    def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
-        """The rule's, with a second coin where it rejects."""
-        factors = self.rule.coefficients(batch.bounds, norms)
-        if self.rule.rejects and norms.size:
-            numbers = keyed_numbers(self._acceptance, self._ids[batch.positions], batch.step)
-            factors = np.where(keep(numbers, self.rule.acceptance(batch.bounds, norms)), factors, 0.0)
-        return factors
-
-    def remember(self, batch: Batch, norms: FloatArray) -> None:
-        """The new bounds of the drawn records."""
-        if self.learns:
-            self.bounds[batch.positions] = self.rule.remembered(norms)
-
-    def state(self) -> Arrays:
-        """What a checkpoint keeps: the clipping bounds."""
-        return {"bounds": self.bounds.copy()} if self.learns else {}
-
-    def restore(self, state: Arrays, now: Arrays) -> None:
-        """Set the clipping bounds that a checkpoint kept."""
-        if self.learns:
-            self.bounds = np.array(state["bounds"], dtype=np.float64)
-
-
 class DesignBatches(Batches):
     """A fresh sample by a design in every step; a record drawn u times counts u times, clipped once per copy."""
 
     def __init__(self, plan: Plan, population: Population) -> None:
         self._design, self.clip, self._population = plan.design, plan.clip, population
         self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
-        self._mechanism = Gaussian(self._noise[0], sensitivity=plan.clip)
 
     def begin_session(self, key: Key) -> None:
         """Take the key from which the samples of this session are drawn."""
         self._key = key
-        self._drawn: tuple[int, Batch] | None = None
+        self._drawn: tuple[int, Drawn] | None = None
 
     @property
     def noise(self) -> tuple[float, float]:
@@ -156,15 +108,73 @@ class DesignBatches(Batches):
         return self._noise
 
     def draw(self, step: int) -> Batch:
-        """The design's sample of this round, handed out for one noisy sum; the same batch while the step is tried."""
+        """The design's sample of this round, handed out for one noisy sum."""
+        drawn = self._handed_out(step, self._design, Gaussian(self._noise[0], sensitivity=self.clip))
+        return Batch(step, drawn.positions, drawn.counts, np.full(drawn.positions.size, self.clip))
+
+    def _handed_out(self, step: int, design: Design, mechanism: Gaussian) -> Drawn:
+        """What the design drew for this step, by position; the same while the step is tried."""
         if self._drawn is None or self._drawn[0] != step:
-            sample = SeededSample.if_test(self._design.draw(self._population, self._key, round=step))
-            drawn = sample._planned([self._mechanism], None, "training")._hand_out(self._mechanism)
-            order = np.argsort(drawn.positions)
-            positions = drawn.positions[order]
-            self._drawn = step, Batch(step, positions, drawn.counts[order], np.full(positions.size, self.clip))
+            sample = SeededSample.if_test(design.draw(self._population, self._key, round=step))
+            drawn = sample._planned([mechanism], None, "training")._hand_out(mechanism)
+            self._drawn = step, Drawn.joined([drawn])
         return self._drawn[1]
 
     def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
         """Copies times the usual clipping."""
         return batch.counts * ImportanceRule(1.0, self.clip).coefficients(batch.bounds, norms)
+
+
+class ImportanceBatches(DesignBatches):
+    """Poisson samples at the largest rate r, of which a second coin keeps a record with probability bound/C.
+
+    So a record is drawn with probability r bound/C in all, and what draws is the design that certifies the step: the
+    second coin is part of what a record in the sample contributes (docs/torch.md, Theorem 1).
+    """
+
+    def __init__(self, plan: Plan, population: Population) -> None:
+        super().__init__(plan, population)
+        self._rule = plan.rule
+        self.bounds = self._rule.start(population.size)
+
+    @property
+    def rule(self) -> ImportanceRule:
+        """The rule of this step."""
+        return self._rule
+
+    def begin_session(self, key: Key) -> None:
+        """Take the keys of the samples and of the two coins inside them."""
+        super().begin_session(key)
+        self._thinning, self._acceptance = key.subkey("thinning"), key.subkey("acceptance")
+
+    def draw(self, step: int) -> Batch:
+        """Those of the sample whose coin says so, with a snapshot of the bounds that decided."""
+        return self._thinned(super().draw(step))
+
+    def _thinned(self, batch: Batch) -> Batch:
+        bounds = self.bounds[batch.positions]
+        kept = self._coins(self._thinning, batch, self.rule.shares(bounds))
+        return Batch(batch.step, batch.positions[kept], batch.counts[kept], bounds[kept])
+
+    def _coins(self, key: Key, batch: Batch, chances: FloatArray) -> NDArray[np.bool_]:
+        return keep(keyed_numbers(key, self._population.ids[batch.positions], batch.step), chances)
+
+    def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
+        """The rule's, with another coin where it rejects."""
+        factors = self.rule.coefficients(batch.bounds, norms)
+        if self.rule.rejects and norms.size:
+            accepted = self._coins(self._acceptance, batch, self.rule.acceptance(batch.bounds, norms))
+            factors = np.where(accepted, factors, 0.0)
+        return factors
+
+    def remember(self, batch: Batch, norms: FloatArray) -> None:
+        """The new bounds of the drawn records."""
+        self.bounds[batch.positions] = self.rule.remembered(norms)
+
+    def state(self) -> Arrays:
+        """What a checkpoint keeps: the clipping bounds."""
+        return {"bounds": self.bounds.copy()}
+
+    def restore(self, state: Arrays, now: Arrays) -> None:
+        """Set the clipping bounds that a checkpoint kept."""
+        self.bounds = np.array(state["bounds"], dtype=np.float64)

@@ -7,7 +7,7 @@ from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..errors import InvalidInput
 from ..validation import one_of
-from .batches import Batches, CoinBatches, DesignBatches
+from .batches import Batches, DesignBatches, ImportanceBatches
 from .dpis import DPISBatches, DPISPlan
 from .plan import SAMPLERS, Plan, calibrated
 from .records import refuse_sampler
@@ -85,7 +85,8 @@ def batches_of(plan: Plan | DPISPlan, population: Population) -> Batches:
     """Where the batches of a plan come from."""
     if isinstance(plan, DPISPlan):
         return DPISBatches(plan, population)
-    return (DesignBatches if isinstance(plan.sampler, Design) else CoinBatches)(plan, population)
+    is_plain = isinstance(plan.sampler, Design) or plan.sampler == "uniform"
+    return (DesignBatches if is_plain else ImportanceBatches)(plan, population)
 
 
 def epoch_of(plan: Plan | DPISPlan) -> int:

@@ -17,20 +17,18 @@ import numpy as np
 from ..accounting.amounts import Amounts, cost_amounts, number_of
 from ..accounting.filters import RenyiFilter, added
 from ..accounting.renyi import loss_within
-from ..chance.keyed import keep, keyed_numbers
-from ..chance.keys import Key
-from ..chance.stream import Stream
 from ..core.guarantee import Guarantee
 from ..core.mechanism import IDEALISED
 from ..core.neighbors import Neighbors
 from ..core.population import Population
+from ..core.seeded_sample import SeededSample
 from ..designs.poisson import Poisson
 from ..errors import BudgetExceeded, Infeasible, InvalidInput
 from ..mechanisms.gaussian import Gaussian
 from ..numerics.log_domain import FloatArray
 from ..numerics.roots import NumericalFailure, least_passing
 from ..validation import in_range, nonnegative, positive, whole
-from .batches import Arrays, Batch, Batches, Ints, Norms
+from .batches import Arrays, Batch, ImportanceBatches, Ints, Norms
 from .importance import THEOREM, ImportanceRule
 from .plan import stated
 from .sampled_gaussian import renyi_step
@@ -143,14 +141,14 @@ class DPISPlan:
         return stated(total, (THEOREM,))
 
 
-class DPISBatches(Batches):
+class DPISBatches(ImportanceBatches):
     """Batches of the paper's system, with its releases and their budget."""
 
     def __init__(self, plan: DPISPlan, population: Population) -> None:
         self.plan, self.limit = plan, plan.filter()
         self._order = int(self.limit.order)
         self._limit_loss = self.limit.limits[_LOSS]
-        self._population = population
+        self._population, self._openings = population, 0
         self._spent: Amounts = {_LOSS: 0}
         self._epoch = -1
         self._size = 0.0  # N~, released
@@ -159,10 +157,6 @@ class DPISBatches(Batches):
         self._multiplier = math.nan  # m
         self._norms = np.zeros(population.size)
         self.bounds = np.full(population.size, plan.clip)
-
-    def begin_session(self, key: Key) -> None:
-        """Keys of the coins and of the released sums."""
-        self._key, self._coins, self._acceptance = key, key.subkey("coins"), key.subkey("acceptance")
 
     @property
     def clip(self) -> float:  # type: ignore[override]
@@ -210,21 +204,14 @@ class DPISBatches(Batches):
         self._charge(self._step_cost)
 
     def draw(self, step: int) -> Batch:
-        """Coins with probability r bound/C."""
-        numbers = keyed_numbers(self._coins, self._population.ids, step)
-        positions = np.flatnonzero(keep(numbers, self.rule.chances(self.bounds))).astype(np.int64, copy=False)
-        return Batch(step, positions, np.ones(positions.size, np.int64), self.bounds[positions])
-
-    def coefficients(self, batch: Batch, norms: FloatArray) -> FloatArray:
-        """C/norm for those that a second coin accepts."""
-        rule = self.rule
-        numbers = keyed_numbers(self._acceptance, self._population.ids[batch.positions], batch.step)
-        accepted = keep(numbers, rule.acceptance(batch.bounds, norms))
-        return np.where(accepted, rule.coefficients(batch.bounds, norms), 0.0)
+        """The Poisson sample at this epoch's rate r, thinned by bound/C."""
+        mechanism = Gaussian(self.noise[0], sensitivity=self._clip)
+        drawn = self._handed_out(step, Poisson(self._rate), mechanism)
+        return self._thinned(Batch(step, drawn.positions, drawn.counts, np.empty(0)))
 
     def remember(self, batch: Batch, norms: FloatArray) -> None:
         """Bounds and norms of the drawn records."""
-        self.bounds[batch.positions] = self.rule.remembered(norms)
+        super().remember(batch, norms)
         self._norms[batch.positions] = _finite(norms)
 
     def _release_size(self) -> None:
@@ -232,7 +219,7 @@ class DPISBatches(Batches):
         sigma = self.plan.noises[0]
         self._charge(0.5 * self._order / sigma**2)
         self.save()  # paid for before it is known
-        noisy = self._released(Gaussian(sigma, sensitivity=1.0), float(self._population.size), "size", 0)
+        noisy = self._released("size", 1.0, Gaussian(sigma, sensitivity=1.0), np.ones(self._population.size))
         self._size = max(noisy, 2.0 * self._batch)
 
     def _open(self, epoch: int, norms: Norms) -> None:
@@ -245,12 +232,10 @@ class DPISBatches(Batches):
         everybody: Ints = np.arange(self._population.size, dtype=np.int64)
         fresh = _finite(norms(everybody))
         if moves:
-            self._clip = self._next_clip(sigma, epoch)
+            self._clip = self._next_clip(sigma)
         self._norms = fresh
-        kept = keep(keyed_numbers(self._key.subkey("sum of norms"), self._population.ids, epoch), chance)
-        total = math.fsum(np.minimum(self._norms[kept], self._clip))
         noise = Gaussian(sigma * self._clip * chance, sensitivity=self._clip)
-        noisy = self._released(noise, total, "sum of norms", epoch) / chance
+        noisy = self._released("sum of norms", chance, noise, self._norms) / chance
         smallest = self._batch * self._clip * (1.0 + 1e-9)
         self._sum = min(max(noisy, smallest), self._size * self._clip)
         self.bounds = self.rule.remembered(self._norms)
@@ -258,11 +243,11 @@ class DPISBatches(Batches):
         self._epoch = epoch
         self.save()  # stored before it is used
 
-    def _next_clip(self, sigma: float, epoch: int) -> float:
+    def _next_clip(self, sigma: float) -> float:
         """C of this epoch, from a noisy sum of the norms of all records as they were last seen."""
         largest = float(self.plan.external_clip or 0.0)
-        total = math.fsum(np.minimum(self._norms, largest))
-        star = self._released(Gaussian(sigma * largest, sensitivity=largest), total, "sum for the clip", epoch)
+        noise = Gaussian(sigma * largest, sensitivity=largest)
+        star = self._released("sum for the clip", 1.0, noise, self._norms)
         return min(max(self.plan.quantile * star / self._size, 1e-3 * self.plan.clip), largest)
 
     def _choose(self, epoch: int, chance: float) -> float:
@@ -289,8 +274,11 @@ class DPISBatches(Batches):
     def _step_cost(self) -> float:
         return renyi_step(self._rate, self._multiplier, self._order)
 
-    def _released(self, noise: Gaussian, value: float, what: str, epoch: int) -> float:
-        return float(noise.release(value, Stream(self._key.subkey("released sums", what, epoch))))
+    def _released(self, what: str, chance: float, noise: Gaussian, values: FloatArray) -> float:
+        """The noisy sum of one number per record, each cut to the sensitivity, over a fresh Poisson sample."""
+        self._openings += 1  # an epoch that is opened again after an error draws anew
+        sample = Poisson(chance).draw(self._population, self._key.subkey(what), round=self._openings)
+        return float(SeededSample.if_test(sample)._planned([noise], None, "training").release(noise, values))
 
     def _check(self, cost: float) -> None:
         nonnegative(cost=cost)

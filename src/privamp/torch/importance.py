@@ -2,7 +2,7 @@
 
 Public: rate r, clip C, growth k >= 1, floor gL > 0. Secret: one bound b_i in (0, C] per record, at first C.
 
-    drawn      with probability r (b_i/C), a coin of its own in every step
+    drawn      with probability r (b_i/C): Poisson sampling at rate r, then a coin of chance b_i/C for its records
     adds       w_i = C / max(b_i, n_i) * gradient,   n_i the norm of the gradient
     rejecting  w_i = C / n_i * gradient with probability min(n_i, b_i)/b_i, else nothing
     then       b_i = min(C, k max(n_i, gL))
@@ -42,11 +42,9 @@ class ImportanceRule:
         """Nothing is known yet, so everybody is drawn with the full rate."""
         return np.full(records, float(self.clip))
 
-    def chances(self, bounds: FloatArray) -> FloatArray:
-        """Probability of being drawn: at most `rate` also in floating point, since bounds/clip is at most 1."""
-        shares = bounds / self.clip
-        shares *= self.rate
-        return shares
+    def shares(self, bounds: FloatArray) -> FloatArray:
+        """Probability that a record of the Poisson sample at `rate` stays in it: at most 1 also in floating point."""
+        return bounds / self.clip
 
     def acceptance(self, bounds: FloatArray, norms: FloatArray) -> FloatArray:
         """Probability that a drawn record is kept by the rejecting variant; 0 for a norm that is 0 or not a number."""

@@ -74,7 +74,8 @@ def _multiplicities(setting: Setting, group: int) -> NDArray[np.int64]:
     """How often each record is in each resample of a group, shape (resamples, records)."""
     procedure = plan(SIZE, epsilon=1.0, **setting.options).procedure
     key = seeded_key(SEED)
-    drawn = resamples_of(procedure, first_stage(procedure, key, group).reveal_secret(), key, group)
+    first = first_stage(procedure, key, group).reveal_secret()
+    drawn = resamples_of(procedure, first, key, group, procedure.noise(1.0, 1.0))
     found = np.zeros((len(drawn), SIZE), dtype=np.int64)
     for row, one in zip(found, drawn, strict=True):
         np.add.at(row, one.positions, one.counts)
