@@ -2,6 +2,7 @@ import pytest
 
 from privamp import (
     ApproxDP,
+    ClusterPPS,
     DiscreteGaussian,
     Gaussian,
     InvalidInput,
@@ -11,6 +12,7 @@ from privamp import (
     NormNoise,
     Poisson,
     PureDP,
+    Stratified,
     WithoutReplacement,
     WithReplacement,
     amplify,
@@ -126,3 +128,45 @@ def test_bad_importance_specs_are_told(text, part):
     with pytest.raises(InvalidInput) as caught:
         spec.design(f"importance:{text},radius=4")
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stratified:mines=[wor:size=5,population=50],shops=[poisson:rate=0.1]",
+        "multistage:wor=118,wr=200,population=10000",
+        "cluster:chosen=5,clusters=50,max_size=2,second_rate=0.3",
+        "cluster:chosen=5,clusters=50,max_size=2,second_size=1,min_size=1",
+        "cluster-by-size:clusters=50,max_size=4,min_size=2",
+        "proportional-pps:size=10.0,low=1.0,high=5.0,at_least=1000,capping=recursive",
+        "rounds:steps=3,design=stratified:a=[poisson:rate=0.1],b=[multistage:wr=3,population=9]",
+    ],
+)
+def test_a_spec_is_written_and_read_again(text):
+    made = spec.design_or_schedule(text)
+    assert made.spec == text
+    assert spec.design_or_schedule(made.spec) == made
+
+
+def test_strata_have_a_design_each_in_brackets():
+    assert spec.design("stratified:a=[poisson:rate=0.1]") == Stratified({"a": Poisson(0.1)})
+    key, make = spec.design_with_unknown("stratified:a=[poisson:rate=0.1],b=[wor:size=?,population=9]")
+    assert (key, make(4)) == ("size", Stratified({"a": Poisson(0.1), "b": WithoutReplacement(4, 9)}))
+    for wrong in (
+        "stratified",
+        "stratified:",
+        "stratified:a=poisson:rate=0.1",
+        "stratified:a=[poisson:rate=0.1]b=[poisson:rate=1]",
+    ):
+        with pytest.raises(InvalidInput, match=r"name=\[design\]"):
+            spec.design(wrong)
+    with pytest.raises(InvalidInput, match="twice"):
+        spec.design("stratified:a=[poisson:rate=0.1],a=[poisson:rate=0.1]")
+    with pytest.raises(InvalidInput, match="unknowns"):
+        spec.design_with_unknown("stratified:a=[poisson:rate=?],b=[poisson:rate=?]")
+
+
+def test_probabilities_of_clusters_are_joined_by_plus():
+    assert spec.design("cluster-pps:probabilities=0.25+0.75,max_size=2") == ClusterPPS((0.25, 0.75), 2)
+    with pytest.raises(InvalidInput, match="joined by"):
+        spec.design("cluster-pps:probabilities=0.25;0.75,max_size=2")

@@ -8,10 +8,14 @@
     importance:rule=privacy-constrained,epsilon=1,radius=4,scale=10,column=age+income
     balls-in-bins:rounds=100,epochs=10               cyclic-poisson:rate=0.01,bands=4,steps=1000
     rounds:steps=100,design=poisson:rate=0.01        (a design's own spec comes last)
+    stratified:shops=[poisson:rate=0.1],mines=[wor:size=5,population=50]    (a design for each stratum, in brackets)
+    cluster-pps:probabilities=0.2+0.3+0.5,max_size=4  cluster-by-size:clusters=50,max_size=4,min_size=2
+    proportional-pps:size=10,low=1,high=5,at_least=1000
 
 Repeated stage keys keep their order. A question mark marks the unknown for `calibrate`.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -24,15 +28,19 @@ from .core.words import Word, added_words
 from .core.written import load_installed
 from .designs.class_rates import ClassRates
 from .designs.cluster import ClusterSampling
+from .designs.cluster_by_size import ClusterBySize
+from .designs.cluster_pps import ClusterPPS
 from .designs.conditional_poisson import ConditionalPoisson
 from .designs.importance import ImportanceSampling
 from .designs.multistage import MultiStage
 from .designs.poisson import Poisson
 from .designs.poisson_pps import PoissonPPS
 from .designs.proportional import Proportional
+from .designs.proportional_pps import ProportionalPPS
 from .designs.random_size import RandomSize
 from .designs.shared_rate import SharedRate
 from .designs.simple_random import WithoutReplacement
+from .designs.stratified import Stratified
 from .designs.systematic import Systematic
 from .designs.truncated_poisson import TruncatedPoisson
 from .designs.with_replacement import WithReplacement
@@ -50,6 +58,7 @@ from .rules.coreset import coreset
 from .rules.privacy_constrained import privacy_constrained
 from .rules.profiles import GaussianProfile, LinearProfile
 from .rules.uniform import uniform
+from .rules.variance_optimal import variance_optimal
 from .schedules.balls_in_bins import BallsInBins
 from .schedules.cyclic_poisson import CyclicPoisson
 from .schedules.rounds import Rounds
@@ -76,9 +85,18 @@ def _cluster(
     return ClusterSampling(chosen, clusters, max_size, second, min_size)
 
 
+def _cluster_pps(probabilities: str, max_size: int) -> ClusterPPS:
+    try:
+        chances = tuple(float(each) for each in probabilities.split("+"))
+    except ValueError:
+        raise InvalidInput(f"probabilities must be numbers joined by '+', got {probabilities!r} instead") from None
+    return ClusterPPS(chances, max_size)
+
+
 _RULES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "privacy-constrained": (privacy_constrained, ("epsilon",)),
     "uniform": (uniform, ("rate",)),
+    "variance-optimal": (variance_optimal, ("kappa",)),
     "coreset": (coreset, ("share", "size", "population", "mean_squared_norm")),
 }
 _RULE_KEYS = tuple(dict.fromkeys(key for _, keys in _RULES.values() for key in keys))
@@ -138,7 +156,14 @@ DESIGNS: dict[str, Word] = {
             whole=("chosen", "clusters", "max_size", "second_size", "min_size"), make=_cluster,
         )
     ),
-    **_words(PoissonPPS, ClassRates, TruncatedPoisson, ConditionalPoisson),
+    **_named(
+        Word(
+            "cluster-pps", ("probabilities", "max_size"), whole=("max_size",), text=("probabilities",),
+            make=_cluster_pps,
+        ),
+        Word("stratified", ()),  # strata are read by their names
+    ),
+    **_words(ClusterBySize, ProportionalPPS, PoissonPPS, ClassRates, TruncatedPoisson, ConditionalPoisson),
     **_named(
         Word(
             "importance", ("rule", "radius"), ("scale", "sigma", "delta", "arithmetic", "column", *_RULE_KEYS),
@@ -174,7 +199,42 @@ def design(text: str) -> Design:
     >>> design("multistage:wor=118,wr=200,population=10000")
     MultiStage(stages=(('wor', 118), ('wr', 200)), population=10000)
     """
-    return _read(text, DESIGNS, "design", {}, Design)  # type: ignore[no-any-return]
+    return _design(text, unknown=False)  # type: ignore[no-any-return]
+
+
+def _design(text: str, *, unknown: bool) -> Any:
+    """A design, or with `unknown` perhaps the key of its unknown and a function of it."""
+    if not _is_stratified(text):
+        return _read(text, DESIGNS, "design", {}, Design, unknown=unknown)
+    found: dict[str | int, Any] = {name: _design(part, unknown=unknown) for name, part in _strata(text).items()}
+    holes = {name: part for name, part in found.items() if isinstance(part, tuple)}
+    if len(holes) > 1:
+        raise InvalidInput(f"design {text!r} has {len(holes)} unknowns marked '?', only one is allowed here")
+    if not holes:
+        return Stratified(found)
+    ((name, (key, build)),) = holes.items()
+    return key, lambda value: Stratified(found | {name: build(value)})
+
+
+def _is_stratified(text: str) -> bool:
+    return text.partition(":")[0] == "stratified"
+
+
+def _strata(text: str) -> dict[str, str]:
+    """The specs in brackets by the names of their strata."""
+    rest = text.partition(":")[2]
+    found = re.findall(r"([^=,\[\]]+)=\[([^\[\]]*)\]", rest)
+    if not found or ",".join(f"{name}=[{part}]" for name, part in found) != rest:
+        raise InvalidInput(f"'stratified' takes name=[design],name=[design],… got {text!r} instead")
+    if len(dict(found)) < len(found):
+        raise InvalidInput(f"'stratified' takes each stratum once, got one twice in {text!r}")
+    return dict(found)
+
+
+def part_with_unknown(text: str) -> str:
+    """The design that has the unknown: that of a stratum, or the whole spec."""
+    parts = _strata(text).values() if _is_stratified(text) else [text]
+    return next((part for part in parts if UNKNOWN in part), text)
 
 
 def design_or_schedule(text: str) -> Design | Schedule:
@@ -189,13 +249,15 @@ def design_or_schedule(text: str) -> Design | Schedule:
             raise InvalidInput(f"'rounds' needs steps=… and, last, design=…, got {text!r} instead")
         word = Word("rounds", ("steps",), whole=("steps",), make=lambda steps: Rounds(design(inner), steps))
         return _read(counts.rstrip(","), SCHEDULES | {"rounds": word}, "schedule", {}, Schedule)  # type: ignore[no-any-return]
+    if _is_stratified(text):
+        return design(text)
     words = DESIGNS | SCHEDULES
     return _read(text, words, "design", {}, Design, Schedule)  # type: ignore[no-any-return]
 
 
 def design_with_unknown(text: str) -> Design | tuple[str, Callable[[Any], Design]]:
     """A design, or the key of its unknown and a function of it."""
-    return _read(text, DESIGNS, "design", {}, Design, unknown=True)  # type: ignore[no-any-return]
+    return _design(text, unknown=True)  # type: ignore[no-any-return]
 
 
 def mechanism(text: str, neighbors: Neighbors) -> Mechanism:

@@ -1,6 +1,7 @@
 """Every number of every spec can be solved for or is refused by name; the answer passes and the next value does not."""
 
 import json
+import re
 import warnings
 
 import pytest
@@ -24,17 +25,18 @@ DESIGNS = (
     "cluster:chosen=5,clusters=50,max_size=2,second_rate=0.3",
     "poisson-pps:high=0.3",
     "conditional-poisson:size=5,population=40,low=1,high=2",
+    "cluster-pps:probabilities=0.2+0.3+0.5,max_size=2",
+    "cluster-by-size:clusters=50,max_size=4,min_size=2",
+    "proportional-pps:size=10,low=1,high=5,at_least=1000",
+    "stratified:a=[poisson:rate=0.1],b=[poisson:rate=0.2]",
 )
 TARGETS = (0.05, 0.5, 4.0)
 
 
 def holes(text):
     """The spec with each of its numbers unknown in turn."""
-    name, _, rest = text.partition(":")
-    items = rest.split(",")
-    for place, item in enumerate(items):
-        key = item.partition("=")[0]
-        yield key, f"{name}:" + ",".join([*items[:place], f"{key}=?", *items[place + 1 :]])
+    for found in re.finditer(r"(\w+)=([^=,\[\]]+)(?=[,\]]|$)", text):
+        yield found[1], f"{text[: found.start(2)]}?{text[found.end(2) :]}"
 
 
 def solved(design, mechanism, epsilon):
@@ -75,6 +77,15 @@ def _fails(design, target):
         return loss(design) > target
     except Exception:
         return True
+
+
+@pytest.mark.parametrize("fact", ["rule=uniform,rate=?", "rule=variance-optimal,kappa=?"])
+def test_the_number_of_an_importance_rule(fact):
+    design, noise = f"importance:{fact},radius=4,scale=40", "exact-laplace:scale=40,sensitivity=4"
+    code, answer = solved(design, noise, 0.2)
+    assert code == 0, answer
+    plan = spec.design(answer["design"])
+    assert 0.2 * (1 - 1e-6) < amplify(spec.mechanism(noise, plan.natural), plan).epsilon() <= 0.2
 
 
 def test_a_rate_that_always_passes_is_the_largest():

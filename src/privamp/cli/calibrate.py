@@ -108,8 +108,9 @@ def _of_mechanism(text: str, key: str, build: Callable[[Any], Any]) -> Unknown:
 
 def _of_design(text: str, key: str, build: Callable[[Any], Any]) -> Unknown:
     from ..errors import InvalidInput
-    from ..spec import design_word
+    from ..spec import design_word, part_with_unknown
 
+    text = part_with_unknown(text)
     word = design_word(text)
     if key in word.text:
         raise InvalidInput(f"{key} is a word, so it cannot be solved for; mark a number with '?'")

@@ -21,6 +21,7 @@ from ..core.population import Population
 from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
@@ -53,6 +54,9 @@ class ClusterBySize(Clustered):
     min_size: int = 0  # s, public smallest size; at least 1 for any guarantee under add/remove
     labels: tuple[str, ...] | None = None
 
+    word: ClassVar[Word | None] = Word(
+        "cluster-by-size", ("clusters", "max_size"), ("min_size",), whole=("clusters", "max_size", "min_size")
+    )
     natural: ClassVar[Neighbors] = AR
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem("One cluster by size, one record more", "docs/designs/pps.md, Thm 7", AR.kind, AR.kind, False, _added),

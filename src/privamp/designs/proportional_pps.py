@@ -33,6 +33,7 @@ from ..core.profile import Profile
 from ..core.reads import Numbers, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_drop, log_mix
 from ..validation import in_range, one_of, positive, whole
@@ -74,6 +75,9 @@ class ProportionalPPS(Design):
     at_least: int  # public lower bound on the number of records
     capping: Literal["recursive", "once"] = "recursive"
 
+    word: ClassVar[Word | None] = Word(
+        "proportional-pps", ("size", "low", "high", "at_least"), ("capping",), ("at_least",), ("capping",)
+    )
     natural: ClassVar[Neighbors] = AR
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem("Poisson proportional to size", "docs/designs/pps.md, Thm 3", AR.kind, AR.kind, False, _added),

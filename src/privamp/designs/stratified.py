@@ -159,6 +159,14 @@ class Stratified(Design):
         Theorem("Stratified, replaced anywhere", f"{PAGE}, Thm 3", AR.kind, RO.kind, False, _anywhere, of_parts=True),
     )  # fmt: skip
 
+    @property
+    def spec(self) -> str | None:
+        """Each stratum's design in brackets; None where one of them has no spec, or a name is no word."""
+        parts = [(name, part.spec) for name, part in self.strata]
+        if any(part is None or not str(name).isidentifier() for name, part in parts):
+            return None
+        return f"stratified:{','.join(f'{name}=[{part}]' for name, part in parts)}"
+
     def __init__(self, strata: Mapping[Name, Design] | Iterable[tuple[Name, Design]]) -> None:
         pairs = list(strata.items() if isinstance(strata, Mapping) else strata)
         if not pairs:
