@@ -85,7 +85,7 @@ def private_sum(_: Path) -> Flow:
     from privamp import PrivateSum
 
     x = np.linspace(0, 1, 60).reshape(30, 2)
-    return lambda turn: PrivateSum(radius=1.0, epsilon=0.5 + turn / 4).release(x)
+    return lambda turn: PrivateSum(bounds=1.0, epsilon=0.5 + turn / 4).release(x)
 
 
 def k_means(_: Path) -> Flow:

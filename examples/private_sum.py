@@ -8,7 +8,7 @@ from privamp import NormHistogram, PrivateMean, PrivateSum
 random = np.random.default_rng(1)
 expenses = random.gamma(0.6, 12.0, size=(50_000, 3))
 
-total = PrivateSum(radius=100.0, epsilon=0.5).release(expenses)
+total = PrivateSum(bounds=100.0, epsilon=0.5).release(expenses)
 print("sum of all records      ", np.round(total.value), f"+- {total.noise_error:.0f} by noise")
 assert total.guarantee.epsilon() <= 0.5
 assert not any("idealised" in words for words in total.guarantee.assumes)  # exact noise, no floats where it matters
@@ -16,7 +16,7 @@ assert not any("idealised" in words for words in total.guarantee.assumes)  # exa
 # A sample is faster, never more private at the same noise. Last year's report says how large expenses are.
 last_year = NormHistogram(norms=[10, 20, 40, 60, 100], counts=[14_000, 15_000, 16_000, 4_000, 1_000])
 sampled = PrivateSum(
-    radius=100.0,
+    bounds=100.0,
     epsilon=0.5,
     sampler="privacy-constrained",
     sample_size=4_000,
@@ -29,7 +29,7 @@ print("                         +-", np.round(estimate.sampling_error), "by samp
 assert estimate.guarantee.epsilon() <= 0.5
 
 # How many people there are may be secret, too: then the mean counts them, with noise.
-mean = PrivateMean(radius=100.0, epsilon=0.5).release(expenses)
+mean = PrivateMean(bounds=100.0, epsilon=0.5).release(expenses)
 print(
     "mean, number unknown    ",
     np.round(mean.value, 2),
@@ -37,6 +37,6 @@ print(
 )
 
 # Gaussian noise pays for the l2 norm, and for delta; it is exact as well.
-smooth = PrivateMean(radius=60.0, epsilon=0.5, delta=1e-6, noise="gaussian", population=50_000).release(expenses)
+smooth = PrivateMean(bounds=60.0, epsilon=0.5, delta=1e-6, noise="gaussian", population=50_000).release(expenses)
 print("mean, Gaussian noise    ", np.round(smooth.value, 2), f"+- {smooth.noise_error:.3f}")
 print("because:", "; ".join(estimate.guarantee.because))

@@ -95,8 +95,8 @@ people = np.linspace(0.0, 1.0, 200)
 sample = pa.Poisson(0.5).draw(200, pa.Key.generate())
 assert abs(sample.release(pa.Laplace(1.0), people)) < 1e6
 assert sample.guarantee().epsilon() < 1.0
-assert pa.PrivateSum(radius=1.0, epsilon=1.0).release(people).guarantee.epsilon() <= 1.0
-assert pa.PrivateMean(radius=1.0, epsilon=1.0).release(people).guarantee.epsilon() <= 1.0
+assert pa.PrivateSum(bounds=1.0, epsilon=1.0).release(people).guarantee.epsilon() <= 1.0
+assert pa.PrivateMean(bounds=1.0, epsilon=1.0).release(people).guarantee.epsilon() <= 1.0
 drawn = pa.WithoutReplacement(50, 200).draw(200, pa.Key.generate())
 assert survey.estimate(drawn, people, bounds=(0, 1), epsilon=1.0).value is not None
 g = pa.compose(pa.amplify(pa.Gaussian(2.0), pa.Poisson(0.1)), 10)

@@ -160,13 +160,13 @@ def weighted_sample() -> list[object]:
 
 
 def sums() -> list[object]:
-    job = PrivateSum(radius=9000.0, epsilon=1.0, sampler="privacy-constrained", scale=9500.0)
+    job = PrivateSum(bounds=9000.0, epsilon=1.0, sampler="privacy-constrained", scale=9500.0)
     found = job.release(VALUES, key(1))
     return [job, found, found.guarantee]
 
 
 def means() -> list[object]:
-    job = PrivateMean(radius=9000.0, epsilon=1.0, sampler=Poisson(0.5))
+    job = PrivateMean(bounds=9000.0, epsilon=1.0, sampler=Poisson(0.5))
     found = job.release(VALUES, key(2))
     return [job, found, found.guarantee]
 
@@ -332,7 +332,7 @@ def test_errors_do_not_repeat_what_they_refuse():
         lambda: privamp.private_norm_histogram([VALUE, np.nan], radius=1.0, epsilon=1.0),
         lambda: privamp.RandomizedResponse(1.0, 3).release([7351], None),
     ]  # fmt: skip
-    for job in (PrivateSum(radius=1.0, epsilon=1.0), PrivateMean(radius=1.0, epsilon=1.0)):
+    for job in (PrivateSum(bounds=1.0, epsilon=1.0), PrivateMean(bounds=1.0, epsilon=1.0)):
         actions += [lambda value=value, job=job: job.release(value) for value in BAD_VALUES]
     for value in BAD_VALUES:
         actions.append(lambda value=value: bootstrap.run(value, bounds=(0, 9000), jobs=1))

@@ -61,14 +61,14 @@ def _survey(design, **options):
 
 
 JOBS = {  # name: (job, relation)
-    "sum": (lambda folder, key, budget: PrivateSum(radius=1.0, epsilon=0.5).release(X, key, budget=budget), AR),
+    "sum": (lambda folder, key, budget: PrivateSum(bounds=1.0, epsilon=0.5).release(X, key, budget=budget), AR),
     "sampled sum": (
         lambda folder, key, budget: PrivateSum(
-            radius=1.0, epsilon=0.5, sampler="privacy-constrained", scale=5.0
+            bounds=1.0, epsilon=0.5, sampler="privacy-constrained", scale=5.0
         ).release(X, key, budget=budget),
         AR,
     ),
-    "mean": (lambda folder, key, budget: PrivateMean(radius=1.0, epsilon=0.5).release(X, key, budget=budget), AR),
+    "mean": (lambda folder, key, budget: PrivateMean(bounds=1.0, epsilon=0.5).release(X, key, budget=budget), AR),
     "k-means": (
         lambda folder, key, budget: PrivateKMeans(2, epsilon=0.5, radius=2.0, n_iter=2).fit(
             ROWS, key=key, budget=budget

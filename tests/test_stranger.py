@@ -75,17 +75,17 @@ def test_calibrate():
 
 
 def test_sums_and_means():
-    total = PrivateSum(radius=2.0, epsilon=2.0, sampler=DESIGN).release(X, key=seeded_key(1))
+    total = PrivateSum(bounds=2.0, epsilon=2.0, sampler=DESIGN).release(X, key=seeded_key(1))
     assert total.guarantee.epsilon() <= 2.0
     assert total.guarantee.neighbors == Neighbors.REPLACE_ONE
     found = [
-        PrivateSum(radius=2.0, epsilon=50.0, sampler=DESIGN).release(X, key=seeded_key(1000 + k)).value
+        PrivateSum(bounds=2.0, epsilon=50.0, sampler=DESIGN).release(X, key=seeded_key(1000 + k)).value
         for k in range(50)
     ]
     assert np.allclose(np.mean(found, axis=0), X.sum(axis=0), atol=5 * np.std(found, axis=0).max() / np.sqrt(50))
-    PrivateMean(radius=2.0, epsilon=2.0, sampler=DESIGN, population=N).release(X, key=seeded_key(2))
+    PrivateMean(bounds=2.0, epsilon=2.0, sampler=DESIGN, population=N).release(X, key=seeded_key(2))
     with pytest.raises(InvalidInput, match="weights all records alike"):
-        PrivateSum(radius=2.0, epsilon=2.0, sampler=TruncatedPoisson(0.3, 20, (50, 70))).release(X, key=seeded_key(3))
+        PrivateSum(bounds=2.0, epsilon=2.0, sampler=TruncatedPoisson(0.3, 20, (50, 70))).release(X, key=seeded_key(3))
 
 
 def test_surveys():

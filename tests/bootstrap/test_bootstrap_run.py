@@ -158,7 +158,7 @@ def test_groups_of_the_little_bootstrap_share_their_subset(x):
         ({"bounds": None}, "bounds must say between which two public numbers"),
         ({"bounds": (3, 1)}, "lowest below the highest"),
         ({"bounds": (0, np.inf)}, "must be finite"),
-        ({"bounds": 4}, "must be two numbers"),
+        ({"bounds": "wide"}, "must be two numbers"),
         ({"statistic": np.median, "bounds": None}, "bounds of the statistic must say"),
         ({"statistic": "mode"}, "statistic must be one of"),
         ({"statistic": "quantile"}, "asked for as quantile:0.9"),

@@ -75,7 +75,7 @@ def test_numbers_survive_pickling_and_copying():
 
 
 def test_an_estimate_carries_its_guarantee_through_a_pickle():
-    total = PrivateSum(radius=1.0, epsilon=1.0).release([[1.0]] * 10, key=seeded_key(1))
+    total = PrivateSum(bounds=1.0, epsilon=1.0).release([[1.0]] * 10, key=seeded_key(1))
     again = pickle.loads(pickle.dumps(total))
     assert again.guarantee.epsilon() == total.guarantee.epsilon()
     assert again.guarantee.assumes == total.guarantee.assumes

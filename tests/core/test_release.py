@@ -33,10 +33,10 @@ def kmeans():
 
 
 JOBS = {
-    "sum": lambda: PrivateSum(radius=10.0, epsilon=1.0).release(X),
-    "sum of two columns": lambda: PrivateSum(radius=10.0, epsilon=1.0).release(np.stack([X, X], axis=1)),
-    "norm noise": lambda: PrivateSum(radius=10.0, epsilon=1.0, noise="norm").release(np.stack([X, X], axis=1)),
-    "mean": lambda: PrivateMean(radius=10.0, epsilon=1.0, sampler=Poisson(0.5)).release(X),
+    "sum": lambda: PrivateSum(bounds=10.0, epsilon=1.0).release(X),
+    "sum of two columns": lambda: PrivateSum(bounds=10.0, epsilon=1.0).release(np.stack([X, X], axis=1)),
+    "norm noise": lambda: PrivateSum(bounds=10.0, epsilon=1.0, noise="norm").release(np.stack([X, X], axis=1)),
+    "mean": lambda: PrivateMean(bounds=10.0, epsilon=1.0, sampler=Poisson(0.5)).release(X),
     "survey": lambda: survey.estimate(Poisson(0.5).draw(400), X, bounds=(0, 10), epsilon=1.0),
     "bootstrap": lambda: bootstrap.run(X, bounds=(0, 10)),
     "bootstrap, own function": lambda: bootstrap.run(X, lambda rows: float(rows.mean()), bounds=(0, 10)),

@@ -167,7 +167,7 @@ def test_sums_from_a_public_number():
     design = TruncatedPoisson(0.3, 20, 60, 60)
     x = np.linspace(0, 1, 60)
     found = [
-        PrivateSum(radius=1.0, epsilon=50.0, sampler=design).release(x[:, None], key=seeded_key(k)).value
+        PrivateSum(bounds=1.0, epsilon=50.0, sampler=design).release(x[:, None], key=seeded_key(k)).value
         for k in range(60)
     ]
     assert abs(np.mean(found) - x.sum()) < 5 * np.std(found) / math.sqrt(60)

@@ -102,11 +102,11 @@ def test_sums_that_would_not_be_exact(table: Any) -> None:
     with pytest.raises(InvalidInput, match="takes ExactLaplace or ExactGaussian, got Laplace"):
         draw(table, Poisson(0.5), id="uid", trust_ids=True).release_sum(Laplace(1.0), "a")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="norm noise in idealised arithmetic"):
-        release(PrivateSum(radius=1.0, epsilon=1.0, noise="norm"), table, ["a", "b"], id="uid")
+        release(PrivateSum(bounds=1.0, epsilon=1.0, noise="norm"), table, ["a", "b"], id="uid")
     with pytest.raises(InvalidInput, match="which groups occur is itself secret"):
         draw(table, Poisson(0.5), id="uid", trust_ids=True).release_count(privamp.ExactLaplace(1.0), by="stratum")
     with pytest.raises(InvalidInput, match="column 'x' holds arrays; say how long"):
-        release(PrivateSum(radius=1.0, epsilon=1.0), table, "x", id="uid")
+        release(PrivateSum(bounds=1.0, epsilon=1.0), table, "x", id="uid")
 
 
 def test_a_private_ball_for_k_means(table: Any) -> None:

@@ -60,7 +60,7 @@ def test_no_release_fails_by_what_was_sampled(spark: Any) -> None:
     for seed in range(4):
         drawn = draw(poisoned, Poisson(0.5), id="uid", key=seeded_key(862 + seed), trust_ids=True)
         assert np.isfinite(drawn.release_sum(NOISE, ["a"])).all()
-        asked = PrivateSum(radius=3.0, epsilon=1.0, sampler=Poisson(0.5))
+        asked = PrivateSum(bounds=3.0, epsilon=1.0, sampler=Poisson(0.5))
         assert np.isfinite(release(asked, poisoned, "a", id="uid", key=seeded_key(872 + seed), trust_ids=True).value)
 
 

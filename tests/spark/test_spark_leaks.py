@@ -67,7 +67,7 @@ def test_nothing_of_a_draw_is_said(rows: Any, capsys: pytest.CaptureFixture[str]
 
 
 def test_nothing_of_a_job_is_said(rows: Any) -> None:
-    asked = PrivateSum(radius=3.0, epsilon=1.0, sampler=Poisson(0.5))
+    asked = PrivateSum(bounds=3.0, epsilon=1.0, sampler=Poisson(0.5))
     answer = release(asked, rows, ["a"], id="uid", key=fresh_key(), trust_ids=True)
     model = PrivateKMeans(n_clusters=2, epsilon=5.0, radius=3.0, n_iter=2, sample_size=400)
     fitted = fit(model, rows, ["a"], id="uid", key=fresh_key())
@@ -76,7 +76,7 @@ def test_nothing_of_a_job_is_said(rows: Any) -> None:
 
 
 def test_errors_do_not_quote_records(rows: Any) -> None:
-    outside = PrivateSum(radius=3.0, epsilon=1.0, sampler=Poisson(0.5))
+    outside = PrivateSum(bounds=3.0, epsilon=1.0, sampler=Poisson(0.5))
     for attempt in (
         lambda: sample(rows.union(rows), Poisson(0.5), id="uid", key=fresh_key()),
         lambda: release(outside, rows, ["stratum"], id="uid", key=fresh_key(), trust_ids=True),

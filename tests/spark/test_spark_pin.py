@@ -58,7 +58,7 @@ def test_a_sample_of_fixed_size_without_a_cache(spark: Any) -> None:
     for attempt in (
         lambda: sample(made, WithoutReplacement(300, N), id="uid", trust_ids=True),
         lambda: release(
-            PrivateSum(radius=1.0, epsilon=1.0, sampler=WithoutReplacement(300, N)), made, "a", id="uid", trust_ids=True
+            PrivateSum(bounds=1.0, epsilon=1.0, sampler=WithoutReplacement(300, N)), made, "a", id="uid", trust_ids=True
         ),
     ):
         with pytest.raises(InvalidInput, match=CHANGED):

@@ -51,9 +51,9 @@ def test_floats_would_depend_on_the_order(records: Any) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        PrivateSum(radius=2.0, epsilon=1.0, sampler=WithoutReplacement(500, N)),
-        PrivateSum(radius=2.0, scale=300.0, epsilon=1.0, sampler="privacy-constrained", error_share=0.2),
-        PrivateMean(radius=2.0, epsilon=1.0, delta=1e-6, noise="gaussian", sampler=Poisson(0.5)),
+        PrivateSum(bounds=2.0, epsilon=1.0, sampler=WithoutReplacement(500, N)),
+        PrivateSum(bounds=2.0, scale=300.0, epsilon=1.0, sampler="privacy-constrained", error_share=0.2),
+        PrivateMean(bounds=2.0, epsilon=1.0, delta=1e-6, noise="gaussian", sampler=Poisson(0.5)),
     ],
 )
 def test_the_answer_is_that_of_memory(spark: Any, records: Any, asked: Any) -> None:

@@ -13,9 +13,9 @@ from privamp.testing import seeded_stream
 from small_sums import X
 
 BAD = [
-    ({"radius": 0.0, "epsilon": 1.0}, "radius"),
-    ({"radius": -1.0, "epsilon": 1.0}, "radius"),
-    ({"radius": math.nan, "epsilon": 1.0}, "radius"),
+    ({"bounds": 0.0, "epsilon": 1.0}, "bounds"),
+    ({"bounds": -1.0, "epsilon": 1.0}, "bounds"),
+    ({"bounds": math.nan, "epsilon": 1.0}, "bounds"),
     ({"epsilon": 0.0}, "epsilon"),
     ({"epsilon": -1.0}, "epsilon"),
     ({"epsilon": 1.0, "delta": 1e-6}, "delta must be 0"),
@@ -42,7 +42,7 @@ BAD = [
 @pytest.mark.parametrize("make", [PrivateSum, PrivateMean])
 def test_bad_arguments(make, arguments, what, key):
     with pytest.raises(InvalidInput, match=what) as error:
-        make(**{"radius": 3.0, **arguments}).release(X, key=key(26))
+        make(**{"bounds": 3.0, **arguments}).release(X, key=key(26))
     assert str(error.value).count("\n") == 0
 
 
@@ -52,7 +52,7 @@ def test_bad_arguments(make, arguments, what, key):
 )
 def test_wrong_shapes_and_types_of_arrays_are_refused_unseen(records, key):
     with pytest.raises(InvalidInput, match="must") as error:
-        PrivateSum(radius=1.0, epsilon=1.0).release(records, key=key(27))
+        PrivateSum(bounds=1.0, epsilon=1.0).release(records, key=key(27))
     assert "31337" not in str(error.value)
 
 
@@ -75,7 +75,7 @@ LARGEST = np.finfo(np.float64).max
 )
 def test_every_record_has_an_answer_by_a_public_rule(make, noise, odd, plain, key):
     """Values used to be refused, which told that they were there."""
-    job = make(radius=0.5, epsilon=1.0, noise=noise, delta=1e-6 if noise == "gaussian" else 0.0)
+    job = make(bounds=0.5, epsilon=1.0, noise=noise, delta=1e-6 if noise == "gaussian" else 0.0)
     rest = [[0.1, 0.2]] * 5
     totals = []
     for number, row in enumerate((odd, plain)):
@@ -86,7 +86,7 @@ def test_every_record_has_an_answer_by_a_public_rule(make, noise, odd, plain, ke
 
 
 def test_no_records_masked_records_and_booleans(key):
-    job = PrivateSum(radius=1.0, epsilon=1.0)
+    job = PrivateSum(bounds=1.0, epsilon=1.0)
     assert np.shape(job.release(np.empty((0, 2)), key=key(40)).value) == (2,)
     masked = np.ma.MaskedArray(np.full(50, 1.0), mask=np.arange(50) < 25)
     assert abs(job.release(masked, key=key(41)).value - 25) < 20
@@ -96,10 +96,10 @@ def test_no_records_masked_records_and_booleans(key):
 def test_infeasible_targets(key):
     few = NormHistogram([0.1, 3.0], [299, 1])
     with pytest.raises(Infeasible, match="cannot be reached"):
-        PrivateSum(radius=3.0, epsilon=1.0, sample_size=250, norms=few, sampler="privacy-constrained").release(
+        PrivateSum(bounds=3.0, epsilon=1.0, sample_size=250, norms=few, sampler="privacy-constrained").release(
             X, key(1)
         )
     with pytest.raises(Infeasible, match="add noise"):
-        PrivateSum(radius=3.0, epsilon=0.1, scale=1.0, sampler="privacy-constrained").release(X, key(28))
+        PrivateSum(bounds=3.0, epsilon=0.1, scale=1.0, sampler="privacy-constrained").release(X, key(28))
     with pytest.raises(Infeasible, match="add noise"):
-        PrivateSum(radius=3.0, epsilon=0.1, scale=1.0, sampler="uniform").release(X, key(28))
+        PrivateSum(bounds=3.0, epsilon=0.1, scale=1.0, sampler="uniform").release(X, key(28))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privamp import Poisson
 from privamp.core.influence import clipped, norms
 from privamp.mechanisms.fixed_point import toward_zero
 from privamp.sums import PrivateSum
@@ -20,7 +21,7 @@ from small_sums import IDEAL, NOISES, SAMPLERS, X
 @pytest.mark.parametrize("sampling", SAMPLERS, ids=lambda s: str(s["sampler"]))
 @pytest.mark.parametrize("share", [0.0, 0.25])
 def test_the_guarantee_is_the_one_asked_for(noise, delta, sampling, share, key):
-    asked = PrivateSum(radius=3.0, epsilon=0.8, delta=delta, noise=noise, error_share=share, **sampling)
+    asked = PrivateSum(bounds=3.0, epsilon=0.8, delta=delta, noise=noise, error_share=share, **sampling)
     answer = asked.release(X, key=key(9))
     assert 0.8 * (1 - 1e-6) <= answer.guarantee.epsilon(delta) <= 0.8
     assert not answer.guarantee.is_private  # a seeded key
@@ -58,13 +59,13 @@ TINY = np.array([[0.3, -0.2], [0.05, 0.3], [0.9, 0.05], [0.21, 0.11]])
 
 def exact_losses(share=0.0, count=0.0, rounding="zero", heavier=1.0, grid=None):
     """Brute force of the whole exact path for each record of TINY in turn."""
-    asked = PrivateSum(radius=1.0, epsilon=1.3, scale=1.6, sampler="privacy-constrained", error_share=share)
+    asked = PrivateSum(bounds=1.0, epsilon=1.3, scale=1.6, sampler="privacy-constrained", error_share=share)
     task = SumRelease(asked, 2, count)
     noise, rule = task.plan.mechanism.noise, task.plan.rule
     grid = grid or noise.grid
     x = task.clip(TINY)
     weights, chances = rule.weights(x), rule.probabilities(x)
-    rows = task.rows.of(x, weights - 1)
+    rows = task.rows.of(x, weights - 1, task.gain)
     if rounding == "zero":
         units = toward_zero(clipped(rows, noise.sensitivity, 1.0), grid, weights * heavier)
     else:
@@ -93,7 +94,7 @@ def test_brute_force_catches_rounding_to_nearest_and_heavier_weights():
 
 def test_gaussian_sampling_by_integration():
     """One record at its own probability and weight: delta(epsilon) by a sum over the line, both directions."""
-    asked = PrivateSum(radius=1.0, epsilon=1.0, delta=1e-4, noise="gaussian", scale=4.0, sampler="privacy-constrained")
+    asked = PrivateSum(bounds=1.0, epsilon=1.0, delta=1e-4, noise="gaussian", scale=4.0, sampler="privacy-constrained")
     task = SumRelease(asked, 1)
     t = np.linspace(-60, 80, 1_400_001)
     for u in (1.0, 0.5, 0.1, 0.02):
@@ -119,7 +120,8 @@ def test_rows_are_never_longer_than_declared(seed, p, share, count, heavy):
     x = random.normal(size=(50, 3)) * np.exp(random.normal(size=(50, 1)) * 3)
     more = np.exp(random.normal(size=50) * 3 + heavy)
     x = clipped(x, 5.0, p)
-    rows = Rows(5.0, p, 0.7 if share else 0.0, share, count).of(x, more)
+    asked = PrivateSum(bounds=5.0, scale=1.0, noise="norm", p=p, error_share=share, sampler=Poisson(0.5))
+    rows = Rows(asked, 3, count / 5.0).of(x, more, 0.7)
     u = np.minimum(norms(x, p), 5.0)
     assert np.all(norms(rows, p) <= ((1 + share) * u + count) * (1 + 1e-12))
     if p == 2.0:

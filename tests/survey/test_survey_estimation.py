@@ -148,8 +148,8 @@ def draw(design=STRATIFIED, key=1):
     [
         (lambda: estimate(draw(), VALUES, epsilon=1.0, stratum=LABEL), "bounds must say"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), stratum=LABEL), "either epsilon"),
-        (lambda: estimate(draw(), VALUES, bounds=(1, 0), epsilon=1.0, stratum=LABEL), "lowest < highest"),
-        (lambda: estimate(draw(), VALUES, bounds={"a": (0, 1)}, epsilon=1.0, stratum=LABEL), "one such pair"),
+        (lambda: estimate(draw(), VALUES, bounds=(1, 0), epsilon=1.0, stratum=LABEL), "lowest below"),
+        (lambda: estimate(draw(), VALUES, bounds={"a": (0, 1)}, epsilon=1.0, stratum=LABEL), "name every stratum"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=-1.0, stratum=LABEL), "epsilon must be"),
         (lambda: estimate(draw(), VALUES, "median", bounds=(0, 1), epsilon=1.0), "statistic must be"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=["z"] * 5000), "stratum= is not the"),

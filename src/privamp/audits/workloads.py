@@ -53,7 +53,7 @@ def _last(records: int, value: float, there: bool) -> FloatArray:
 
 def private_sum() -> Audit:
     """The exact path with Laplace noise."""
-    job = PrivateSum(radius=1.0, scale=0.5)
+    job = PrivateSum(bounds=1.0, scale=0.5)
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
@@ -64,7 +64,7 @@ def private_sum() -> Audit:
 
 def private_sum_gaussian() -> Audit:
     """The exact path with Gaussian noise."""
-    job = PrivateSum(radius=1.0, scale=1.0, noise="gaussian", delta=DELTA)
+    job = PrivateSum(bounds=1.0, scale=1.0, noise="gaussian", delta=DELTA)
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
@@ -75,7 +75,7 @@ def private_sum_gaussian() -> Audit:
 
 def private_sum_norm() -> Audit:
     """Norm noise in three dimensions; the score is its likelihood ratio."""
-    job, far = PrivateSum(radius=1.0, scale=0.5, noise="norm"), np.array([1.0, 0.0, 0.0])
+    job, far = PrivateSum(bounds=1.0, scale=0.5, noise="norm"), np.array([1.0, 0.0, 0.0])
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(np.vstack([np.zeros((2, 3)), far])[: 3 if there else 2])
@@ -86,7 +86,7 @@ def private_sum_norm() -> Audit:
 
 def private_mean() -> Audit:
     """A mean over secretly many records: two released numbers, sum and count."""
-    job, records = PrivateMean(radius=1.0, scale=0.6), 20
+    job, records = PrivateMean(bounds=1.0, scale=0.6), 20
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(records, 1.0, there))
@@ -104,7 +104,7 @@ def _mean_score(found: Release, others: int, share: float) -> float:
 
 def importance_sum() -> Audit:
     """Privacy-constrained weights: the far record is kept more often than others, and weighs less."""
-    job = PrivateSum(radius=1.0, epsilon=EPSILON, scale=0.8, sampler="privacy-constrained")
+    job = PrivateSum(bounds=1.0, epsilon=EPSILON, scale=0.8, sampler="privacy-constrained")
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
@@ -115,7 +115,7 @@ def importance_sum() -> Audit:
 
 def uniform_sum() -> Audit:
     """A sum from a Poisson sample, in which everybody weighs the same."""
-    job = PrivateSum(radius=1.0, scale=0.7, sampler=Poisson(0.6))
+    job = PrivateSum(bounds=1.0, scale=0.7, sampler=Poisson(0.6))
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         found = job.release(_last(3, 1.0, there))
@@ -269,7 +269,7 @@ def many_queries() -> Audit:
 
 def budgeted_sum() -> Audit:
     """A sum that is charged to a budget on disk before its noise is drawn."""
-    job = PrivateSum(radius=1.0, epsilon=EPSILON)
+    job = PrivateSum(bounds=1.0, epsilon=EPSILON)
 
     def run(there: bool, runs: int) -> FloatArray:
         with tempfile.TemporaryDirectory() as folder:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.bounds import pair_of
 from ..numerics.log_domain import FloatArray
 from .lattice import UNIT, products, real, rounded, total, whole
 from .spread import Finding
-from .statistic import Series, Statistic, at_least_two, bounds_of
+from .statistic import Series, Statistic, at_least_two
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Mean(Statistic):
     bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", bounds_of(self.bounds))
+        object.__setattr__(self, "bounds", pair_of(self.bounds))
 
     @property
     def centre(self) -> float:

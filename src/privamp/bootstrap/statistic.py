@@ -48,19 +48,6 @@ class Statistic(ABC):
         """Estimates, errors and intervals: post-processing, free of charge."""
 
 
-def bounds_of(bounds: Any, what: str = "bounds") -> tuple[float, float]:
-    """Two public finite numbers, the smaller first."""
-    if bounds is None:
-        raise InvalidInput(f"{what} must say between which two public numbers the values lie, got none instead")
-    try:
-        low, high = (float(end) for end in bounds)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what} must be two numbers (lowest, highest), got {bounds!r} instead") from None
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise InvalidInput(f"{what} must be finite with the lowest below the highest, got {bounds!r} instead")
-    return low, high
-
-
 def numbers(values: Any, bounds: tuple[float, float]) -> FloatArray:
     """One number per record, cut to the bounds; the middle of them for an entry that is no number."""
     column = column_of(values)

@@ -54,10 +54,10 @@ def release(
     privacy = task.certify(sample, budget)
 
     def units(batch: pa.RecordBatch) -> Whole:
-        rows = task.rows_of(numbers(batch, values, task.dimension), batch.column(WEIGHT).to_numpy())
+        rows = task.rows_of(numbers(batch, values, task.rows.dimension), batch.column(WEIGHT).to_numpy())
         return rounded(noise, rows, batch)
 
-    noisy = sample.release_total(task.plan.mechanism, values, units, (task.width,))
+    noisy = sample.release_total(task.plan.mechanism, values, units, (task.rows.width,))
     return asked.answer(task, privacy, task.taken_apart(noisy), isinstance(columns, str) and dimension is None)
 
 
@@ -80,6 +80,6 @@ def _drawn(
 
 def _clipped(task: SumRelease, batch: pa.RecordBatch, values: tuple[str, ...], id: str) -> pa.RecordBatch:
     """The records as the rule sees them: clipped, as in memory."""
-    x = task.clip(numbers(batch, values, task.dimension))
+    x = task.clip(numbers(batch, values, task.rows.dimension))
     rows = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), x.shape[1])
     return pa.RecordBatch.from_arrays([batch.column(id), rows], names=[id, _CLIPPED])

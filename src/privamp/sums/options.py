@@ -1,27 +1,46 @@
-"""What is asked for: the public arguments that a sum and a mean share."""
+"""What is asked for: the public arguments that a sum and a mean share, and the noise that they name.
 
-from dataclasses import dataclass, field
+Noise is "laplace" (records measured in l1), "gaussian" (l2) or "norm" (l_p, of which only an idealised version is
+known).
+"""
 
+import math
+from dataclasses import InitVar, dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from ..core.bounds import is_number, pairs_of
 from ..core.design import Design
+from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
+from ..core.release import renamed
 from ..errors import InvalidInput
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
+from ..mechanisms.gaussian import Gaussian
+from ..mechanisms.laplace import Laplace
+from ..mechanisms.norm_noise import NormNoise
+from ..numerics.log_domain import FloatArray
+from ..numerics.row_norms import clipped, norms
 from ..rules.norm_histogram import NormHistogram
 from ..rules.rule import Rule
-from ..validation import in_range, positive, whole
-from .noises import check_noise
+from ..validation import in_range, one_of, positive, whole
+
+NOISES = ("laplace", "norm", "gaussian")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumOptions:
     """Checked arguments; nothing here depends on a record."""
 
-    radius: float
+    bounds: Any = None
     epsilon: float | None = None
     delta: float = 0.0
     noise: str = "laplace"
     sampler: str | Rule | Design | None = None
     sample_size: float | None = None
-    scale: float | None = None
+    scale: float | None = None  # of the noise in the answer
     population: int | None = None
     error_share: float = 0.0
     arithmetic: str = ""  # "exact" or "idealised"; by default exact where it is known
@@ -29,14 +48,24 @@ class SumOptions:
     neighbors: Neighbors | None = None
     norms: NormHistogram | None = None  # public norms of the records, to size a privacy-constrained sample by
     label: str = field(default="population", repr=False)  # names the data set, as in Population
+    radius: InitVar[float | None] = None  # the old name of a number as bounds
 
-    def __post_init__(self) -> None:
-        positive(radius=self.radius)
+    def __post_init__(self, radius: float | None) -> None:
+        if radius is not None and self.bounds is None:
+            renamed("radius", "bounds", 4)
+            object.__setattr__(self, "bounds", radius)
+        if self.bounds is None:
+            raise InvalidInput(
+                "bounds must say how long a record may be (a number), or between which two public numbers it lies, "
+                "got none instead"
+            )
+        several = isinstance(self.bounds, (list, tuple, np.ndarray)) and np.ndim(self.bounds) > 0
+        pairs_of(self.bounds, len(self.bounds) if several else 1)
         if self.noise == "norm" and self.arithmetic == "exact":
             raise InvalidInput("norm noise is only known in idealised arithmetic; use laplace or gaussian noise")
         known = "idealised" if self.noise == "norm" else "exact"
         object.__setattr__(self, "arithmetic", self.arithmetic or known)
-        check_noise(self.noise, self.delta, self.arithmetic, self.p)
+        self._check_noise()
         for name in ("epsilon", "scale", "sample_size"):
             if getattr(self, name) is not None:
                 positive(**{name: getattr(self, name)})
@@ -47,3 +76,61 @@ class SumOptions:
         in_range(0, 1, error_share=self.error_share)
         if self.neighbors is not None and not isinstance(self.neighbors, Neighbors):
             raise InvalidInput("neighbors must be Neighbors.ADD_REMOVE or Neighbors.REPLACE_ONE")
+
+    def _check_noise(self) -> None:
+        """The combinations that make sense."""
+        one_of(NOISES, noise=self.noise)
+        one_of(("exact", "idealised"), arithmetic=self.arithmetic)
+        in_range(0, 1, delta=self.delta)
+        in_range(1, math.inf, p=self.p)
+        if self.noise == "gaussian" and not 0 < self.delta < 1:
+            raise InvalidInput(f"delta must be strictly between 0 and 1 for gaussian noise, got {self.delta!r} instead")
+        if self.noise != "gaussian" and self.delta:
+            raise InvalidInput(f"delta must be 0 for {self.noise} noise, which needs none, got {self.delta!r} instead")
+
+    @property
+    def norm(self) -> float:
+        """In which norm records are clipped and measured."""
+        return {"laplace": 1.0, "gaussian": 2.0}.get(self.noise, self.p)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether sums are whole numbers on a grid."""
+        return self.arithmetic == "exact"
+
+    def longest(self, columns: int) -> float:
+        """The norm of the longest record of so many columns that the bounds allow: the radius."""
+        if is_number(self.bounds):
+            return float(self.bounds)
+        far = [max(abs(low), abs(high)) for low, high in pairs_of(self.bounds, columns)]
+        return float(norms(np.array([far]), self.norm)[0])
+
+    def cut(self, x: FloatArray) -> FloatArray:
+        """Records within the bounds, each by itself."""
+        if not is_number(self.bounds):
+            x = np.clip(x, *np.array(pairs_of(self.bounds, x.shape[1])).T)
+        return clipped(x, self.longest(x.shape[1]), self.norm)
+
+    def mechanism(self, scale: float, width: int, longest: float, grid: float) -> Mechanism:
+        """The noise for rows of `width` numbers and norm up to `longest`."""
+        if self.noise == "norm":
+            return NormNoise(scale, width, self.norm, longest)
+        if self.is_exact:
+            return (ExactLaplace if self.noise == "laplace" else ExactGaussian)(scale, longest, grid)
+        return (Laplace if self.noise == "laplace" else Gaussian)(scale, longest)
+
+    def noise_error(self, mechanism: Mechanism, width: int) -> float:
+        """The standard deviation of the noise in one coordinate."""
+        scale = float(getattr(mechanism, "sigma" if self.noise == "gaussian" else "scale"))
+        if self.noise == "gaussian":
+            return scale
+        if self.noise == "laplace":
+            return math.sqrt(2.0) * scale
+        return scale * math.sqrt(width * (width + 1.0) * _mean_square(width, self.norm))
+
+
+def _mean_square(d: int, p: float) -> float:
+    """E[u_1^2] for a point of the cone measure on the p-sphere: a ratio of moments of Gamma(1/p)^(1/p)."""
+    if p == math.inf:
+        return (1.0 + (d - 1.0) / 3.0) / d
+    return math.exp(gammaln(3.0 / p) - gammaln(1.0 / p) + gammaln(d / p) - gammaln((d + 2.0) / p))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -10,12 +10,10 @@ import numpy as np
 from ..amplification import amplify
 from ..calibration import calibrate
 from ..core.design import Design
-from ..core.neighbors import Neighbors
 from ..designs.importance import ImportanceSampling
 from ..designs.poisson import Poisson
 from ..errors import Infeasible, InvalidInput, NoTheorem
 from ..mechanisms.augmented_rows import AugmentedRows
-from ..mechanisms.fixed_point import RECORDS, grid_for
 from ..numerics.log_domain import FloatArray
 from ..numerics.roots import NumericalFailure, least_passing
 from ..rules.noise_and_size import noise_for_size, size_for_noise
@@ -24,68 +22,10 @@ from ..rules.privacy_constrained import privacy_constrained
 from ..rules.profiles import GaussianProfile, LinearProfile
 from ..rules.rule import Rule
 from ..rules.uniform import uniform
-from .noises import make_noise, norm_of
+from .options import SumOptions
+from .rows import Rows
 
-_LEAST_NOISE, _MOST_NOISE = 1e-9, 1e9  # between them noise is looked for
-_HEAVY = 16.0  # a weighted sum may stray this far above radius * records before it wraps around
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Everything public about one release."""
-
-    radius: float
-    epsilon: float | None
-    delta: float
-    noise: str
-    arithmetic: str
-    p: float
-    scale: float | None  # of the noise in the answer
-    sample_size: float | None
-    population: int | None
-    dimension: int  # of the rows
-    per_record: float  # see AugmentedRows
-    per_norm: float
-    neighbors: Neighbors | None
-    norms: NormHistogram | None
-
-    def histogram(self) -> NormHistogram:
-        """The public norms; all at the radius when none are given."""
-        if self.norms is not None:
-            return self.norms
-        self.rate()
-        return NormHistogram([self.radius], [float(self.population or 0)])
-
-    def mechanism(self, scale: float, *, weighted: bool = False) -> AugmentedRows:
-        """The noise of this scale on the rows."""
-        p = norm_of(self.noise, self.p)
-        own = self.per_norm * self.radius
-        longest = self.per_record + own if self.noise != "gaussian" else math.hypot(self.per_record, own)
-        longest *= 1.0 + 1e-12
-        grid = 0.0
-        if self.arithmetic == "exact":
-            grid = grid_for(scale, longest * (_HEAVY if weighted else 1.0), self.population or RECORDS)
-        noise = make_noise(self.noise, self.arithmetic, scale, self.dimension, p, longest, grid)
-        return AugmentedRows(noise, self.radius, self.per_record, self.per_norm)
-
-    def least_noise(self) -> float:
-        """In units of the longest row: less does not fit 64 bits in exact arithmetic."""
-        return max(_LEAST_NOISE, 2.0**-52 * (self.population or RECORDS) if self.arithmetic == "exact" else 0.0)
-
-    def rate(self) -> float:
-        """sample_size / population."""
-        if self.sample_size is None or self.population is None:
-            raise InvalidInput("a sample size needs the public number of records; give sample_size= and population=")
-        if not 0 < self.sample_size <= self.population:
-            raise InvalidInput(
-                f"sample_size must be above 0 and at most the population, got {self.sample_size!r} instead"
-            )
-        return self.sample_size / self.population
-
-    def meets(self, log_delta: float, pure: float) -> float:
-        """How far from the target; at most 0 when it is reached."""
-        assert self.epsilon is not None
-        return log_delta - math.log(self.delta) if self.delta else pure / self.epsilon - 1.0
+_MOST_NOISE = 1e9  # in units of the longest row
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,23 +68,24 @@ class Plan:
         return float(np.max((w[:-1] - 1.0) * edges[1:] ** power))
 
 
-def plan(facts: Facts, sampler: str | Rule | Design | None) -> Plan:
+def plan(rows: Rows) -> Plan:
     """The plan, or a sentence that says what is missing."""
+    options, sampler = rows.options, rows.options.sampler
     if isinstance(sampler, Rule):
-        return Plan(facts.mechanism(_given(facts, "a rule"), weighted=True), ImportanceSampling(sampler))
-    if sampler is None:
-        return _plain(facts, Poisson(1.0), 1.0)
-    if isinstance(sampler, Design):
-        return _plain(facts, sampler, _factor(sampler))
+        return Plan(rows.mechanism(_given(rows, "a rule"), weighted=True), ImportanceSampling(sampler))
+    if sampler is None or isinstance(sampler, Design):
+        if options.sample_size is not None:
+            raise InvalidInput("sample_size goes with sampler='uniform' or 'privacy-constrained'")
+        return _plain(rows, Poisson(1.0), 1.0) if sampler is None else _plain(rows, sampler, _factor(sampler))
     if sampler not in ("uniform", "privacy-constrained"):
         raise InvalidInput(
             "sampler must be None, 'uniform', 'privacy-constrained', a rule or a design such as Poisson or "
             f"WithoutReplacement, got {sampler!r} instead"
         )
-    known = [facts.epsilon is not None, facts.scale is not None, facts.sample_size is not None]
+    known = [options.epsilon is not None, options.scale is not None, options.sample_size is not None]
     if sum(known) != 2:
         raise InvalidInput(f"{sampler} sampling needs exactly two of epsilon, scale and sample_size")
-    return _uniform(facts) if sampler == "uniform" else _constrained(facts)
+    return _uniform(rows) if sampler == "uniform" else _constrained(rows)
 
 
 def _factor(design: Design) -> float:
@@ -157,88 +98,91 @@ def _factor(design: Design) -> float:
     return design.weight
 
 
-def _given(facts: Facts, what: str) -> float:
-    if facts.scale is None or facts.epsilon is not None:
+def _given(rows: Rows, what: str) -> float:
+    options = rows.options
+    if options.scale is None or options.epsilon is not None:
         raise InvalidInput(f"{what} needs scale=, the noise it was made for, and no epsilon=")
-    return facts.scale
+    return options.scale
 
 
-def _plain(facts: Facts, design: Design, factor: float) -> Plan:
+def _plain(rows: Rows, design: Design, factor: float) -> Plan:
     """Records without weights: their sum is multiplied afterwards, which costs nothing."""
-    if facts.sample_size is not None:
-        raise InvalidInput("sample_size goes with sampler='uniform' or 'privacy-constrained'")
-    if (facts.epsilon is None) == (facts.scale is None):
+    options = rows.options
+    if (options.epsilon is None) == (options.scale is None):
         raise InvalidInput("give either epsilon (noise is calibrated) or scale (noise is declared)")
-    if facts.scale is not None:
-        return Plan(facts.mechanism(facts.scale / factor), design, factor)
-    unit = facts.mechanism(facts.radius).longest(facts.radius)
+    if options.scale is not None:
+        return Plan(rows.mechanism(options.scale / factor), design, factor)
+    unit = rows.mechanism(rows.radius).longest(rows.radius)
     found = calibrate(
-        lambda s: facts.mechanism(s * unit),
+        lambda s: rows.mechanism(s * unit),
         design,
-        epsilon=facts.epsilon or 0.0,
-        delta=facts.delta,
-        neighbors=facts.neighbors,
-        within=(facts.least_noise(), _MOST_NOISE),
+        epsilon=options.epsilon or 0.0,
+        delta=options.delta,
+        neighbors=options.neighbors,
+        within=(rows.least_noise, _MOST_NOISE),
     )
     assert isinstance(found, AugmentedRows)
     return Plan(found, design, factor)
 
 
-def _uniform(facts: Facts) -> Plan:
-    if facts.scale is None or facts.epsilon is None:
-        rate = facts.rate()
-        return _plain(replace(facts, sample_size=None), Poisson(rate), 1.0 / rate)
-    scale = facts.scale
+def _uniform(rows: Rows) -> Plan:
+    options = rows.options
+    if options.scale is None or options.epsilon is None:
+        rate = _rate(options)
+        return _plain(rows, Poisson(rate), 1.0 / rate)
+    scale = options.scale
 
     def excess(q: float) -> float:
         try:
-            guarantee = amplify(facts.mechanism(scale * q), Poisson(q), facts.neighbors)
+            guarantee = amplify(rows.mechanism(scale * q), Poisson(q), options.neighbors)
         except InvalidInput:  # so little noise that the sum does not fit its grid
             return math.inf
-        return facts.meets(float(guarantee.upper.log_delta(facts.epsilon or 0.0)), guarantee.epsilon())
+        return _missed(options, float(guarantee.upper.log_delta(options.epsilon or 0.0)), guarantee.epsilon())
 
     rate = _solved(excess, 1e-6, 1.0, "even all records do not reach this epsilon at this scale; add noise")
-    return Plan(facts.mechanism(scale * rate), Poisson(rate), 1.0 / rate)
+    return Plan(rows.mechanism(scale * rate), Poisson(rate), 1.0 / rate)
 
 
-def _constrained(facts: Facts) -> Plan:
+def _constrained(rows: Rows) -> Plan:
     """Weights as the rule says; a size is that of the public norms, or the most there can be when none are given."""
-    if facts.scale is None:
+    options = rows.options
+    if options.scale is None:
         try:
             found = noise_for_size(
-                lambda s: facts.mechanism(s * facts.radius, weighted=True),
-                facts.histogram(),
-                size=facts.sample_size or 0.0,
-                epsilon=facts.epsilon or 0.0,
-                delta=facts.delta,
-                radius=facts.radius,
+                lambda s: rows.mechanism(s * rows.radius, weighted=True),
+                _histogram(rows),
+                size=options.sample_size or 0.0,
+                epsilon=options.epsilon or 0.0,
+                delta=options.delta,
+                radius=rows.radius,
             )
         except Infeasible:  # its message counts noise in units of the radius
             raise Infeasible(
-                f"an expected size of {facts.sample_size:g} cannot be reached at epsilon {facts.epsilon:g}: even the "
-                "least noise that lets a record at the radius in gives fewer; ask for less, a larger epsilon or a "
-                "smaller radius"
+                f"an expected size of {options.sample_size:g} cannot be reached at epsilon {options.epsilon:g}: even "
+                "the least noise that lets a record at the bounds in gives fewer; ask for less, a larger epsilon or "
+                "closer bounds"
             ) from None
         assert isinstance(found.mechanism, AugmentedRows)
         return Plan(found.mechanism, ImportanceSampling(found.rule))
-    mechanism = facts.mechanism(facts.scale, weighted=True)
-    epsilon = facts.epsilon or _epsilon_for_size(facts, mechanism)
-    return Plan(mechanism, ImportanceSampling(_rule(facts, mechanism, epsilon)))
+    mechanism = rows.mechanism(options.scale, weighted=True)
+    epsilon = options.epsilon or _epsilon_for_size(rows, mechanism)
+    return Plan(mechanism, ImportanceSampling(_rule(rows, mechanism, epsilon)))
 
 
-def _epsilon_for_size(facts: Facts, mechanism: AugmentedRows) -> float:
+def _epsilon_for_size(rows: Rows, mechanism: AugmentedRows) -> float:
     """The least epsilon with which the sample is small enough: rarer records need more of it."""
-    if facts.norms is None:  # all at the radius: a uniform sample's epsilon
-        own = uniform(_profile(mechanism), rate=facts.rate(), radius=facts.radius)
-        return own.guarantee().epsilon(facts.delta) * (1.0 + 1e-12)
-    histogram = facts.histogram()
+    options = rows.options
+    if options.norms is None:  # all at the radius: a uniform sample's epsilon
+        own = uniform(_profile(mechanism), rate=_rate(options), radius=rows.radius)
+        return own.guarantee().epsilon(options.delta) * (1.0 + 1e-12)
+    histogram = _histogram(rows)
 
     def excess(epsilon: float) -> float:
         try:
-            size = size_for_noise(mechanism, histogram, epsilon=epsilon, delta=facts.delta, radius=facts.radius)
+            size = size_for_noise(mechanism, histogram, epsilon=epsilon, delta=options.delta, radius=rows.radius)
         except Infeasible:
             return math.inf
-        return math.log(size / (facts.sample_size or 0.0))
+        return math.log(size / (options.sample_size or 0.0))
 
     return _solved(excess, 1e-4, 100.0, "no epsilon reaches this size at this scale; add noise", relative=1e-5)
 
@@ -248,11 +192,37 @@ def _profile(mechanism: AugmentedRows) -> LinearProfile | GaussianProfile:
     return LinearProfile(influence) if influence.kind == "pure" else GaussianProfile(influence)
 
 
-def _rule(facts: Facts, mechanism: AugmentedRows, epsilon: float) -> Rule:
+def _rule(rows: Rows, mechanism: AugmentedRows, epsilon: float) -> Rule:
     profile = _profile(mechanism)
     if isinstance(profile, GaussianProfile):
-        return privacy_constrained(profile, epsilon, facts.delta, radius=facts.radius)
-    return privacy_constrained(profile, epsilon, radius=facts.radius)
+        return privacy_constrained(profile, epsilon, rows.options.delta, radius=rows.radius)
+    return privacy_constrained(profile, epsilon, radius=rows.radius)
+
+
+def _rate(options: SumOptions) -> float:
+    """sample_size / population."""
+    if options.sample_size is None or options.population is None:
+        raise InvalidInput("a sample size needs the public number of records; give sample_size= and population=")
+    if not 0 < options.sample_size <= options.population:
+        raise InvalidInput(
+            f"sample_size must be above 0 and at most the population, got {options.sample_size!r} instead"
+        )
+    return options.sample_size / options.population
+
+
+def _histogram(rows: Rows) -> NormHistogram:
+    """The public norms; all at the radius when none are given."""
+    options = rows.options
+    if options.norms is not None:
+        return options.norms
+    _rate(options)
+    return NormHistogram([rows.radius], [float(options.population or 0)])
+
+
+def _missed(options: SumOptions, log_delta: float, pure: float) -> float:
+    """How far from the target; at most 0 when it is reached."""
+    assert options.epsilon is not None
+    return log_delta - math.log(options.delta) if options.delta else pure / options.epsilon - 1.0
 
 
 def _solved(excess: Callable[[float], float], low: float, high: float, why: str, relative: float = 1e-9) -> float:

@@ -1,50 +1,40 @@
 """PrivateMean: a private sum, divided by how many there are.
 
 With `population`, the public number of records, that is a division by a public number. Without it the number is
-secret too: every row carries one more entry that counts, `count_share` times as long as the radius, and the mean is
-the ratio of two released numbers. A ratio of noisy numbers is slightly biased, by about the square of the count's
+secret too: every row carries one more entry that counts, `count_share` times as long as a record may be, and the mean
+is the ratio of two released numbers. A ratio of noisy numbers is slightly biased, by about the square of the count's
 relative error; its errors are those of the linearised ratio.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..chance.keys import Key
 from ..core.guarantee import Guarantee
-from ..core.ledger import BudgetLike
 from ..core.release import Release
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range
-from .options import SumOptions
-from .release import Released, SumRelease, flattened, records
+from .release import Released, SumJob, SumRelease, flattened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivateMean(SumOptions):
+class PrivateMean(SumJob):
     """A private mean of vectors; arguments as for `PrivateSum`, `scale` is still that of the sum.
 
+    Where the number of records is secret, `count_share` is what its count may add to a row, in lengths of a record.
+
     >>> from privamp.testing import seeded_key
-    >>> mean = PrivateMean(radius=2.0, epsilon=1.0, population=1000).release([0.5] * 1000, key=seeded_key(90211))
+    >>> mean = PrivateMean(bounds=2.0, epsilon=1.0, population=1000).release([0.5] * 1000, key=seeded_key(90211))
     >>> abs(mean.value - 0.5) < 0.05, round(mean.noise_error, 4)
     (True, 0.0028)
     """
 
     count_share: float = 0.25
 
-    def __post_init__(self) -> None:
-        super(PrivateMean, self).__post_init__()
+    def __post_init__(self, radius: float | None) -> None:
+        super(PrivateMean, self).__post_init__(radius)
         in_range(0, 10, open_ends=True, count_share=self.count_share)
-
-    def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Release:
-        """The noisy mean over the rows of X (or over its numbers, for one column), charged to `budget` if given."""
-        x, flat = records(X)
-        task = self.task(x.shape[1])
-        sample = task.draw(x, key)
-        privacy = task.certify(sample, budget)
-        return self.answer(task, privacy, task.release(sample, x), flat)
 
     def task(self, dimension: int) -> SumRelease:
         """The plan for rows of so many numbers."""
@@ -58,9 +48,9 @@ class PrivateMean(SumOptions):
         value = sums / n
         noisy: FloatArray | float = task.noise_error / n
         if counted is not None:
-            noisy = np.hypot(task.noise_error, value * task.noise_error / task.count) / n
+            noisy = np.hypot(task.noise_error, value * task.noise_error / task.rows.count) / n
         if error is not None:
-            drift = np.abs(value) * math.sqrt(n * task.plan.worst(0, self.radius)) if counted is not None else 0.0
+            drift = np.abs(value) * math.sqrt(n * task.plan.worst(0, task.rows.radius)) if counted is not None else 0.0
             error = (error + drift) / n
         value, noisy, error = flattened(flat, value, noisy, error)
         return task.answered(value, noisy, error, privacy, source, task.plan.grid / n, counted)

@@ -1,12 +1,12 @@
 """One release: draw, make rows, add noise, take the answer apart."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..chance.keys import Key
-from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike
 from ..core.population import Population
@@ -17,9 +17,8 @@ from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ..numerics.entries import rows_of
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped, finite
-from .noises import norm_of, standard_error
 from .options import SumOptions
-from .plan import Facts, Plan, plan
+from .plan import Plan, plan
 from .rows import Rows
 
 Released = tuple[FloatArray, FloatArray | None, float | None]  # sums, sampling variances, count
@@ -29,43 +28,22 @@ class SumRelease:
     """One release of a sum, perhaps with its squares and its count, all in one row per record."""
 
     def __init__(self, asked: SumOptions, dimension: int, count_share: float = 0.0) -> None:
-        self.asked, self.dimension = asked, dimension
-        share = asked.error_share if _may_vary(asked.sampler) else 0.0
-        pure = asked.noise != "gaussian"
-        self.width = dimension * (2 if share else 1) + (1 if count_share else 0)
-        self.count = count_share * asked.radius
-        facts = Facts(
-            radius=float(asked.radius),
-            epsilon=asked.epsilon,
-            delta=asked.delta,
-            noise=asked.noise,
-            arithmetic=asked.arithmetic,
-            p=asked.p,
-            scale=asked.scale,
-            sample_size=asked.sample_size,
-            population=asked.population,
-            dimension=self.width,
-            per_record=self.count,
-            per_norm=1.0 + share if pure else math.sqrt(1.0 + share),
-            neighbors=asked.neighbors,
-            norms=asked.norms,
-        )
-        self.plan: Plan = plan(facts, asked.sampler)
-        self.p = norm_of(asked.noise, asked.p)
-        part = share if pure else math.sqrt(share)
-        self.rows = Rows(asked.radius, self.p, self._gain(part) if share else 0.0, part, self.count)
+        self.asked = asked
+        self.rows = Rows(asked, dimension, count_share)
+        self.plan: Plan = plan(self.rows)
+        self.gain = self._gain()
 
-    def _gain(self, part: float) -> float:
+    def _gain(self) -> float:
         """What squares are multiplied with, so that few of them reach their share of the norm and are cut."""
-        most = self.plan.worst(1, self.asked.radius) if self.plan.rule is not None else self.asked.radius
-        return part / most if most > 0 else 1.0  # all weights 1: the squares are all zero
+        if not self.rows.squares_share:
+            return 0.0
+        most = self.plan.worst(1, self.rows.radius) if self.plan.rule is not None else self.rows.radius
+        return self.rows.squares_share / most if most > 0 else 1.0  # all weights 1: the squares are all zero
 
     @property
     def noise_error(self) -> float:
         """Of one coordinate of the answer."""
-        noise = self.plan.mechanism.noise
-        scale = float(getattr(noise, "sigma" if self.asked.noise == "gaussian" else "scale"))
-        return self.plan.factor * standard_error(self.asked.noise, scale, self.width, self.p)
+        return self.plan.factor * self.asked.noise_error(self.plan.mechanism.noise, self.rows.width)
 
     def draw(self, x: FloatArray, key: Key | None) -> Sample:
         """The sample; weights look at the clipped records."""
@@ -85,14 +63,14 @@ class SumRelease:
         return sample._planned([self.plan.mechanism], budget, name, delta).guarantee(self.asked.neighbors)
 
     def clip(self, x: FloatArray) -> FloatArray:
-        """Into the ball of the noise, and into that of the rule where it has its own."""
-        x = clipped(x, self.asked.radius, self.p)
-        rule = self.plan.rule
+        """Within the bounds, and in the ball of the rule where it has its own."""
+        x, rule = self.asked.cut(x), self.plan.rule
         return x if rule is None or rule.radius is None else clipped(x, rule.radius, rule.p)
 
     def rows_of(self, x: FloatArray, weights: FloatArray) -> FloatArray:
         """What kept records add, before weights."""
-        return self.rows.of(self.clip(x), weights - 1.0 if self.plan.rule is not None else np.ones(len(x)))
+        more = weights - 1.0 if self.plan.rule is not None else np.ones(len(x))
+        return self.rows.of(self.clip(x), more, self.gain)
 
     def release(self, sample: Sample, x: FloatArray) -> Released:
         """Sums, sampling variances and count, as far as they were asked for, multiplied back."""
@@ -110,13 +88,14 @@ class SumRelease:
 
     def taken_apart(self, noisy: Any) -> Released:
         """A noisy total as sums, sampling variances and count."""
-        answer, d = np.asarray(noisy) * self.plan.factor, self.dimension
+        answer, d = np.asarray(noisy) * self.plan.factor, self.rows.dimension
         variance = None
-        if self.rows.gain:
-            blur = self.noise_error / self.rows.gain  # one standard error of its own noise: err to the wide side
+        if self.gain:
+            blur = self.noise_error / self.gain  # one standard error of its own noise: err to the wide side
             assert self.plan.spread is not None  # no squares are released otherwise
-            variance = self.plan.spread * (np.maximum(answer[d : 2 * d] / self.rows.gain, 0.0) + blur)
-        return answer[:d], variance, float(answer[-1]) / self.count if self.count else None
+            variance = self.plan.spread * (np.maximum(answer[d : 2 * d] / self.gain, 0.0) + blur)
+        count = float(answer[-1]) / self.rows.count if self.rows.count else None
+        return answer[:d], variance, count
 
     def answered(
         self,
@@ -145,14 +124,30 @@ class SumRelease:
         if records is None:
             return None, "unknown"
         try:
-            return math.sqrt(max(records, 1.0) * self.plan.worst(2, self.asked.radius)), "public bound"
+            return math.sqrt(max(records, 1.0) * self.plan.worst(2, self.rows.radius)), "public bound"
         except NoTheorem:  # a rule that looks at more than the norm
             return None, "unknown"
 
 
-def _may_vary(sampler: Any) -> bool:
-    """Whether there is a sampling error to release: not without a sample, nor where squares do not bound it."""
-    return sampler is not None and (not isinstance(sampler, Design) or bool(sampler.spread))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumJob(SumOptions):
+    """What is done for a sum and for a mean alike; they differ in the row that they ask for and in its answer."""
+
+    def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Release:
+        """The noisy answer for the rows of X (or for its numbers, for one column), charged to `budget` if given."""
+        x, flat = records(X)
+        task = self.task(x.shape[1])
+        sample = task.draw(x, key)
+        privacy = task.certify(sample, budget)
+        return self.answer(task, privacy, task.release(sample, x), flat)
+
+    def task(self, dimension: int) -> SumRelease:
+        """The release, planned for rows of so many numbers."""
+        return SumRelease(self, dimension)
+
+    def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:
+        """The estimate from what was released; `flat` for numbers instead of rows."""
+        raise NotImplementedError
 
 
 def records(X: Any) -> tuple[FloatArray, bool]:

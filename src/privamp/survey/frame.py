@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..core.bounds import pairs_by_name
 from ..core.neighbors import Neighbors
 from ..core.sample import Sample
 from ..core.weighting import Coins, Subset
@@ -142,11 +143,5 @@ def _per_stratum(given: Any, names: tuple[Name, ...], what: str) -> FloatArray:
 
 def bounds_of(bounds: Any, names: tuple[Name, ...]) -> tuple[FloatArray, FloatArray]:
     """(lowest, highest) of every stratum, from one pair or one per stratum."""
-    pairs = [bounds[name] for name in names if name in bounds] if isinstance(bounds, Mapping) else [bounds] * len(names)
-    try:
-        low, high = np.array(pairs, dtype=np.float64).reshape(len(names), 2).T
-    except (TypeError, ValueError):
-        raise InvalidInput("bounds must be (lowest, highest), or one such pair for every stratum") from None
-    if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
-        raise InvalidInput("bounds must be finite with lowest < highest in every stratum")
+    low, high = np.array(pairs_by_name(bounds, names)).T
     return low, high

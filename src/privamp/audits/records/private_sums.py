@@ -10,7 +10,6 @@ import pyarrow as pa
 from ...designs.poisson import Poisson
 from ...engines import local
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
-from ...sums.options import SumOptions
 from ...sums.private_mean import PrivateMean
 from ...sums.private_sum import PrivateSum
 from ...testing import seeded_key
@@ -24,11 +23,12 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "norm": {"noise": "norm"},
     "idealised": {"arithmetic": "idealised"},
     "sampled": {"sampler": Poisson(0.8), "error_share": 0.2},
+    "box": {"bounds": [(-1.0, 1.0), (0.5, 2.0), (-3.0, 0.0)]},
 }
 
 
-def _job(asked: SumOptions, rows: Any) -> Any:
-    found = asked.release(rows, key=seeded_key(15))  # type: ignore[attr-defined]
+def _job(asked: PrivateSum | PrivateMean, rows: Any) -> Any:
+    found = asked.release(rows, key=seeded_key(15))
     return found.value, found.noise_error, found.sampling_error, found.guarantee
 
 
@@ -42,7 +42,7 @@ def _pairs(random: np.random.Generator) -> Iterator[Pair]:
 
 
 def _audit(kind: type[PrivateSum] | type[PrivateMean], name: str) -> RecordAudit:
-    asked = kind(radius=1.0, epsilon=1.0, **_OPTIONS[name])
+    asked = kind(**{"bounds": 1.0, "epsilon": 1.0, **_OPTIONS[name]})
     what = f"{kind.__name__}, {name}: rows of every type, and lists of anything"
     quick = 40 if name == "gaussian" else 60  # drawing its noise takes long
     return RecordAudit(f"{kind.__name__}, {name}", what, partial(_job, asked), _pairs, quick=quick)
@@ -76,7 +76,7 @@ def _refusing(rows: Any) -> Any:
     """As it was: a record that is not finite stops the job."""
     if not np.all(np.isfinite(np.asarray(rows, dtype=np.float64))):
         raise ValueError("X must be finite, but it contains nan or infinity")
-    return _job(PrivateSum(radius=1.0, epsilon=1.0), rows)
+    return _job(PrivateSum(bounds=1.0, epsilon=1.0), rows)
 
 
 def refuses_values() -> RecordAudit:
@@ -90,7 +90,7 @@ def refuses_values() -> RecordAudit:
 
 def _read_by_numpy(rows: Any) -> Any:
     """NumPy reads the table: it quotes text, and stops at whole numbers beyond the doubles."""
-    return _job(PrivateSum(radius=1.0, epsilon=1.0), np.array(rows, dtype=np.float64))
+    return _job(PrivateSum(bounds=1.0, epsilon=1.0), np.array(rows, dtype=np.float64))
 
 
 def quotes_cells() -> RecordAudit:
@@ -105,7 +105,7 @@ def quotes_cells() -> RecordAudit:
 def _rows_lost(rows: Any) -> Any:
     """As it was: one entry among the rows of a list makes it a column, in which a row is no number."""
     entries = np.array(rows, dtype=object)
-    return _job(PrivateSum(radius=1.0, epsilon=1.0), np.zeros(len(rows)) if entries.ndim == 1 else rows)
+    return _job(PrivateSum(bounds=1.0, epsilon=1.0), np.zeros(len(rows)) if entries.ndim == 1 else rows)
 
 
 def rows_lost() -> RecordAudit:
@@ -121,7 +121,7 @@ def _stopping(rows: Any) -> Any:
     """An error that is the same for everybody, and hides that nothing was released."""
     if len(rows) > 20:
         raise ValueError("not today")
-    return _job(PrivateSum(radius=1.0, epsilon=1.0), rows)
+    return _job(PrivateSum(bounds=1.0, epsilon=1.0), rows)
 
 
 def stops_early() -> RecordAudit:

@@ -1,0 +1,70 @@
+"""Bounds of a sum: a radius, a pair, or one pair per column, all of them public and none of them free of charge."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privamp import InvalidInput, PrivateMean, PrivateSum
+from privamp.core.influence import norms
+from privamp.core.tape import Tape, taping
+from privamp.testing import seeded_stream
+
+AGES = np.array([20.0, 35.0, 150.0, -4.0, math.nan])
+
+
+def before_noise(asked, x, key):
+    """The total that the noise is added to, in the units of the data."""
+    with taping(Tape(seeded_stream(1))) as tape:
+        asked.release(x, key=key)
+    return np.asarray(tape.taken[0].value) * getattr(tape.taken[0].mechanism.noise, "grid", 1.0)
+
+
+def test_a_pair_cuts_every_number_by_itself(key):
+    found = before_noise(PrivateSum(bounds=(18, 100), epsilon=1.0), AGES, key(1))
+    assert found == pytest.approx([20 + 35 + 100 + 18 + 18], abs=1e-6)  # what is missing counts as 0, cut to 18
+
+
+@pytest.mark.parametrize(("noise", "delta", "p"), [("laplace", 0.0, 1.0), ("gaussian", 1e-6, 2.0), ("norm", 0.0, 3.0)])
+def test_one_pair_per_column_is_the_ball_around_the_box(noise, delta, p, key):
+    box = [(0, 1), (-5, 2), (3, 4)]
+    asked = PrivateSum(bounds=box, epsilon=1.0, noise=noise, delta=delta, p=p)
+    corner = np.array([[1.0, -5.0, 4.0]])
+    assert asked.longest(3) == pytest.approx(float(norms(corner, p)[0]))
+    assert asked.longest(3) >= float(norms(corner, p)[0])
+    assert np.array_equal(asked.cut(corner), corner)  # the farthest corner is left as it is
+    round_one = PrivateSum(bounds=asked.longest(3), epsilon=1.0, noise=noise, delta=delta, p=p)
+    x = np.array([[9.0, -9.0, 9.0], [0.5, 0.0, 0.0]])
+    assert before_noise(asked, x, key(2)) == pytest.approx([1.5, -5.0, 7.0], abs=1e-5)
+    one, other = (job.release(x, key(3 + at)) for at, job in enumerate((asked, round_one)))
+    assert one.noise_error == other.noise_error  # the box costs what its ball costs
+    assert one.guarantee.epsilon(delta) == other.guarantee.epsilon(delta)
+
+
+def test_a_number_is_the_radius_and_its_old_name_warns(key):
+    with pytest.warns(DeprecationWarning, match="'radius' is called 'bounds'"):
+        old = PrivateMean(radius=2.0, epsilon=1.0)
+    assert old == PrivateMean(bounds=2.0, epsilon=1.0)
+    flat = PrivateSum(bounds=(-2, 2), epsilon=1.0).release([0.5] * 9, key(7))
+    assert flat.noise_error == pytest.approx(PrivateSum(bounds=2.0, epsilon=1.0).release([0.5], key(8)).noise_error)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "match"),
+    [
+        (None, "bounds must say"),
+        (-1.0, "above 0"),
+        ((3, 1), "lowest below"),
+        ((0, math.inf), "finite"),
+        ("wide", "two numbers"),
+        ([(0, 1), (2, 1)], "lowest below"),
+    ],
+)
+def test_bounds_that_bound_nothing_are_refused(bounds, match):
+    with pytest.raises(InvalidInput, match=match):
+        PrivateSum(bounds=bounds, epsilon=1.0)
+
+
+def test_as_many_pairs_as_columns():
+    with pytest.raises(InvalidInput, match="each of the 2 columns"):
+        PrivateSum(bounds=[(0, 1)] * 3, epsilon=1.0).release([[1.0, 2.0]])
