@@ -20,6 +20,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
+from inspect import signature
 from io import StringIO
 from pathlib import Path
 from types import CodeType, FrameType
@@ -85,7 +86,8 @@ def private_sum(_: Path) -> Flow:
     from privamp import PrivateSum
 
     x = np.linspace(0, 1, 60).reshape(30, 2)
-    return lambda turn: PrivateSum(bounds=1.0, epsilon=0.5 + turn / 4).release(x)
+    name = "bounds" if "bounds" in signature(PrivateSum).parameters else "radius"  # as it was called before
+    return lambda turn: PrivateSum(**{name: 1.0}, epsilon=0.5 + turn / 4).release(x)
 
 
 def k_means(_: Path) -> Flow:
@@ -132,17 +134,13 @@ def torch_step(_: Path) -> Flow:
     torch.manual_seed(0)
     x, y = torch.randn(200, 5), torch.randint(0, 2, (200,))
 
-    def engine() -> PrivacyEngine:
-        module = nn.Linear(5, 2)
-        made = PrivacyEngine(key=Key.generate())
-        made.make_private(
-            module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
-            data_loader=TensorDataset(x, y), sample_rate=0.2, steps=10, noise_multiplier=1.0, max_grad_norm=1.0,
-            public_size=200,
-        )  # fmt: skip
-        return made
-
-    made = engine()
+    module, made = nn.Linear(5, 2), PrivacyEngine(key=Key.generate())
+    known = signature(made.make_private).parameters
+    made.make_private(
+        module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
+        data_loader=TensorDataset(x, y), sample_rate=0.2, steps=10, noise_multiplier=1.0, max_grad_norm=1.0,
+        **{"population" if "population" in known else "public_size": 200},  # as it was called before
+    )  # fmt: skip
     return lambda turn: made._one_step(made._run)
 
 

@@ -150,7 +150,7 @@ NEEDS_MORE = [
     ("sample", "people.csv", *POISSON, "--out", "sample.parquet", "--key-file", "old.key"),
     ("bootstrap", "people.csv", "--column", "x", "--bounds", "0,1", "--epsilon", "1"),
     ("kmeans", "people.npz", "--k", "2", "--epsilon", "1", "--radius", "1", "--out", "centres.csv"),
-    ("train", "--data", "people.npz", "--model", "mlp", "--epsilon", "1", "--public-size", "9", "--out", "model.pt"),
+    ("train", "--data", "people.npz", "--model", "mlp", "--epsilon", "1", "--population", "9", "--out", "model.pt"),
     ("reproduce", "must-figure-4", "--out", "."),
     ("survey", "plan", *PLAN),
     ("survey", "draw", *PLAN, "--id", "id", "--out", "drawn.csv"),

@@ -384,7 +384,7 @@ RECORDS = {
         ["people.csv", "--k", "2", "--epsilon", "1", "--radius", "9000", "--columns", "mixed", "--out", "d.csv"],
     ],
     ("train",): [
-        ["--data", "people.csv", "--model", "logistic", "--epsilon", "1", "--delta", "1e-5", "--public-size", "400"],
+        ["--data", "people.csv", "--model", "logistic", "--epsilon", "1", "--delta", "1e-5", "--population", "400"],
         ["--data", "people.csv", "--model", "mlp", "--epsilon", "1", "--delta", "1e-5"],
     ],
     ("sample",): [

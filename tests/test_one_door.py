@@ -51,7 +51,7 @@ def _stored(folder, key, budget):
 
 
 def _descent(folder, key, budget):
-    plan = Descent(design=Poisson(0.2), sigma=2.0, steps=3, records=N)
+    plan = Descent(design=Poisson(0.2), sigma=2.0, steps=3, population=N)
     return plan.run(lambda at, rows, counts: np.zeros(1), np.zeros(1), N, key, budget=budget)
 
 
@@ -104,13 +104,13 @@ JOBS = {  # name: (job, relation)
     ),
     "descent": (_descent, AR),
     "linear": (
-        lambda folder, key, budget: PrivateLinear(Poisson(0.2), sigma=2.0, steps=3, records=N).fit(
+        lambda folder, key, budget: PrivateLinear(Poisson(0.2), sigma=2.0, steps=3, population=N).fit(
             ROWS, X, key=key, budget=budget
         ),
         AR,
     ),
     "logistic": (
-        lambda folder, key, budget: PrivateLogistic(Poisson(0.2), sigma=2.0, steps=3, records=N).fit(
+        lambda folder, key, budget: PrivateLogistic(Poisson(0.2), sigma=2.0, steps=3, population=N).fit(
             ROWS, X > 0.5, key=key, budget=budget
         ),
         AR,
@@ -254,7 +254,7 @@ COMMANDS = {  # name: (arguments, relation, the file it writes)
     ),
     "train": (
         lambda folder: ["train", "--data", str(_training_data(folder)), "--model", "logistic", "--epsilon", "0.5",
-                        "--delta", "1e-5", "--public-size", "200", "--rate", "0.2", "--steps", "3", "--classes", "2",
+                        "--delta", "1e-5", "--population", "200", "--rate", "0.2", "--steps", "3", "--classes", "2",
                         "--out", str(folder / "model.pt")],
         AR, "model.pt",
     ),

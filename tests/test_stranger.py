@@ -132,7 +132,7 @@ def test_workers_of_a_cluster_can_be_sent_it():
 def test_training_takes_it():
     from privamp.torch.plan import Plan
 
-    plan = Plan(sampler=DESIGN, steps=5, noise_multiplier=2.0, clip=1.0, public_size=N)
+    plan = Plan(sampler=DESIGN, steps=5, noise_multiplier=2.0, clip=1.0, population=N)
     assert plan.guarantee().epsilon(1e-5) > 0
 
 

@@ -8,10 +8,13 @@ privamp.errors.InvalidInput: rate must be a number from 0 to 1, got 1.5 instead
 
 import math
 import operator
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from .errors import InvalidInput
+
+Options = TypeVar("Options")
 
 
 def _number(name: str, value: Any, rule: str) -> float:
@@ -74,3 +77,12 @@ def one_of(choices: Iterable[str], **named: Any) -> None:
     for name, value in named.items():
         if value not in words:
             raise InvalidInput(f"{name} must be one of {', '.join(words)}, got {value!r} instead")
+
+
+def options_of(kind: type[Options], options: Options | None, given: Mapping[str, Any]) -> Options:
+    """The options of a call: an object, keywords of its fields, or an object that keywords change."""
+    if options is None:
+        return kind(**given)
+    if not isinstance(options, kind):
+        raise InvalidInput(f"options must be {kind.__name__}(…), got {type(options).__name__} instead")
+    return replace(options, **given)  # type: ignore[type-var]

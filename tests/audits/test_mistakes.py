@@ -5,7 +5,7 @@ import pytest
 from privamp import Gaussian, Laplace, MultiStage, Neighbors, NormNoise, Poisson, WithoutReplacement, WithReplacement
 from privamp.audits.audit import performed
 from privamp.audits.planted import PLANTED
-from privamp.audits.release import release_audit
+from privamp.audits.release import Attacked, release_audit
 from privamp.errors import InvalidInput
 
 
@@ -38,19 +38,20 @@ def test_the_power_against_each_mistake_is_at_least_95_percent(make):
     ids=str,
 )
 def test_what_is_certified_is_not_refuted(mechanism, design, options):
-    (found,) = performed([release_audit(mechanism, design, trials=600, **options)], confidence=0.9999)
+    audit = release_audit(mechanism, design, attacked=Attacked(trials=600, **options))
+    (found,) = performed([audit], confidence=0.9999)
     assert not found.refuted
 
 
 def test_a_claim_that_is_too_small_is_refuted():
-    audit = release_audit(Laplace(1.0), Poisson(0.5), claimed=0.1, trials=3000)
+    audit = release_audit(Laplace(1.0), Poisson(0.5), attacked=Attacked(claimed=0.1, trials=3000))
     assert next(performed([audit])).refuted
 
 
 def test_processes_give_the_runs_of_one_world_each():
     audits = [
-        release_audit(Laplace(1.0), Poisson(1.0), trials=500),
-        release_audit(Laplace(2.0), Poisson(0.5), trials=700),
+        release_audit(Laplace(1.0), Poisson(1.0), attacked=Attacked(trials=500)),
+        release_audit(Laplace(2.0), Poisson(0.5), attacked=Attacked(trials=700)),
     ]
     assert [found.trials for found in performed(audits, jobs=2)] == [500, 700]
 

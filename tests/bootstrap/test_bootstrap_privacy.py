@@ -137,7 +137,7 @@ def test_one_resample_shares_nothing():
 
 @pytest.mark.parametrize("method", ["subsampling", pytest.param("m-out-of-n", marks=pytest.mark.slow)])
 def test_the_plan_keeps_its_budget_and_uses_it(method):
-    chosen = plan(500, method, epsilon=0.7, delta=1e-5, resamples=20)
+    chosen = plan(500, method=method, epsilon=0.7, delta=1e-5, resamples=20)
     assert 0.95e-5 < chosen.guarantee.delta(0.7) <= 1e-5
     assert chosen.guarantee.steps == 20
     again = compose(amplify(Gaussian(1.0, chosen.strength, RO), chosen.procedure.design), 20)
@@ -145,7 +145,7 @@ def test_the_plan_keeps_its_budget_and_uses_it(method):
 
 
 def test_the_noise_is_for_the_resample_size():
-    chosen = plan(500, "subsampling", epsilon=0.7, delta=1e-5, resamples=20)
+    chosen = plan(500, epsilon=0.7, delta=1e-5, resamples=20)
     assert chosen.procedure.size == 25
     from privamp.bootstrap import Mean
 

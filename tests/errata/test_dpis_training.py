@@ -47,7 +47,7 @@ def test_that_slip_is_harmless_for_large_data() -> None:
 
 
 def test_the_library_counts_the_sums_as_they_are() -> None:
-    plan = DPISPlan(rate=0.1, steps=20, epsilon=3.0, delta=1e-5, clip=1.0, public_size=500, sum_noise=50.0,
+    plan = DPISPlan(rate=0.1, steps=20, epsilon=3.0, delta=1e-5, clip=1.0, population=500, sum_noise=50.0,
                     size_noise=50.0, external_clip=4.0, order=8)  # fmt: skip
     sampled, star = plan.sums(0.1, 8)
     assert sampled == pytest.approx(renyi_step_by_quadrature(0.1, 50.0 * 0.1, 8.0), rel=1e-6)  # sigma_K p
@@ -107,14 +107,14 @@ def test_the_number_of_steps_must_be_public() -> None:
     """T = |D|/b: one record more and one release more, so the number of releases tells them apart for sure."""
     b = 32
     assert (45 * b - 1) // b != (45 * b) // b
-    plan = DPISPlan(rate=0.1, steps=20, epsilon=3.0, delta=1e-5, clip=1.0, public_size=500)
+    plan = DPISPlan(rate=0.1, steps=20, epsilon=3.0, delta=1e-5, clip=1.0, population=500)
     assert plan.epoch == 10  # from the public rate
 
 
 @pytest.mark.parametrize("growing", [False, True])
 def test_noise_chosen_from_releases_stays_within_one_order(growing: bool) -> None:
     """sigma_G follows the released sums; a filter of one order holds whatever the norms do."""
-    plan = DPISPlan(rate=0.1, steps=60, epsilon=3.0, delta=1e-5, clip=1.0, public_size=400, size_noise=40.0,
+    plan = DPISPlan(rate=0.1, steps=60, epsilon=3.0, delta=1e-5, clip=1.0, population=400, size_noise=40.0,
                     sum_noise=60.0, split=0.5, external_clip=4.0)  # fmt: skip
     batches = DPISBatches(plan, Population(400))
     batches.begin_session(seeded_key(4))

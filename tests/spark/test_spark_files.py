@@ -9,13 +9,14 @@ from pyarrow import parquet
 
 from privamp import InvalidInput, WithoutReplacement
 from privamp.engines import local, spark_files
+from privamp.engines.options import WriteOptions
 from privamp.testing import seeded_key
 
 
 def test_the_same_rows_in_a_private_file(spark: Any, records: Any, tmp_path: Path) -> None:
     data, here, there = (tmp_path / name for name in ("people.parquet", "here.parquet", "there.parquet"))
     parquet.write_table(records.arrow(), data)
-    asked: dict[str, Any] = {"key": seeded_key(821), "id": "uid", "columns": ["uid", "a"]}
+    asked: dict[str, Any] = {"key": seeded_key(821), "id": "uid", "options": WriteOptions(columns=["uid", "a"])}
     one = local.write(str(data), WithoutReplacement(50, 2000), here, **asked)
     other = spark_files.write([str(data)], WithoutReplacement(50, 2000), there, spark="local[2]", **asked)
     assert one.ledger_id == other.ledger_id

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
@@ -30,7 +30,7 @@ from .budget_file import exists
 from .budget_log import Entry, entries_of
 from .budget_origin import plain
 from .budget_store import Checked, Head, Store
-from .filters import Filter, Release, filter_within
+from .filters import Filter, LimitOptions, Release, filter_within
 from .sample_ledger import Past, SamplePayment, check_terms, past_of
 
 DISJOINT = "no record of this population was also counted, or released, under another label or outside the budget"
@@ -132,26 +132,22 @@ class Budget:
         path: str | os.PathLike[str],
         *,
         population: str,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        rule: str | None = None,
-        order: float | None = None,
-        neighbors: Neighbors = Neighbors.ADD_REMOVE,
         limit: Filter | None = None,
         shared: bool = False,
+        **within: Unpack[LimitOptions],
     ) -> "Budget":
         """A new budget in a new file, or for a further population in an existing store.
 
-        Give `epsilon` and `delta` (`rule` is 'pure', 'basic', 'renyi' or 'gdp'; by default pure for delta 0, else
-        renyi), or a filter as `limit`. Nothing is overwritten. A new file belongs to its owner alone (mode 0600), and
-        with `shared` to its group too (0660).
+        Give `epsilon`, and perhaps `delta`, `rule` ('pure', 'basic', 'renyi' or 'gdp'; by default pure for delta 0,
+        else renyi), `order` (of renyi) and `neighbors`; or a filter as `limit`. Nothing is overwritten. A new file
+        belongs to its owner alone (mode 0600), and with `shared` to its group too (0660).
         """
         if not isinstance(population, str) or not population.strip() or plain(population) != population:
             raise InvalidInput(f"population must be a label in plain text, got {population!r} instead")
-        if (limit is None) == (epsilon is None):
+        if (limit is None) == (within.get("epsilon") is None):
             raise InvalidInput("a budget needs either an epsilon or a filter as its limit")
         if limit is None:
-            limit = filter_within(epsilon or 0.0, delta, rule=rule, order=order, neighbors=neighbors)
+            limit = filter_within(**within)
         if limit.neighbors.scope != "anywhere":
             raise InvalidInput(f"a budget protects records anywhere, got a limit {limit.neighbors.scope} instead")
         if min(limit_amounts(limit.limits).values()) == 0 and limit.rule != "basic":

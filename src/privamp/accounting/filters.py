@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
@@ -339,6 +339,16 @@ class GaussianFilter(Filter):
 
 
 RULES: dict[str, Any] = {kind.rule: kind for kind in (PureFilter, ApproxFilter, RenyiFilter, GaussianFilter)}
+
+
+class LimitOptions(TypedDict, total=False):
+    """What `filter_within` makes a filter of, as keywords of a call."""
+
+    epsilon: float
+    delta: float
+    rule: str | None
+    order: float | None
+    neighbors: Neighbors
 
 
 def filter_within(

@@ -6,6 +6,7 @@ The score is the likelihood ratio of that pair, with the multiplicity law of the
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,27 +31,33 @@ from .audit import Audit
 _TINY = 1e-300
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacked:
+    """What is attacked how often: `queries` releases from each of `steps` fresh samples of the population."""
+
+    queries: int = 1
+    steps: int = 1
+    delta: float = 0.0
+    claimed: float | None = None  # epsilon; None takes what privamp certifies
+    population: int | None = None  # the design's own, or one record
+    trials: int = 20_000
+
+    def __post_init__(self) -> None:
+        whole(1, 1000, queries=self.queries, steps=self.steps)
+
+
 def release_audit(
-    mechanism: Mechanism,
-    design: Design,
-    neighbors: Neighbors | None = None,
-    *,
-    queries: int = 1,
-    steps: int = 1,
-    delta: float = 0.0,
-    claimed: float | None = None,
-    population: int | None = None,
-    trials: int = 20_000,
+    mechanism: Mechanism, design: Design, neighbors: Neighbors | None = None, attacked: Attacked | None = None
 ) -> Audit:
-    """`queries` releases from one sample, `steps` fresh samples; `claimed=None` takes what privamp certifies."""
-    whole(1, 1000, queries=queries, steps=steps)
-    neighbors = neighbors or design.natural
+    """The audit of a mechanism on samples by a design."""
+    neighbors, attacked = neighbors or design.natural, attacked or Attacked()
+    queries, steps, delta = attacked.queries, attacked.steps, attacked.delta
     guarantee = amplify(Joint([mechanism] * queries) if queries > 1 else mechanism, design, neighbors)
     guarantee = compose(guarantee, steps) if steps > 1 else guarantee
-    claim = guarantee.epsilon(delta) if claimed is None else claimed
+    claim = guarantee.epsilon(delta) if attacked.claimed is None else attacked.claimed
     if not math.isfinite(claim):
         raise InvalidInput("this release is not pure DP, so a claim needs a delta above 0; give --delta 1e-6")
-    size = population or design.public_size or 1
+    size = attacked.population or design.public_size or 1
     values = _worst_values(mechanism, neighbors, size)
     people = _drawn_once(design, size)
 
@@ -66,7 +73,7 @@ def release_audit(
 
     what = f"{mechanism} on {design}, {neighbors.kind}"
     score = _score(mechanism, design, neighbors, values, queries)
-    return Audit("release", what, claim, run, delta, score, trials, guarantee.tradeoff)
+    return Audit("release", what, claim, run, delta, score, attacked.trials, guarantee.tradeoff)
 
 
 def _answer(sample: Sample, mechanism: Mechanism, rows: FloatArray) -> float:

@@ -221,7 +221,7 @@ def gradient_descent() -> Audit:
     """Three steps of a line through the origin; the last parameter is the sum of all noisy gradients."""
     from ..sgd import PrivateLinear
 
-    model = PrivateLinear(Poisson(0.7), steps=3, sigma=1.2, records=3, intercept=False, learning_rate=1.0)
+    model = PrivateLinear(Poisson(0.7), steps=3, sigma=1.2, population=3, intercept=False, learning_rate=1.0)
 
     def once(there: bool) -> tuple[Any, Guarantee]:
         x = _last(3, 1.0, there)
@@ -246,7 +246,7 @@ def neural_network() -> Audit:
         engine.make_private(
             module=model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0), criterion=torch.nn.MSELoss(),
             data_loader=torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, -1000.0 * x)),
-            public_size=3, sampler="importance", **options,
+            population=3, sampler="importance", **options,
         )  # fmt: skip
         engine.train()
         return -float(model.weight.detach()), engine.guarantee()

@@ -2,7 +2,7 @@
 
 from .bounded import Bounded
 from .moments import Mean, Variance
-from .planning import Plan, plan
+from .planning import Plan, PlanOptions, plan
 from .procedure import Procedure
 from .quantile import Quantile
 from .regression import Regression
@@ -15,6 +15,7 @@ __all__ = [
     "Finding",
     "Mean",
     "Plan",
+    "PlanOptions",
     "Procedure",
     "Quantile",
     "Regression",

@@ -14,14 +14,14 @@ and for plentiful data alike: docs/bootstrap.md has the table.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from ..accounting.composition import compose
 from ..amplification import amplify
 from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..errors import InvalidInput
-from ..validation import in_range, one_of, positive, whole
+from ..validation import in_range, one_of, options_of, positive, whole
 from .noise_needed import strength
 from .procedure import METHODS, Procedure
 from .spread import Spread
@@ -63,33 +63,52 @@ class Plan:
         return sensitivity / self.strength * (1.0 + 1e-9)
 
 
-def plan(
-    population: int,
-    method: str = "subsampling",
-    *,
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
-    resamples: int | Sequence[int] | None = None,
-    size: int | Sequence[int] | None = None,
-    confidence: float = 0.95,
-    least: int = 1,
-) -> Plan:
-    """Choose what is not given, and certify it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """The public choices of a bootstrap; each is also a keyword of `plan` and of `run`."""
 
-    `size` is the resample size, or (first stage, resample) for "double" and "little"; `resamples` their number, or
-    (subsets, resamples of each) for "little". `least` is the smallest resample that the statistic can be computed on.
+    method: str = "subsampling"  # or "m-out-of-n", "double", "little"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    resamples: int | Sequence[int] | None = None  # their number, or (subsets, resamples of each) for "little"
+    size: int | Sequence[int] | None = None  # of a resample, or (first stage, resample) for "double" and "little"
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        one_of(METHODS, method=self.method)
+        positive(epsilon=self.epsilon)
+        in_range(0, 1, open_ends=True, delta=self.delta, confidence=self.confidence)
+
+
+class PlanKeywords(TypedDict, total=False):
+    """The fields of `PlanOptions`, as keywords of a call."""
+
+    method: str
+    epsilon: float
+    delta: float
+    resamples: int | Sequence[int] | None
+    size: int | Sequence[int] | None
+    confidence: float
+
+
+def plan(
+    population: int, *, options: PlanOptions | None = None, least: int = 1, **chosen: Unpack[PlanKeywords]
+) -> Plan:
+    """Choose what is not given for so many records, and certify it.
+
+    What is given are keywords, or `PlanOptions` with the same names. `least` is the smallest resample that the
+    statistic can be computed on.
     """
-    one_of(METHODS, method=method)
+    asked = options_of(PlanOptions, options, chosen)
     whole(2, population=population)
-    positive(epsilon=epsilon)
-    in_range(0, 1, open_ends=True, delta=delta, confidence=confidence)
-    groups, each = _counts(method, resamples)
-    sizes = _sizes(method, population, groups, size, least)
+    method, epsilon, delta = asked.method, float(asked.epsilon), float(asked.delta)
+    groups, each = _counts(method, asked.resamples)
+    sizes = _sizes(method, population, groups, asked.size, least)
     procedure = Procedure(method, population, sizes, groups, each)
     if procedure.size < least:
         raise InvalidInput(f"this statistic needs resamples of at least {least} entries, got {procedure.size} instead")
-    theta, guarantee = strength(procedure, float(epsilon), float(delta))
-    return Plan(procedure, float(epsilon), float(delta), float(confidence), theta, guarantee)
+    theta, guarantee = strength(procedure, epsilon, delta)
+    return Plan(procedure, epsilon, delta, float(asked.confidence), theta, guarantee)
 
 
 def _counts(method: str, resamples: Any) -> tuple[int, int]:

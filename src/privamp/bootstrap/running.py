@@ -1,7 +1,7 @@
 """run: a private bootstrap from the records to the interval."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from ..chance.keys import Key
 from ..core.guarantee import NOT_PRIVATE
@@ -11,7 +11,7 @@ from ..validation import in_range, whole
 from .bounded import DECLARED, TRUSTED, Bounded
 from .drawing import Progress, checked_key, group_averages
 from .moments import Mean, Variance
-from .planning import Plan, plan
+from .planning import Plan, PlanKeywords, PlanOptions, plan
 from .quantile import Quantile
 from .regression import Regression
 from .result import CHECKED, Averages, Result
@@ -25,17 +25,13 @@ def run(
     statistic: Any = "mean",
     *,
     bounds: Any = None,
-    method: str = "subsampling",
-    epsilon: float = 1.0,
-    delta: float = 1e-6,
-    resamples: Any = None,
-    size: Any = None,
-    confidence: float = 0.95,
     sensitivity: Any = None,
+    options: PlanOptions | None = None,
     key: Key | None = None,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
+    **asked: Unpack[PlanKeywords],
 ) -> Result:
     """Release an estimate, its standard error and its interval, all for (epsilon, delta) under replace-one.
 
@@ -45,8 +41,9 @@ def run(
     entries that are no numbers (missing, nan, text) count as the middle of them.
 
     `method` is "subsampling", "m-out-of-n", "double" or "little"; what `size` and `resamples` leave open is chosen by a
-    rule that sees public facts only. The number of records is public. A `budget` is charged once, for all of it, before
-    anything is drawn.
+    rule that sees public facts only. They are keywords, or `PlanOptions` with the same names, as are `epsilon`, `delta`
+    and the `confidence` of the interval. The number of records is public. A `budget` is charged once, for all of it,
+    before anything is drawn. `jobs` threads work at a time, and `progress` is told how far they are.
 
     >>> import numpy as np
     >>> from privamp.testing import seeded_key
@@ -57,18 +54,15 @@ def run(
     """
     if jobs is not None:
         whole(1, 1024, jobs=jobs)
-    asked = statistic_of(statistic, bounds, sensitivity)
-    rows = asked.rows(values)
-    chosen = plan(
-        len(rows), method, epsilon=epsilon, delta=delta, resamples=resamples, size=size, confidence=confidence,
-        least=asked.least,
-    )  # fmt: skip
-    if isinstance(asked, Bounded):
-        asked.probe(rows, chosen.procedure.size)
+    computed = statistic_of(statistic, bounds, sensitivity)
+    rows = computed.rows(values)
+    chosen = plan(len(rows), options=options, least=computed.least, **asked)
+    if isinstance(computed, Bounded):
+        computed.probe(rows, chosen.procedure.size)
     key = checked_key(key)
-    with whole_job("bootstrap", key, chosen.certified, budget, float(delta)):
-        averages = group_averages(chosen, asked, rows, key, jobs, progress)
-    return conclude(chosen, asked, averages, key)
+    with whole_job("bootstrap", key, chosen.certified, budget, chosen.delta):
+        averages = group_averages(chosen, computed, rows, key, jobs, progress)
+    return conclude(chosen, computed, averages, key)
 
 
 def conclude(chosen: Plan, asked: Statistic, averages: Any, key: Key) -> Result:

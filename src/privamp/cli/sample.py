@@ -84,25 +84,20 @@ def sample(
     """
     from .. import spec
     from ..engines import local
+    from ..engines.options import WriteOptions
 
     chosen = spec.design(design)
     named = population_label(label)
     key = _key(key_file)
     kept = None if columns is None else [name.strip() for name in columns.split(",")]
-    asked: dict[str, Any] = {
-        "key": key, "id": id, "columns": kept, "label": named, "round": round, "reads": _reads(reads or []),
-        "clip": clip, "trust_ids": trust_ids, "overwrite": overwrite, "spec": design,
-    }  # fmt: skip
     with waiting("sampling", quiet=json) as advance:
+        asked: dict[str, Any] = {"key": key, "id": id, "label": named, "round": round}
+        asked["options"] = WriteOptions(
+            columns=kept, reads=_reads(reads or []), clip=clip, trust_ids=trust_ids, overwrite=overwrite, spec=design,
+            threads=threads, progress=lambda done, rows: advance(done, rows) if rows else None,
+        )  # fmt: skip
         if spark is None:
-            ledger = local.write(
-                source,
-                chosen,
-                out,
-                threads=threads,
-                progress=lambda done, rows: advance(done, rows) if rows else None,
-                **asked,
-            ).ledger_id
+            ledger = local.write(source, chosen, out, **asked).ledger_id
         else:
             from ..engines import spark_files
 

@@ -9,9 +9,9 @@ Only the columns that decide are read first. The others are read where something
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -20,11 +20,12 @@ from ..core.design import Design
 from ..errors import InvalidInput
 from ..tables import sources
 from ..tables.secret_files import SECRET, check_output, described, described_in, private_writer
-from ..validation import whole
+from ..validation import options_of, whole
 from . import frames
 from .earlier import drawn_before
-from .kernel import COUNT, WEIGHT, Kernel, Reads
-from .reading import Progress, Reading
+from .kernel import COUNT, WEIGHT, Kernel
+from .options import TableKeywords, TableOptions, WriteKeywords, WriteOptions
+from .reading import Reading
 from .stored_sample import StoredSample
 
 _MOST_THREADS = 8
@@ -39,25 +40,23 @@ def sample(
     *,
     key: Key,
     id: str | None = None,
-    columns: Sequence[str] | None = None,
     label: str = "population",
     round: int = 0,
-    reads: Reads | None = None,
-    clip: bool = False,
-    trust_ids: bool = False,
-    threads: int | None = None,
-    progress: Progress | None = None,
+    options: TableOptions | None = None,
+    **asked: Unpack[TableKeywords],
 ) -> Any:
     """The kept rows with privamp_weight and privamp_count: SECRET, and outside every ledger.
 
     `source` is a pandas, Polars or Arrow frame or a DuckDB relation, and comes back as one; or a file, a folder or a
     list of files (Parquet, CSV, Feather), which come back as an Arrow table. Without an `id` column a row's place is
-    its id: the sample is the same as long as nobody reorders the data. `trust_ids` skips the search for repeated ids.
+    its id: the sample is the same as long as nobody reorders the data. Key, label and round are the sample, as in
+    `Design.draw`; `columns`, `reads`, `clip`, `trust_ids`, `threads` and `progress` are those of `TableOptions`.
     """
-    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=reads, clip=clip)
+    read = options_of(TableOptions, options, asked)
+    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
     if frames.kind_of(source) is not None:
-        return _of_frame(source, kernel, columns, trust_ids)
-    job = _job(source, kernel, columns, trust_ids, threads, progress)
+        return _of_frame(source, kernel, read)
+    job = _job(source, kernel, read)
     return pa.Table.from_batches(list(job.rows()), schema=job.schema)
 
 
@@ -67,17 +66,15 @@ def draw(
     *,
     key: Key,
     id: str | None = None,
-    columns: Sequence[str] | None = None,
     label: str = "population",
     round: int = 0,
-    reads: Reads | None = None,
-    clip: bool = False,
-    trust_ids: bool = False,
-    threads: int | None = None,
+    options: TableOptions | None = None,
+    **asked: Unpack[TableKeywords],
 ) -> StoredSample:
     """A sample with a ledger whose rows stay in the source: they are read again for every release."""
-    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=reads, clip=clip)
-    job = _job(source, kernel, columns, trust_ids, threads, None)
+    read = options_of(TableOptions, options, asked)
+    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
+    job = _job(source, kernel, read)
     return StoredSample(kernel, job.rows, job.schema)
 
 
@@ -88,29 +85,24 @@ def write(
     *,
     key: Key,
     id: str | None = None,
-    columns: Sequence[str] | None = None,
     label: str = "population",
     round: int = 0,
-    reads: Reads | None = None,
-    clip: bool = False,
-    trust_ids: bool = False,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    overwrite: bool = False,
-    spec: str | None = None,
+    options: WriteOptions | None = None,
+    **asked: Unpack[WriteKeywords],
 ) -> StoredSample:
     """Write the kept rows to a Parquet or Feather file that only its owner can read; returns the stored sample.
 
     The file appears whole or not at all. Its metadata hold the design, the fingerprint of the key and the ledger id,
-    never the key. The same key, label, round and design write the same sample again.
+    never the key. The same key, label, round and design write the same sample again. Keywords are `WriteOptions`.
     """
-    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=reads, clip=clip)
-    check_output(out, overwrite)
+    read = options_of(WriteOptions, options, asked)
+    kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
+    check_output(out, read.overwrite)
     if isinstance(source, _PATHS):
         sources.check_apart(source, out)
-    job = _job(source, kernel, columns, trust_ids, threads, progress)
-    facts = kernel.facts(key, label, round, spec)
-    with private_writer(out, described(job.schema, facts), overwrite=overwrite) as write_batch:
+    job = _job(source, kernel, read)
+    facts = kernel.facts(key, label, round, read.spec)
+    with private_writer(out, described(job.schema, facts), overwrite=read.overwrite) as write_batch:
         for batch in job.rows():
             write_batch(batch)
     return StoredSample(kernel, lambda: _stored_rows(out), job.schema)
@@ -132,14 +124,7 @@ def _stored_rows(path: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
         yield from piece.batches(source.schema.names)
 
 
-def _job(
-    source: Any,
-    kernel: Kernel,
-    columns: Sequence[str] | None,
-    trust_ids: bool,
-    threads: int | None,
-    progress: Progress | None,
-) -> Reading:
+def _job(source: Any, kernel: Kernel, read: TableOptions) -> Reading:
     if frames.kind_of(source) is not None:
         _check_order(source, kernel)
         found = sources.table(frames.as_table(frames.held(source), frames.names_of(source)))
@@ -151,17 +136,16 @@ def _job(
             f"got {type(source).__name__} instead"
         )
     kernel.schema(found.schema)
-    wanted = tuple(found.schema.names if columns is None else columns)
+    wanted = tuple(found.schema.names if read.columns is None else read.columns)
     for name in wanted:
         if name not in found.schema.names:
             raise InvalidInput(f"the data has no column {name!r}; it has {', '.join(map(repr, found.schema.names))}")
-    if threads is None:
-        threads = min(_MOST_THREADS, os.cpu_count() or 1)
+    threads = min(_MOST_THREADS, os.cpu_count() or 1) if read.threads is None else read.threads
     whole(1, threads=threads)
-    return Reading(found, kernel, wanted, trust_ids, threads, progress)
+    return Reading(found, kernel, wanted, read.trust_ids, threads, read.progress)
 
 
-def _of_frame(frame: Any, kernel: Kernel, columns: Sequence[str] | None, trust_ids: bool) -> Any:
+def _of_frame(frame: Any, kernel: Kernel, read: TableOptions) -> Any:
     _check_order(frame, kernel)
     for name in (WEIGHT, COUNT):
         if name in frames.names_of(frame):
@@ -169,8 +153,8 @@ def _of_frame(frame: Any, kernel: Kernel, columns: Sequence[str] | None, trust_i
     held = frames.held(frame)
     decisive = sources.table(frames.as_table(held, kernel.uses))
     kernel.schema(decisive.schema)
-    chosen = Reading(decisive, kernel, (), trust_ids).chosen()
-    return frames.rows_of(held, chosen, columns, like=frame)
+    chosen = Reading(decisive, kernel, (), read.trust_ids).chosen()
+    return frames.rows_of(held, chosen, read.columns, like=frame)
 
 
 def _check_order(frame: Any, kernel: Kernel) -> None:

@@ -18,8 +18,8 @@ from ..tables.id_columns import ids_of
 from ..tables.sources import BATCH, Piece, Source
 from ..tables.unique_ids import SeenIds
 from .kernel import Chosen, Ints, Kernel
+from .options import Progress
 
-Progress = Callable[[int, int | None], None]  # rows done, rows in all where that is known
 Placed = tuple[Piece, int]  # a piece and the offset of its first row
 
 

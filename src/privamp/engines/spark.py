@@ -11,14 +11,16 @@ read the cluster's memory, its traffic or its spill files can read it, and the r
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
 from ..chance.keys import Key
 from ..core.design import Design
 from ..errors import InvalidInput
+from ..validation import options_of
 from .kernel import Kernel, Reads
+from .options import DRIVER_RECORDS, SparkKeywords, SparkOptions
 from .spark_draw import Draw, View
 from .spark_messages import Batches, column, merged, new_secret, padded, received, sent, unpadded
 from .spark_pin import MISSING, SIZE, Pin, joined
@@ -30,7 +32,6 @@ from .spark_session import session as session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-DRIVER_RECORDS = 20_000_000  # about half a gigabyte of keyed numbers
 _SMALL = 1000  # records of a bottom-k up to which the driver merges the parts of all partitions itself
 _AT_ONCE = 10_000_000  # records of parts that the driver takes together, some 240 MB
 _WIDTH = 32  # parts that one task merges
@@ -45,10 +46,8 @@ def sample(
     key: Key | None = None,
     label: str = "population",
     round: int = 0,
-    reads: Reads | None = None,
-    clip: bool = False,
-    trust_ids: bool = False,
-    driver_records: int = DRIVER_RECORDS,
+    options: SparkOptions | None = None,
+    **asked: Unpack[SparkKeywords],
 ) -> "DataFrame":
     """The drawn rows of `df` with their `privamp_weight` and `privamp_count`: secret, as the records are.
 
@@ -57,8 +56,9 @@ def sample(
     record clipped to its ball. Repeated and missing ids are counted first, which shuffles the ids; leave it out by
     `trust_ids=True` only where the ids are a primary key. Key, label and round are the sample, as in `Design.draw`.
     """
-    kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=reads, clip=clip)
-    draw = drawn(df, kernel, trust_ids=trust_ids, driver_records=driver_records, pin=False)
+    read = options_of(SparkOptions, options, asked)
+    kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
+    draw = drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records, pin=False)
     if draw.chosen is not None:
         draw.check_table()
     return draw.rows()

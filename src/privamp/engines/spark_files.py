@@ -13,7 +13,8 @@ from ..chance.keys import Key
 from ..core.design import Design
 from ..errors import InvalidInput
 from ..tables.secret_files import check_output, described, private_writer
-from .kernel import COUNT, WEIGHT, Reads
+from .kernel import COUNT, WEIGHT
+from .options import WriteOptions
 from .spark import drawn, kernel_for
 from .spark_sample import SparkSample
 from .spark_session import session
@@ -49,26 +50,22 @@ def write(
     spark: str | None = None,
     key: Key,
     id: str | None,
-    columns: Sequence[str] | None = None,
     label: str = "population",
     round: int = 0,
-    reads: Reads | None = None,
-    clip: bool = False,
-    trust_ids: bool = False,
-    overwrite: bool = False,
-    spec: str | None = None,
+    options: WriteOptions | None = None,
 ) -> SparkSample:
     """Draw on the session at `spark` and write the rows to a Parquet or Feather file that only its owner can read."""
-    check_output(out, overwrite)
+    options = options or WriteOptions()
+    check_output(out, options.overwrite)
     df = read(session(spark), source)
-    kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=reads, clip=clip)
-    wanted = df.columns if columns is None else list(columns)
+    kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=options.reads, clip=options.clip)
+    wanted = df.columns if options.columns is None else list(options.columns)
     if missing := [name for name in wanted if name not in df.columns]:
         raise InvalidInput(f"the data has no column {missing[0]!r}; it has {', '.join(map(repr, df.columns[:12]))}")
-    draw = drawn(df, kernel, trust_ids=trust_ids, pin=False)
+    draw = drawn(df, kernel, trust_ids=options.trust_ids, pin=False)
     table = draw.to_arrow(list(dict.fromkeys([*wanted, str(id)]))).sort_by(str(id)).select([*wanted, WEIGHT, COUNT])
-    facts = kernel.facts(key, label, round, spec)
-    with private_writer(out, described(table.schema, facts), overwrite=overwrite) as write_batch:
+    facts = kernel.facts(key, label, round, options.spec)
+    with private_writer(out, described(table.schema, facts), overwrite=options.overwrite) as write_batch:
         for batch in table.to_batches():
             write_batch(batch)
     return SparkSample(draw)

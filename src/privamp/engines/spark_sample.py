@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from ..core.neighbors import Neighbors
 from ..core.sample import Bounded
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, in_grid_units
-from .kernel import Reads
-from .spark import DRIVER_RECORDS, drawn, kernel_for
+from ..validation import options_of
+from .options import SparkKeywords, SparkOptions
+from .spark import drawn, kernel_for
 from .spark_draw import Draw
 from .spark_pin import CLUSTER, SAME_TABLE
 from .spark_totals import Ball, Exact, Units, Whole, by_group, check_groups, dimension_of, units_of, whole_totals
@@ -128,18 +129,17 @@ def draw(
     key: Key | None = None,
     label: str = "population",
     round: int = 0,
-    reads: Reads | None = None,
-    clip: bool = False,
-    trust_ids: bool = False,
-    driver_records: int = DRIVER_RECORDS,
+    options: SparkOptions | None = None,
+    **asked: Unpack[SparkKeywords],
 ) -> SparkSample:
     """The sample of `privamp.spark.sample` with its ledger: releases are noted, composed and amplified once.
 
     A keyed digest of all ids is taken here and compared at every release: a table that is another one by then is
-    refused.
+    refused. Keywords are the fields of `SparkOptions`.
     """
-    kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=reads, clip=clip)
-    return SparkSample(drawn(df, kernel, trust_ids=trust_ids, driver_records=driver_records))
+    read = options_of(SparkOptions, options, asked)
+    kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
+    return SparkSample(drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records))
 
 
 def _public(groups: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -7,13 +7,16 @@ from .allocation import Allocation, Cost, Stratum, allocate
 from .estimation import estimate
 from .guarantees import guarantees
 from .neyman import NeymanChange, allocation_loss, neyman_sensitivity
-from .planning import Plan, PlanRow, plan
+from .options import EstimateOptions
+from .planning import Plan, PlanOptions, PlanRow, plan
 
 __all__ = [
     "Allocation",
     "Cost",
+    "EstimateOptions",
     "NeymanChange",
     "Plan",
+    "PlanOptions",
     "PlanRow",
     "Release",
     "Stratum",

@@ -11,7 +11,7 @@ from the bounds (`sd="range"`, wide but free), or, by default, from a variance t
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,55 +21,45 @@ from ..core.design import Design
 from ..core.ledger import BudgetLike
 from ..core.sample import Drawn, Sample
 from ..errors import InvalidInput
-from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, Whole, in_grid_units
-from ..mechanisms.gaussian import Gaussian
+from ..mechanisms.fixed_point import ExactLaplace, Whole, in_grid_units
 from ..mechanisms.laplace import Laplace
 from ..numerics.log_domain import FloatArray
-from ..validation import in_range, one_of, positive
+from ..validation import one_of, options_of
 from .exact import ExactRelease, Lattice, Statistic, release_of, summed
 from .frame import Frame, frame_of
 from .groups import Groups, groups_of
 from .hidden_signal import signal
+from .options import Declared, EstimateKeywords, EstimateOptions
 from .pure import estimate_pure
 from .ratio import poisson_mean
 from .released import Asked, Source, asked_of, source_of
-
-Declared = Laplace | Gaussian | ExactLaplace | ExactGaussian
 
 
 def estimate(
     sample: Sample | Design,
     values: ArrayLike,
     statistic: str = "mean",
+    options: EstimateOptions | None = None,
     *,
-    bounds: Any = None,
-    epsilon: float | None = None,
-    delta: float = 0.0,
-    noise: str = "laplace",
-    mechanism: Declared | None = None,
-    stratum: ArrayLike | None = None,
-    by: ArrayLike | None = None,
-    groups: Any = None,
-    population: Any = None,
-    weights: str = "horvitz-thompson",
-    sd: Any = None,
-    variance_share: float = 0.2,
-    cluster: ArrayLike | None = None,
-    probability: ArrayLike | None = None,
     key: Key | None = None,
     budget: BudgetLike | None = None,
+    **asked: Unpack[EstimateKeywords],
 ) -> Any:
     """Release one estimate (or one per value of the public column `by`, as a dictionary) from a drawn sample.
 
     In place of a sample give a design, which then draws one from the records by `key` (a fresh one when not given).
-    A `budget` is charged for all that is released here, before any of it; such a sample answers nothing else.
+    A `budget` is charged for all that is released here, before any of it; such a sample answers nothing else. What is
+    asked are keywords, or `EstimateOptions` with the same names.
 
     `values` has one number per record of the population, in its order; it is clipped to `bounds` ((lowest, highest), or
     one pair per stratum), which must be public; an entry that is no number (missing, nan, text) counts as the middle of
-    them. Give the budget as `epsilon` (and `delta` for Gaussian noise), or the
-    noise itself as `mechanism` (its scale, that of the released statistic, is kept; the noise is exact in any case).
-    `population` is the public number of
-    records for Poisson designs; a Poisson mean without it, or weights="hajek", is a ratio of two released sums.
+    them. `statistic` is "mean", "total" or "proportion". Give the budget as `epsilon` (and `delta` for Gaussian
+    `noise`), or the noise itself as `mechanism` (its scale, that of the released statistic, is kept; the noise is exact
+    in any case). `population` is the public number of records for Poisson designs; a Poisson mean without it, or
+    `weights`="hajek", is a ratio of two released sums.
+
+    The sampling error is released too, for `variance_share` of the budget, unless `sd` gives it: public standard
+    deviations, or "range" for the largest that the bounds allow.
 
     `by` is public for designs of fixed size. For Poisson designs it is not, so `groups` lists the public groups (for
     totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
@@ -81,50 +71,37 @@ def estimate(
     where they are, they must be the columns of the draw.
     """
     one_of(("mean", "total", "proportion"), statistic=statistic)
-    one_of(("horvitz-thompson", "hajek"), weights=weights)
-    in_range(0, 1, open_ends=True, variance_share=variance_share)
-    if statistic == "proportion":
-        bounds = (0.0, 1.0) if bounds is None else bounds
-    if bounds is None:
-        raise InvalidInput("bounds must say between which two public numbers the values lie, got none instead")
-    if (epsilon is None) == (mechanism is None):
-        raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
-    if groups is not None and by is None:
-        raise InvalidInput("groups= goes with by=, the column that says who is in which group")
-    columns = {"stratum": stratum, "cluster": cluster, "probability": probability}
-    asked = replace(asked_of(sample, values, columns, key, budget), delta=delta)
-    sample, design = asked.sample, asked.design
-    if sample.ledger.entries and design.parts:
+    if statistic == "proportion" and options is None and asked.get("bounds") is None:
+        asked["bounds"] = (0.0, 1.0)
+    found = options_of(EstimateOptions, options, asked)
+    source = asked_of(sample, values, found, key, budget)
+    design = source.design
+    if source.sample.ledger.entries and design.parts:
         raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
-    share = variance_share if sd is None else 0.0
     if not design.parts and design.equal_chances is None:
-        if epsilon is None or by is not None:
-            raise InvalidInput(f"{type(design).__name__} takes epsilon= and no by=; set others' values to 0")
-        positive(epsilon=epsilon)
-        noise = "gaussian" if delta else noise
-        return estimate_pure(
-            asked, values, statistic, bounds, epsilon, noise, population, weights, sd, share,
-            {"cluster": cluster, "probability": probability},
-        )  # fmt: skip
-    frame = frame_of(sample, values, bounds, stratum, population)
+        return estimate_pure(source, values, statistic, found)
+    return _by_chances(source, values, statistic, found)
+
+
+def _by_chances(source: Asked, values: ArrayLike, statistic: str, options: EstimateOptions) -> Any:
+    """Records that have one chance in each stratum."""
+    by, mechanism, epsilon = options.by, options.mechanism, float(options.epsilon or 0)
+    frame = frame_of(source.sample, values, options.bounds, options.stratum, options.population)
     secret = by is None and bool(np.any(np.isnan(frame.records)))
-    ratio = statistic != "total" and not frame.fixed and (weights == "hajek" or secret)
-    if mechanism is not None:
-        noise = "laplace" if isinstance(mechanism, (Laplace, ExactLaplace)) else "gaussian"
-    else:
-        positive(epsilon=epsilon)
-    if mechanism is not None and (sd is None or ratio or by is not None):
+    ratio = statistic != "total" and not frame.fixed and (options.weights == "hajek" or secret)
+    if mechanism is not None and (options.sd is None or ratio or by is not None):
         raise InvalidInput("a declared mechanism releases one number: give sd= (or sd='range'), no by=, no hajek ratio")
     if ratio:
         if by is not None or len(frame.names) > 1:
             raise InvalidInput("a ratio of two sums is for everybody; give population= by strata, groups= by groups")
-        return poisson_mean(asked, frame, float(epsilon or 0), delta, noise, sd, share)
-    split = groups_of(frame, by, groups)
+        theta = float(signal((float(frame.rate[0]),), epsilon, options.delta, options.law)[0])
+        return poisson_mean(source, frame, options.law, theta, options.sd, options.share)
+    split = groups_of(frame, by, options.groups)
     if by is not None and not frame.fixed:  # what is measured from the middle of the bounds needs public sizes
         frame = replace(frame, records=split.sizes.sum(axis=0))
-    task = _Weighted(frame, statistic, split, sd)
-    theta = None if mechanism else signal(tuple(frame.rate.tolist()), float(epsilon or 0), delta, noise)
-    return task.run(asked, noise, theta, mechanism, share)
+    task = _Weighted(frame, statistic, split, options.sd)
+    theta_each = None if mechanism else signal(tuple(frame.rate.tolist()), epsilon, options.delta, options.law)
+    return task.run(source, options.law, theta_each, mechanism, options.share)
 
 
 class _Weighted:

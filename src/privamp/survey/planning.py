@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
-from ..validation import in_range, positive, whole
+from ..validation import in_range, options_of, positive, whole
 from .allocation import Stratum, allocate
 from .frame import bounds_of
 from .hidden_signal import strength
@@ -89,27 +89,53 @@ class _Facts:
         return reach * (found.scale if isinstance(found, Laplace) else found.sigma)  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """Public facts that designs are compared by; each is also a keyword of `plan`."""
+
+    bounds: Any = None  # (lowest, highest), a number, or one of them per stratum
+    strata: str | None = None  # a column
+    cluster: str | None = None  # a column
+    sd: Any = None  # one per stratum
+    overall_sd: float | None = None
+    delta: float = 0.0
+    noise: str = "laplace"
+    icc: float = 0.05
+
+    def __post_init__(self) -> None:
+        in_range(0, 1, icc=self.icc)
+
+
+class PlanKeywords(TypedDict, total=False):
+    """The fields of `PlanOptions`, as keywords of a call."""
+
+    bounds: Any
+    strata: str | None
+    cluster: str | None
+    sd: Any
+    overall_sd: float | None
+    delta: float
+    noise: str
+    icc: float
+
+
 def plan(
     frame: Mapping[str, ArrayLike],
     *,
     size: int,
     epsilon: float,
-    bounds: Any,
-    strata: str | None = None,
-    cluster: str | None = None,
-    sd: Any = None,
-    overall_sd: float | None = None,
-    delta: float = 0.0,
-    noise: str = "laplace",
-    icc: float = 0.05,
+    options: PlanOptions | None = None,
+    **given: Unpack[PlanKeywords],
 ) -> Plan:
-    """Compare designs for a private mean before anything is drawn.
+    """Compare designs for a private mean of `size` records at `epsilon` before anything is drawn.
 
     `frame` holds the public columns, one value per record; `strata` and `cluster` name two of them. `bounds` is
     (lowest, highest), or one pair per stratum; `sd` the public standard deviations per stratum and `overall_sd` that of
     everybody (the largest that the bounds allow where they are not given). `icc` is the assumed correlation inside
-    clusters.
+    clusters. They are keywords, or `PlanOptions` with the same names, as are `delta` and `noise`.
     """
+    asked = options_of(PlanOptions, options, given)
+    strata, cluster, sd, overall_sd = asked.strata, asked.cluster, asked.sd, asked.overall_sd
     columns = {name: np.asarray(values) for name, values in frame.items()}
     for name in (strata, cluster):
         if name is not None and name not in columns:
@@ -120,14 +146,13 @@ def plan(
     records = lengths.pop()
     whole(1, records, size=size)
     positive(epsilon=epsilon)
-    in_range(0, 1, icc=icc)
     names, counts = np.unique(columns[strata], return_counts=True) if strata else (np.array(["everybody"]), [records])
     labels = tuple(names.tolist())
-    low, high = bounds_of(bounds, labels)
+    low, high = bounds_of(asked.bounds, labels)
     widest = float(high.max() - low.min())
     spread = 0.5 * widest * math.sqrt(records / max(records - 1, 1)) if overall_sd is None else float(overall_sd)
-    facts = _Facts(records, size, epsilon, delta, noise, widest, spread, icc)
-    strength(noise, np.array([epsilon]), delta)  # a budget that the noise can keep
+    facts = _Facts(records, size, epsilon, asked.delta, asked.noise, widest, spread, asked.icc)
+    strength(asked.noise, np.array([epsilon]), asked.delta)  # a budget that the noise can keep
     notes = ["the sampling error of unstratified designs uses the largest sd that the bounds allow; give overall_sd="]
     notes = [] if overall_sd is not None else notes
     rows = [_simple(facts), _poisson(facts)]

@@ -5,7 +5,7 @@ Exact Laplace noise, calibrated so that the amplified loss of everything release
 sd="range", the largest that bounds and caps allow: free, and too large. Weights and sensitivities: `units`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, one_of, positive
 from .exact import ExactRelease, Statistic, release_of
 from .frame import EVERYBODY, Frame, bounds_of, cut, numbers_of
+from .options import EstimateOptions
 from .ratio import poisson_mean
 from .released import Asked, Source, source_of
 from .units import Units, inner_epsilon, units_of
@@ -49,11 +50,12 @@ class Question:
         return source_of(self.share, self.sd)
 
 
-def estimate_pure(
-    sample: Asked, values: ArrayLike, statistic: str, bounds: Any, epsilon: float, noise: str, population: Any,
-    weights: str, sd: Any, share: float, columns: Mapping[str, ArrayLike | None],
-) -> Release:  # fmt: skip
+def estimate_pure(sample: Asked, values: ArrayLike, statistic: str, options: EstimateOptions) -> Release:
     """Release a total, a mean (total / public size) or, with the size secret, a ratio of two totals."""
+    population, sd, share = options.population, options.sd, options.share
+    if options.epsilon is None or options.by is not None:
+        raise InvalidInput(f"{type(sample.design).__name__} takes epsilon= and no by=; set others' values to 0")
+    noise = "gaussian" if options.delta else options.noise
     if noise != "laplace":
         raise NoTheorem(
             f"estimates from {type(sample.design).__name__} take pure mechanisms only, got {noise} noise instead; take "
@@ -66,19 +68,19 @@ def estimate_pure(
     elif sd is not None:
         nonnegative(sd=sd)
     numbers = numbers_of(sample.sample, values)
-    (low,), (high,) = bounds_of(bounds, (EVERYBODY,))
+    (low,), (high,) = bounds_of(options.bounds, (EVERYBODY,))
     known = _records(sample.design, numbers.size, population)
-    units = units_of(sample.sample, known, columns)
+    units = units_of(sample.sample, known, options.columns)
     if share and units.by.refusal:
         raise InvalidInput(f"{units.by.refusal}, or give sd='range' for the largest error that the bounds allow")
     is_share = units.by.is_share
     if sd is not None and not isinstance(sd, str) and not is_share:
         raise InvalidInput("a public sd is for equal weights of records; leave sd out, or give sd='range'")
     asked = Question(cut(numbers, low, high), float(low), float(high), statistic, known, sd, share)
-    theta = inner_epsilon(sample.design, float(epsilon))
+    theta = inner_epsilon(sample.design, float(options.epsilon))
     if statistic == "total" and known is None and is_share and share:
         return _share_total(sample, units, asked, theta)
-    if statistic == "total" or (known is not None and weights != "hajek"):
+    if statistic == "total" or (known is not None and options.weights != "hajek"):
         return _total(sample, units, asked, theta)
     return _simple_ratio(sample, units, asked, theta) if is_share else _ratio(sample, units, asked, theta)
 
@@ -186,7 +188,7 @@ def _simple_ratio(sample: Asked, units: Units, asked: Question, theta: float) ->
         (EVERYBODY,), False, rate, none, none, np.full(1, asked.low), np.full(1, asked.high),
         np.zeros(asked.values.size, dtype=np.intp), asked.values, AR,
     )  # fmt: skip
-    return poisson_mean(sample, frame, 0.0, 0.0, "laplace", asked.sd, asked.share, theta)
+    return poisson_mean(sample, frame, "laplace", theta, asked.sd, asked.share)
 
 
 def _ratio(sample: Asked, units: Units, asked: Question, theta: float) -> Release:

@@ -15,22 +15,16 @@ from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..validation import nonnegative
 from .exact import Statistic, release_of
 from .frame import Frame
-from .hidden_signal import signal
 from .released import Asked, Source, source_of
 
 
-def poisson_mean(
-    asked_of: Asked, frame: Frame, epsilon: float, delta: float, noise: str, sd: Any, share: float,
-    theta: float | None = None,
-) -> Release:  # fmt: skip
-    """Release T, C and, unless `sd` is public, Q; `theta` is the loss inside the sample, that of Poisson when None."""
+def poisson_mean(source: Asked, frame: Frame, noise: str, theta: float, sd: Any, share: float) -> Release:
+    """Release T, C and, unless `sd` is public, Q; `theta` is the loss that is allowed inside the sample."""
     q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
     z = frame.values - centre
     if sd is not None and not isinstance(sd, str):
         nonnegative(sd=sd)
-    if theta is None:
-        theta = float(signal((q,), epsilon, delta, noise)[0])
     shares = [(1.0 - share) / 2.0] * 2 + ([share] if share else [])
     reach = [half, 1.0, half * half][: len(shares)]
     portions = shares if noise == "laplace" else [s**0.5 for s in shares]
@@ -44,8 +38,8 @@ def poisson_mean(
         return in_grid_units(np.concatenate([release.total(i, row) for i, row in enumerate(rows)]))
 
     mechanism = release.mechanism(frame.names, replaced=False, within=False)
-    asked_of.plan(mechanism)
-    answers = [float(x[0]) for x in release.answers(asked_of.release(mechanism, sums))]
+    source.plan(mechanism)
+    answers = [float(x[0]) for x in release.answers(source.release(mechanism, sums))]
     total, count = answers[0], max(answers[1], 1.0)
     away = float(np.clip(total / count, -half, half))
     if share:
@@ -57,5 +51,5 @@ def poisson_mean(
         spread = float(sd) ** 2
     unit = 2.0 if noise == "laplace" else 1.0
     noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count
-    source = Source(asked_of.sample, noise, source_of(share, sd), frame.relation)
-    return source.release(centre + away, np.sqrt((1.0 - q) * spread / count), noisy)
+    made = Source(source.sample, noise, source_of(share, sd), frame.relation)
+    return made.release(centre + away, np.sqrt((1.0 - q) * spread / count), noisy)

@@ -1,6 +1,6 @@
 """What a survey releases: numbers with the two errors they have, certified by the ledger of their sample."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -15,6 +15,7 @@ from ..core.population import Population
 from ..core.release import Release
 from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
+from .options import EstimateOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,17 @@ class Asked:
 
 
 def asked_of(
-    source: Sample | Design, values: Any, columns: Mapping[str, Any], key: Key | None, budget: BudgetLike | None
+    source: Sample | Design, values: Any, options: EstimateOptions, key: Key | None, budget: BudgetLike | None
 ) -> Asked:
     """The sample that was given, or a fresh one by the design that was given."""
     if isinstance(source, Sample):
         if key is not None:
             raise InvalidInput("this sample was drawn already, by a key of its own; give key= with a design, or not")
-        return Asked(source, budget)
+        return Asked(source, budget, options.delta)
     if not isinstance(source, Design):
         raise InvalidInput(f"estimate takes a sample or a design that draws one, got {type(source).__name__} instead")
-    given = {name: column for name, column in columns.items() if column is not None}
-    return Asked(source.draw(Population(len(values), **given), key), budget)
+    given = {name: column for name, column in options.columns.items() if column is not None}
+    return Asked(source.draw(Population(len(values), **given), key), budget, options.delta)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ Row = tuple[Any, Any]  # features, label
 
 
 def _fit(model: Any, data: list[Row]) -> Any:
-    one = model(Poisson(0.9), records=30, clip=CLIP, steps=3, sigma=0.5)
+    one = model(Poisson(0.9), population=30, clip=CLIP, steps=3, sigma=0.5)
     rows = [list(row) for row, _ in data] if data else np.zeros((0, COLUMNS))
     one.fit(rows, [label for _, label in data], key=seeded_key(14))
     return one.coef_, one.intercept_, one.sigma_, one.guarantee_.assumes
@@ -63,7 +63,7 @@ def _clipped_together(data: list[Row]) -> Any:
         total = (expit(np.clip(x[rows] @ parameters, -9, 9)) - y[rows]) @ np.clip(x[rows], -9.0, 9.0)
         return total * min(1.0, CLIP * max(len(rows), 1) / max(float(np.linalg.norm(total)), 1e-9))
 
-    descent = Descent(design=Poisson(0.9), clip=CLIP, records=30, steps=1, sigma=0.5)
+    descent = Descent(design=Poisson(0.9), clip=CLIP, population=30, steps=1, sigma=0.5)
     return descent.run(summed, np.zeros(COLUMNS), Population(len(x)), seeded_key(14)).parameters
 
 

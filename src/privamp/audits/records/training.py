@@ -110,7 +110,7 @@ def trained(setting: Setting, rows: list[Any]) -> Any:
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1),
         criterion=torch.nn.MSELoss() if is_number else torch.nn.CrossEntropyLoss(),
-        data_loader=TensorDataset(x, y.to(x.dtype) if is_number else y), public_size=10, max_grad_norm=0.5,
+        data_loader=TensorDataset(x, y.to(x.dtype) if is_number else y), population=10, max_grad_norm=0.5,
         steps=setting.steps, sample_rate=0.5 if setting.sampler == "dpis" else 0.9, sampler=setting.sampler,
         max_physical_batch_size=setting.physical, **options,
     )  # fmt: skip

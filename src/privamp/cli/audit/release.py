@@ -70,7 +70,7 @@ def release(
     claim, which is then false. An attack that finds nothing proves nothing.
     """
     from ... import spec
-    from ...audits.release import release_audit
+    from ...audits.release import Attacked, release_audit
     from ...validation import whole
 
     _check(confidence, jobs, plot, trials, claim, delta)
@@ -80,8 +80,10 @@ def release(
     plan = spec.design(design)
     wanted = relation(neighbors, plan)
     noise = spec.mechanism(mechanism, spec.stated_for(plan, wanted))
-    options: dict[str, Any] = {"queries": queries, "steps": steps, "delta": delta, "claimed": claim}
-    audit = release_audit(noise, plan, wanted, population=population, trials=trials, **options)
+    attacked = Attacked(
+        queries=queries, steps=steps, delta=delta, claimed=claim, population=population, trials=trials
+    )  # fmt: skip
+    audit = release_audit(noise, plan, wanted, attacked)
     findings = _performed([audit], None, confidence, jobs, json)
     _draw(findings, [audit], plot)
     found = findings[0]

@@ -90,7 +90,7 @@ def papers_constant_noise(epsilon: float) -> float:
 
 def curve(epsilon: float) -> Curve:
     """The schedule on gradients whose mean norm is a recorded share of the clip."""
-    plan = DPISPlan(rate=BATCH / N, steps=STEPS, epsilon=epsilon, delta=DELTA, clip=1.0, public_size=N)
+    plan = DPISPlan(rate=BATCH / N, steps=STEPS, epsilon=epsilon, delta=DELTA, clip=1.0, population=N)
     batches = DPISBatches(plan, Population(range(N)))
     batches.begin_session(Key.generate())
     nobody, found = np.empty(0, np.int64), []

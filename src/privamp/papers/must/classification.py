@@ -77,7 +77,7 @@ class Task:
     def trained(self, name: str, sigma: float, clipped_sum: ClippedSum, start: FloatArray) -> FloatArray:
         """Descend; sigma is on the mean."""
         descent = Descent(
-            design=self.design(name), clip=self.clip, steps=self.steps, sigma=sigma * self.m, records=self.n,
+            design=self.design(name), clip=self.clip, steps=self.steps, sigma=sigma * self.m, population=self.n,
             learning_rate=self.rate, neighbors=experiment.RO,
         )  # fmt: skip
         return descent.run(clipped_sum, start, self.n).parameters

@@ -93,7 +93,7 @@ def trained(of: Design, sigma: float, repetitions: int) -> Runs:
     """Descend on simulated data sets; sigma is on the mean."""
     rng = np.random.default_rng(11)
     descent = Descent(
-        design=of, clip=CLIP, steps=T, sigma=sigma * M, learning_rate=RATE, records=N, neighbors=experiment.RO
+        design=of, clip=CLIP, steps=T, sigma=sigma * M, learning_rate=RATE, population=N, neighbors=experiment.RO
     )
     errors, found = [], []
     for _ in range(repetitions):
