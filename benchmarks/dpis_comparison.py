@@ -176,7 +176,7 @@ def trained(setting: Setting, seed: int) -> Found:
     engine.make_private(
         module=module, optimizer=optimizer, criterion=nn.CrossEntropyLoss(), data_loader=TensorDataset(x, y),
         sample_rate=rate_of(setting, len(y)), steps=setting.steps, max_grad_norm=setting.clip,
-        public_size=len(y), sampler=sampler, **private,
+        population=len(y), sampler=sampler, **private,
     )  # fmt: skip
     batches, computed, epochs = engine._run.batches, 0, []
 
@@ -235,7 +235,7 @@ def has_room(setting: Setting, records: int) -> bool:
     """Whether the paper's sums of norms leave anything of the budget for training."""
     plan = DPISPlan(
         rate=rate_of(setting, records), steps=setting.steps, epsilon=setting.epsilon, delta=setting.delta,
-        clip=setting.clip, public_size=records,
+        clip=setting.clip, population=records,
     )  # fmt: skip
     try:
         plan.filter()

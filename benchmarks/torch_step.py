@@ -61,7 +61,7 @@ def ours(make: Callable[[], nn.Module], batch: int, device: torch.device, sample
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.01), criterion=nn.CrossEntropyLoss(),
         data_loader=TensorDataset(*data(device)), sample_rate=rate, steps=10**6, noise_multiplier=1.0,
-        max_grad_norm=1.0, public_size=RECORDS, sampler=sampler,
+        max_grad_norm=1.0, population=RECORDS, sampler=sampler,
     )  # fmt: skip
     if sampler == "importance":
         engine._run.batches.bounds[:] = SAVED  # the bounds of a run under way

@@ -18,7 +18,7 @@ designs = {
 }
 spent = {}
 for name, design in designs.items():
-    model = PrivateLogistic(design, clip=1.0, steps=50, sigma=8.0, learning_rate=2.0, records=n, average=True)
+    model = PrivateLogistic(design, clip=1.0, steps=50, sigma=8.0, learning_rate=2.0, population=n, average=True)
     model.fit(X, y)
     spent[name] = model.guarantee_.epsilon(delta)
     right = np.mean(model.predict(X) == y)

@@ -60,7 +60,7 @@ def fitted(model, X, y, seed=1):
 @every_design
 def test_it_learns(data, name, clean_ledgers):
     X, value, label = data
-    options = {"steps": 60, "sigma": 5.0, "records": N, "average": True}
+    options = {"steps": 60, "sigma": 5.0, "population": N, "average": True}
     linear = fitted(PrivateLinear(DESIGNS[name], clip=3.0, learning_rate=0.3, **options), X, value)
     assert np.mean((linear.predict(X) - value) ** 2) < 1.1 < 0.5 * np.var(value)
     logistic = fitted(PrivateLogistic(DESIGNS[name], learning_rate=2.0, **options), X, label, 2)
@@ -73,7 +73,7 @@ def test_it_learns(data, name, clean_ledgers):
 @every_design
 def test_the_guarantee_is_that_of_the_design_and_the_steps(data, name, clean_ledgers):
     X, value, _ = data
-    model = fitted(PrivateLinear(DESIGNS[name], clip=1.5, steps=7, sigma=6.0, records=N), X, value)
+    model = fitted(PrivateLinear(DESIGNS[name], clip=1.5, steps=7, sigma=6.0, population=N), X, value)
     one = Gaussian(6.0, 1.5) if name == "Poisson" else Gaussian(6.0, 3.0, RO)  # C added, or 2C replaced, per copy
     expected = compose(amplify(one, DESIGNS[name]), 7)
     assert model.guarantee_.steps == 7
@@ -87,7 +87,7 @@ def test_designs_differ_as_they_should(data, clean_ledgers):
     """Copies cost: the same noise hides a record worst in the chain, and Poisson under add/remove best."""
     X, value, _ = data
     deltas = [
-        fitted(PrivateLinear(d, steps=7, sigma=4.0, records=N), X, value).guarantee_.delta(0.5)
+        fitted(PrivateLinear(d, steps=7, sigma=4.0, population=N), X, value).guarantee_.delta(0.5)
         for d in DESIGNS.values()
     ]
     assert deltas == sorted(deltas)
@@ -97,7 +97,7 @@ def test_designs_differ_as_they_should(data, clean_ledgers):
 
 def test_poisson_can_be_certified_under_replace_one(data, clean_ledgers):
     X, value, _ = data
-    model = fitted(PrivateLinear(Poisson(0.1), steps=3, sigma=4.0, records=N, neighbors=RO), X, value)
+    model = fitted(PrivateLinear(Poisson(0.1), steps=3, sigma=4.0, population=N, neighbors=RO), X, value)
     assert model.guarantee_.neighbors == RO
     assert model.guarantee_.delta(0.5) == compose(amplify(Gaussian(4.0), Poisson(0.1), RO), 3).delta(0.5)
 
@@ -170,12 +170,12 @@ def test_the_normaliser_is_public():
         sums.append(float(counts.sum()))
         return np.array([float(counts.sum())])
 
-    descent = Descent(design=Poisson(0.05), steps=40, sigma=1e-6, learning_rate=1.0, records=40)
+    descent = Descent(design=Poisson(0.05), steps=40, sigma=1e-6, learning_rate=1.0, population=40)
     assert descent.expected_size == pytest.approx(2.0)
     ended = descent.run(clipped_sum, np.zeros(1), 40, Key.generate()).parameters
     assert len(set(sums)) > 1
     assert ended[0] == pytest.approx(-sum(sums) / 2.0, abs=1e-3)
-    nobody = Descent(design=Poisson(0.0001), steps=5, sigma=2.0, learning_rate=1.0, records=10_000)
+    nobody = Descent(design=Poisson(0.0001), steps=5, sigma=2.0, learning_rate=1.0, population=10_000)
     assert nobody.run(lambda p, r, c: np.zeros(1), np.zeros(1), 0).parameters[0] != 0.0
     assert Descent(design=WithReplacement(7, 30), sigma=1.0).expected_size == pytest.approx(7.0)
 
@@ -233,7 +233,7 @@ def largest_divergence(design, size, relation):
 def test_a_step_is_never_less_private_than_certified(name, clean_ledgers):
     design, size, relation = TINY[name]
     model = PrivateLinear(
-        design, clip=CLIP, steps=1, sigma=SIGMA, records=size, neighbors=relation, intercept=False
+        design, clip=CLIP, steps=1, sigma=SIGMA, population=size, neighbors=relation, intercept=False
     ).fit(np.ones((size, 1)), np.zeros(size))
     truth = largest_divergence(design, size, relation)
     assert np.all(truth <= np.asarray(model.guarantee_.delta(EPSILONS)))
@@ -257,7 +257,7 @@ def test_a_step_is_never_less_private_than_certified(name, clean_ledgers):
         ({"learning_rate": -1.0}, "learning_rate must be"),
         ({"l2": -1.0}, "l2 must be"),
         ({"radius": 0.0}, "radius must be"),
-        ({"records": 0}, "records must be a whole number"),
+        ({"population": 0}, "population must be a whole number"),
         ({"labels": (1, 2)}, "labels must be"),
     ],
 )
@@ -267,10 +267,10 @@ def test_bad_choices_are_one_sentence(options, message):
 
 
 def test_poisson_needs_a_public_number_of_records():
-    with pytest.raises(InvalidInput, match="secret under add-remove; give records="):
+    with pytest.raises(InvalidInput, match="secret under add-remove; give population="):
         PrivateLinear(Poisson(0.1), sigma=1.0)
     with pytest.raises(InvalidInput, match="expected_size must be"):
-        PrivateLinear(Poisson(0.0), sigma=1.0, records=5)
+        PrivateLinear(Poisson(0.0), sigma=1.0, population=5)
     with pytest.raises(InvalidInput, match="design must be a Design"):
         PrivateLinear(0.1, sigma=1.0)
 
@@ -300,7 +300,7 @@ def test_a_design_without_a_theorem_is_refused_before_anything_is_drawn(monkeypa
     monkeypatch.setattr(ClusterSampling, "draw", lambda *_, **__: pytest.fail("it drew"))
     design = ClusterSampling(1, 2, 2, Poisson(0.5))
     with pytest.raises(NoTheorem):
-        PrivateLinear(design, sigma=1.0, records=4).fit(np.ones((4, 1)), np.ones(4))
+        PrivateLinear(design, sigma=1.0, population=4).fit(np.ones((4, 1)), np.ones(4))
 
 
 def test_a_model_that_is_not_fitted_says_so():
@@ -311,3 +311,11 @@ def test_a_model_that_is_not_fitted_says_so():
     with pytest.raises(InvalidInput, match="the 1 columns of the fit, got 2"):
         model.predict([[1.0, 2.0]])
     assert repr(model) == "PrivateLinear(WithoutReplacement(size=2, population=4), steps=1, clip=1.0)"
+
+
+def test_the_old_name_of_the_population_warns():
+    with pytest.warns(DeprecationWarning, match="'records' is called 'population'"):
+        old = PrivateLinear(Poisson(0.5), sigma=1.0, records=40)
+    assert old.descent == PrivateLinear(Poisson(0.5), sigma=1.0, population=40).descent
+    with pytest.warns(DeprecationWarning, match="'records' is called 'population'"):
+        assert Descent(design=Poisson(0.5), sigma=1.0, records=40) == old.descent

@@ -45,7 +45,7 @@ def fit(model, rows, labels, key):
 @pytest.mark.parametrize("kind", ["row", "label"])
 def test_every_record_is_trained_on_and_moves_the_sum_by_one_clip(model, kind, clean, key):
     for i, odd in enumerate(ROWS if kind == "row" else LABELS):
-        one = model(Poisson(1.0), records=41, clip=0.75, steps=3, sigma=0.5)
+        one = model(Poisson(1.0), population=41, clip=0.75, steps=3, sigma=0.5)
         rows, labels = X.tolist(), Y.tolist()
         fit(one, rows, labels, key(2 * i))
         more = (odd, 1) if kind == "row" else ([0.5, 0.5, 0.5], odd)
@@ -57,7 +57,7 @@ def test_every_record_is_trained_on_and_moves_the_sum_by_one_clip(model, kind, c
 
 def test_a_label_that_is_none_of_the_two_adds_nothing(clean, key):
     for labels in ((0, 1), (-1, 1)):
-        model = PrivateLogistic(Poisson(1.0), labels=labels, records=41, clip=0.75, steps=1, sigma=0.5)
+        model = PrivateLogistic(Poisson(1.0), labels=labels, population=41, clip=0.75, steps=1, sigma=0.5)
         plain = [labels[int(y)] for y in Y]
         fit(model, X, plain, key(labels[0] + 1))
         fit(model, np.vstack([X, X[:1]]), [*plain, 7], key(labels[0] + 5))

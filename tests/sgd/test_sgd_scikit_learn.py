@@ -14,7 +14,7 @@ LABELS = (X[:, 0] > 0).astype(int)
 
 
 def model(kind=PrivateLogistic, **options):
-    return kind(Poisson(0.5), **({"sigma": 1.0, "steps": 5, "records": 120} | options))
+    return kind(Poisson(0.5), **({"sigma": 1.0, "steps": 5, "population": 120} | options))
 
 
 def test_the_room_is_a_public_name():

@@ -29,7 +29,7 @@ def private(module=None, optimizer=None, records=None, key=1, **options):
         "steps": 12,
         "noise_multiplier": 1.0,
         "max_grad_norm": 0.5,
-        "public_size": 50,
+        "population": 50,
     } | options
     parts = engine.make_private(
         module=module,

@@ -41,7 +41,7 @@ def started(key=5, seed=0, **options):
         "steps": 20,
         "noise_multiplier": 1.0,
         "max_grad_norm": 0.5,
-        "public_size": 50,
+        "population": 50,
     } | options
     engine = PrivacyEngine(key=None if key is None else seeded_key(key))
     parts = engine.make_private(
@@ -175,7 +175,7 @@ def test_the_scheduler_is_kept_and_replayed(tmp_path):
         engine = PrivacyEngine(key=seeded_key(1))
         engine.make_private(
             module=module, optimizer=optimizer, criterion=nn.CrossEntropyLoss(), data_loader=records, sample_rate=0.3,
-            steps=9, noise_multiplier=1.0, max_grad_norm=1.0, public_size=50, checkpoint=path, checkpoint_every=4,
+            steps=9, noise_multiplier=1.0, max_grad_norm=1.0, population=50, checkpoint=path, checkpoint_every=4,
             scheduler=scheduler,
         )  # fmt: skip
         return engine, optimizer, module
@@ -204,7 +204,7 @@ def test_a_buffer_that_is_kept_does_not_stop_the_resume(tmp_path):
         engine.make_private(
             module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
             data_loader=TensorDataset(torch.randn(60, 5), torch.arange(60) % 3), sample_rate=0.3, steps=9,
-            noise_multiplier=1.0, max_grad_norm=1.0, public_size=50, checkpoint=path,
+            noise_multiplier=1.0, max_grad_norm=1.0, population=50, checkpoint=path,
         )  # fmt: skip
         engine.train(3)
     assert engine.step == 6

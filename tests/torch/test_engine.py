@@ -115,7 +115,7 @@ def test_noise_has_its_standard_deviation():
     module = nn.Linear(400, 100, bias=False)
     engine, _parts = private(
         module, torch.optim.SGD(module.parameters(), 1.0), TensorDataset(torch.zeros(4, 400), torch.zeros(4).long()),
-        noise_multiplier=3.0, max_grad_norm=2.0, sample_rate=0.5, public_size=8, steps=1,
+        noise_multiplier=3.0, max_grad_norm=2.0, sample_rate=0.5, population=8, steps=1,
     )  # fmt: skip
     before = weights_of(module)
     engine.train()
@@ -166,7 +166,7 @@ def test_designs_draw_and_certify_batches(design):
     records = TensorDataset(data().tensors[0].double(), data().tensors[1])
     engine, _parts = private(
         module, torch.optim.SGD(module.parameters(), 1.0), records, sampler=design, sample_rate=None,
-        public_size=N, steps=2, noise_multiplier=TINY if isinstance(design, WithReplacement) else 1.0,
+        population=N, steps=2, noise_multiplier=TINY if isinstance(design, WithReplacement) else 1.0,
     )  # fmt: skip
     batch = engine._run.batches.draw(0)
     assert batch.counts.sum() == 15 or isinstance(design, Poisson)
@@ -266,3 +266,22 @@ def test_evaluation_between_steps_is_left_alone():
         loss.backward()
         optimizer.step()
     assert torch.equal(nn.functional.cross_entropy(module(x), y), criterion(module(x), y))
+
+
+def test_the_trained_parameters_are_a_release_and_the_old_name_of_the_population_warns():
+    with pytest.warns(DeprecationWarning, match="'public_size' is called 'population'"):
+        engine, (module, *_) = private(population=None, public_size=50, steps=2)
+    assert engine.plan.facts()["public_size"] == 50  # as checkpoints and budgets have it
+    engine.train()
+    found = engine.result(delta=1e-5)
+    assert np.array_equal(np.concatenate([part.ravel() for part in found.value.values()]), weights_of(module).numpy())
+    assert found.steps_run == 2
+    assert found.standard_error is None
+    assert found.guarantee == engine.guarantee()
+    answer = found.to_json()
+    assert answer["guarantee"]["delta"] == 1e-5
+    assert list(answer["value"]) == list(found.value)
+    assert "0.weight" in found._repr_html_()
+    assert "0.weight" in repr(found)
+    again = copy.deepcopy(found)
+    assert again == found

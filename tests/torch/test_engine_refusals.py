@@ -53,7 +53,7 @@ BAD = [
     ({"sample_rate": 1.5}, InvalidInput, "sample_rate must be a number from 0 to 1, got 1.5"),
     ({"sample_rate": None}, InvalidInput, "sample_rate is missing"),
     ({"sample_rate": 0.0}, InvalidInput, "above 0"),
-    ({"public_size": None}, InvalidInput, "public_size is missing"),
+    ({"population": None}, InvalidInput, "population is missing"),
     ({"steps": 0}, InvalidInput, "steps"),
     ({"max_grad_norm": 0.0}, InvalidInput, "max_grad_norm|clip"),
     ({"growth": 0.5}, InvalidInput, "growth"),
@@ -106,7 +106,7 @@ def test_one_engine_one_run_and_one_key_one_run():
     with pytest.raises(InvalidInput, match="already has a run"):
         engine.make_private(module=module, optimizer=None, criterion=None, data_loader=None, steps=1, max_grad_norm=1.0)
     key = Key.generate()
-    options = {"sample_rate": 0.1, "steps": 1, "noise_multiplier": 1.0, "max_grad_norm": 1.0, "public_size": 50}
+    options = {"sample_rate": 0.1, "steps": 1, "noise_multiplier": 1.0, "max_grad_norm": 1.0, "population": 50}
     for turn in range(2):
         module = model()
         optimizer = torch.optim.SGD(module.parameters(), 0.1)

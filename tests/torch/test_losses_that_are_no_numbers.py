@@ -32,5 +32,5 @@ def test_a_run_in_which_no_loss_is_a_number_says_what_every_run_says(caplog, cap
 
 
 def test_the_guarantee_says_it():
-    plan = Plan(sampler="uniform", steps=1, noise_multiplier=1.0, clip=1.0, public_size=10, rate=0.5)
+    plan = Plan(sampler="uniform", steps=1, noise_multiplier=1.0, clip=1.0, population=10, rate=0.5)
     assert {AS_ZERO, NO_STOP} <= {*plan.guarantee().assumes}

@@ -20,7 +20,7 @@ chain = nn.Sequential
 def private(module, tensors, criterion=None, **options):
     engine = PrivacyEngine(key=seeded_key(1))
     trained = [p for p in module.parameters() if p.requires_grad]
-    settings = {"sample_rate": 1.0, "steps": 2, "noise_multiplier": 1.0, "max_grad_norm": 1.0, "public_size": 8}
+    settings = {"sample_rate": 1.0, "steps": 2, "noise_multiplier": 1.0, "max_grad_norm": 1.0, "population": 8}
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(trained, 0.1), criterion=criterion or nn.CrossEntropyLoss(),
         data_loader=TensorDataset(*tensors), **(settings | options),
@@ -187,7 +187,7 @@ def test_the_check_leaves_no_trace():
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
         data_loader=TensorDataset(X, Y), sample_rate=1.0, steps=2, noise_multiplier=1.0, max_grad_norm=1.0,
-        public_size=8,
+        population=8,
     )  # fmt: skip
     assert torch.equal(torch.get_rng_state(), state)
     assert [layer.training for layer in module] == [True, False, True]

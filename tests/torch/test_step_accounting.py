@@ -59,7 +59,7 @@ def test_a_run_by_whole_orders_and_by_loss_distributions() -> None:
         return loss + math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
 
     assert round(min(map(converted, range(2, 257))), 6) == 3.474728
-    plan = Plan(sampler="importance", steps=steps, noise_multiplier=MULTIPLIER, clip=C, public_size=N, rate=RATE)
+    plan = Plan(sampler="importance", steps=steps, noise_multiplier=MULTIPLIER, clip=C, population=N, rate=RATE)
     assert round(plan.guarantee().epsilon(delta), 5) == 3.18959
 
 
@@ -87,7 +87,7 @@ def test_loss_distributions_are_eight_percent_tighter(renyi: float, pld: float) 
 
 
 def test_the_plan_names_its_theorem_and_its_assumptions() -> None:
-    plan = Plan(sampler="importance", steps=3, noise_multiplier=1.0, clip=2.0, public_size=100, rate=0.1)
+    plan = Plan(sampler="importance", steps=3, noise_multiplier=1.0, clip=2.0, population=100, rate=0.1)
     certified, plain = plan.guarantee(), compose(amplify(Gaussian(1.0), Poisson(0.1)), 3)
     assert certified.because[0].startswith("Importance-sampled steps are dominated")
     assert "idealised real arithmetic" in certified.assumes

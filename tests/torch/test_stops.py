@@ -31,7 +31,7 @@ def engine_of(x=None, **options):
     module = nn.Sequential(nn.Linear(4, 3))
     x = torch.randn(N, 4) if x is None else x
     engine = PrivacyEngine(key=seeded_key(3))
-    settings = {"sample_rate": 0.5, "steps": 6, "noise_multiplier": 1.0, "max_grad_norm": 1.0, "public_size": N}
+    settings = {"sample_rate": 0.5, "steps": 6, "noise_multiplier": 1.0, "max_grad_norm": 1.0, "population": N}
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=Breakable(),
         data_loader=TensorDataset(x, torch.arange(len(x)) % 3), **(settings | options),
@@ -82,7 +82,7 @@ class Torn(Dataset):
 
 def trained(module, records, **options):
     engine = PrivacyEngine(key=seeded_key(3))
-    settings = {"sample_rate": 1.0, "steps": 2, "noise_multiplier": 1e-9, "max_grad_norm": 1.0, "public_size": N}
+    settings = {"sample_rate": 1.0, "steps": 2, "noise_multiplier": 1e-9, "max_grad_norm": 1.0, "population": N}
     torch.manual_seed(0)
     module = module()
     engine.make_private(

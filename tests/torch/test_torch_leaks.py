@@ -59,7 +59,7 @@ def trained(sampler, **options):
     engine = PrivacyEngine(key=fresh_key())
     parts = engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
-        data_loader=records, steps=4, max_grad_norm=1.0, public_size=1000, sampler=sampler,
+        data_loader=records, steps=4, max_grad_norm=1.0, population=1000, sampler=sampler,
         **private, **options,
     )  # fmt: skip
     seen = []
@@ -92,7 +92,7 @@ def attempt(labels, **options):
     engine = PrivacyEngine(key=fresh_key())
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
-        data_loader=TensorDataset(torch.full((50, 6), VALUE), labels), max_grad_norm=1.0, public_size=50, **settings,
+        data_loader=TensorDataset(torch.full((50, 6), VALUE), labels), max_grad_norm=1.0, population=50, **settings,
     )  # fmt: skip
     engine.train()
 

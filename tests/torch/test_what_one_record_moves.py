@@ -25,7 +25,7 @@ def summed(module, tensors, criterion=None, autocast=None, clip=CLIP, **options)
     engine.make_private(
         module=module, optimizer=torch.optim.SGD([p for p in module.parameters() if p.requires_grad], 1.0),
         criterion=criterion or nn.CrossEntropyLoss(), data_loader=TensorDataset(*tensors), max_grad_norm=clip,
-        public_size=100, **settings,
+        population=100, **settings,
     )  # fmt: skip
     with torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None):
         engine.train()

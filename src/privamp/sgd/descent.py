@@ -11,7 +11,7 @@ afresh in every step, and for gradients that depend on all earlier steps.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike, whole_job
 from ..core.neighbors import Neighbors
 from ..core.population import Population
+from ..core.release import renamed
 from ..core.sample import Bounded, Sample
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
@@ -61,10 +62,14 @@ class Descent:
     l2: float = 0.0  # adds l2/2 |parameters|^2 to the loss
     radius: float | None = None  # parameters are kept inside this ball
     average: bool = False  # report the mean of the second half of the steps, not the last one
-    records: int | None = None  # public number of records to normalise by; needed where the true one is secret
+    population: int | None = None  # public number of records to normalise by; needed where the true one is secret
     neighbors: Neighbors | None = None
+    records: InitVar[int | None] = None  # the old name of `population`
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, records: int | None) -> None:
+        if records is not None and self.population is None:
+            renamed("records", "population", 4)
+            object.__setattr__(self, "population", records)
         if not isinstance(self.design, Design):
             raise InvalidInput(
                 f"design must be a Design such as Poisson(0.01), got {type(self.design).__name__} instead"
@@ -90,13 +95,13 @@ class Descent:
     @property
     def expected_size(self) -> float:
         """The expected size of a sample: a public number, which the sum is divided by."""
-        records = self.records if self.records is not None else self.design.public_size
+        records = self.population if self.population is not None else self.design.public_size
         if records is None:
             raise InvalidInput(
                 f"{self.design} does not say how many records there are, and the true number is secret under "
-                "add-remove; give records=, a public (rough) number to normalise by"
+                "add-remove; give population=, a public (rough) number to normalise by"
             )
-        whole(1, records=records)
+        whole(1, population=records)
         return self.design.expected_size(records)
 
     def mechanism(self) -> Gaussian:

@@ -5,6 +5,7 @@ scikit-learn itself is not needed: what it asks of an estimator (get_params, set
 
 import inspect
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -48,21 +49,24 @@ class _Regression(OneOfSeveral):
         l2: float = 0.0,
         radius: float | None = None,
         average: bool = False,
-        records: int | None = None,
+        population: int | None = None,
         neighbors: Neighbors | None = None,
         intercept: bool = True,
+        records: int | None = None,
     ) -> None:
+        if records is not None:
+            renamed("records", "population")
         self.design, self.clip, self.steps, self.sigma = design, clip, steps, sigma
         self.epsilon, self.delta, self.learning_rate, self.l2 = epsilon, delta, learning_rate, l2
-        self.radius, self.average, self.records, self.neighbors = radius, average, records, neighbors
-        self.intercept = intercept
+        self.radius, self.average, self.population, self.neighbors = radius, average, population, neighbors
+        self.intercept, self.records = intercept, records
         _ = self.descent  # a sentence for the first parameter that breaks a rule
 
     @property
     def descent(self) -> Descent:
         """The checked plan of a fit."""
-        names = Descent.__dataclass_fields__
-        return Descent(**{name: value for name, value in self.get_params().items() if name in names})
+        given = {field.name: getattr(self, field.name) for field in fields(Descent)}
+        return Descent(**given | {"population": self.records if self.population is None else self.population})
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, as they were given."""
@@ -204,16 +208,18 @@ class PrivateLogistic(_Regression):
         l2: float = 0.0,
         radius: float | None = None,
         average: bool = False,
-        records: int | None = None,
+        population: int | None = None,
         neighbors: Neighbors | None = None,
         intercept: bool = True,
+        records: int | None = None,
     ) -> None:
         if tuple(labels) not in ((0, 1), (-1, 1)):
             raise InvalidInput(f"labels must be (0, 1) or (-1, 1), got {labels!r} instead")
         self.labels = labels
         super().__init__(
             design, clip=clip, steps=steps, sigma=sigma, epsilon=epsilon, delta=delta, learning_rate=learning_rate,
-            l2=l2, radius=radius, average=average, records=records, neighbors=neighbors, intercept=intercept,
+            l2=l2, radius=radius, average=average, population=population, neighbors=neighbors, intercept=intercept,
+            records=records,
         )  # fmt: skip
 
     @property

@@ -17,12 +17,17 @@ FORMAT = 2
 def write(path: str | os.PathLike[str], content: Any, *, secret: bool) -> None:
     """Write a file, atomically: a crash leaves the old one or the new one."""
     target = Path(path)
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
     try:
-        write_atomically(target, buffer.getvalue(), private=secret)
+        write_atomically(target, to_bytes(content), private=secret)
     except PermissionError as error:
         raise InvalidInput(f"{target.name} cannot be written ({error.strerror}); choose another folder") from None
+
+
+def to_bytes(content: Any) -> bytes:
+    """The bytes of such a file."""
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

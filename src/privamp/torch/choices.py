@@ -1,5 +1,6 @@
 """From the options of `make_private` to a plan and to where its batches come from."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..core.design import Design
@@ -13,23 +14,35 @@ from .plan import SAMPLERS, Plan, calibrated
 from .records import refuse_sampler
 
 
-def planned(
-    sampler: Any,
-    steps: int,
-    clip: float,
-    rate: float | None,
-    public_size: int | None,
-    noise: float | None,
-    epsilon: float | None,
-    delta: float | None,
-    growth: float | None,
-    floor: float | None,
-    physical: int | None,
-    epoch: int | None,
-    neighbors: Neighbors | None,
-    dpis: dict[str, Any],
-) -> Plan | DPISPlan:
-    """The plan that these options of `make_private` describe."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """The options of `make_private` that a plan is made of."""
+
+    sampler: Any
+    steps: int
+    clip: float
+    rate: float | None
+    population: int | None
+    noise: float | None
+    epsilon: float | None
+    delta: float | None
+    growth: float | None
+    floor: float | None
+    physical: int | None
+    epoch: int | None
+    neighbors: Neighbors | None
+    dpis: dict[str, Any]
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """How a record's last norm bounds its next."""
+        given = {} if self.growth is None else {"growth": self.growth}
+        return {**given, "floor": self.clip / 100 if self.floor is None else self.floor}
+
+
+def planned(chosen: Choices) -> Plan | DPISPlan:
+    """The plan that these options describe."""
+    sampler = chosen.sampler
     if not isinstance(sampler, (str, Design)):
         refuse_sampler(sampler)
         raise InvalidInput(
@@ -37,47 +50,39 @@ def planned(
         )
     if isinstance(sampler, str):
         one_of(SAMPLERS, sampler=sampler)
-    if public_size is None:
-        public_size = getattr(sampler, "public_size", None)
-    if public_size is None:
+    population = chosen.population
+    if population is None:
+        population = getattr(sampler, "public_size", None)
+    if population is None:
         raise InvalidInput(
-            "public_size is missing: a public (rough) number of records to divide by, since the true one is secret"
+            "population is missing: a public (rough) number of records to divide by, since the true one is secret"
         )
+    epsilon, delta, noise = chosen.epsilon, chosen.delta, chosen.noise
     if (epsilon is None) != (delta is None) or (noise is None) == (epsilon is None):
         raise InvalidInput("give either noise_multiplier, or both target_epsilon and target_delta")
-    options: dict[str, Any] = {} if growth is None else {"growth": growth}
-    options["floor"] = clip / 100 if floor is None else floor
     if sampler == "dpis":
-        return _dpis(steps, clip, rate, public_size, epsilon, delta, physical, epoch, {**options, **dpis})
-    if dpis:
-        raise InvalidInput(f"{min(dpis)} is an option of sampler='dpis' or unknown; leave it out")
+        return _dpis(chosen, population)
+    if chosen.dpis:
+        raise InvalidInput(f"{min(chosen.dpis)} is an option of sampler='dpis' or unknown; leave it out")
     if noise is None:
-        noise = calibrated(sampler, rate, steps, epsilon or 0.0, delta or 0.0, neighbors)
+        noise = calibrated(sampler, chosen.rate, chosen.steps, epsilon or 0.0, delta or 0.0, chosen.neighbors)
     return Plan(
-        sampler=sampler, steps=steps, noise_multiplier=noise, clip=clip, public_size=public_size, rate=rate,
-        physical_batch=physical, **options,
+        sampler=sampler, steps=chosen.steps, noise_multiplier=noise, clip=chosen.clip, population=population,
+        rate=chosen.rate, physical_batch=chosen.physical, **chosen.shape,
     )  # fmt: skip
 
 
-def _dpis(
-    steps: int,
-    clip: float,
-    rate: float | None,
-    public_size: int,
-    epsilon: float | None,
-    delta: float | None,
-    physical: int | None,
-    epoch: int | None,
-    options: dict[str, Any],
-) -> DPISPlan:
-    if epsilon is None or delta is None:
+def _dpis(chosen: Choices, population: int) -> DPISPlan:
+    if chosen.epsilon is None or chosen.delta is None:
         raise InvalidInput("sampler='dpis' chooses its noise while training; give target_epsilon and target_delta")
+    options = {**chosen.shape, **chosen.dpis}
     unknown = options.keys() - set(DPISPlan.__slots__)
     if unknown:
         raise InvalidInput(f"{min(unknown)} is not an option of sampler='dpis'; see privamp.torch.DPISPlan")
     return DPISPlan(
-        rate=rate if rate is not None else 0.0, steps=steps, epsilon=epsilon, delta=delta, clip=clip,
-        public_size=public_size, physical_batch=physical, steps_per_epoch=epoch, **options,
+        rate=chosen.rate if chosen.rate is not None else 0.0, steps=chosen.steps, epsilon=chosen.epsilon,
+        delta=chosen.delta, clip=chosen.clip, population=population, physical_batch=chosen.physical,
+        steps_per_epoch=chosen.epoch, **options,
     )  # fmt: skip
 
 
@@ -93,4 +98,4 @@ def epoch_of(plan: Plan | DPISPlan) -> int:
     """Steps after which as many records are expected as there are."""
     if isinstance(plan, DPISPlan):
         return plan.epoch
-    return max(1, round(plan.public_size / plan.normaliser))
+    return max(1, round(plan.size / plan.normaliser))

@@ -9,7 +9,7 @@ be passed.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from ..numerics.roots import NumericalFailure, least_passing
 from ..validation import in_range, nonnegative, positive, whole
 from .batches import Arrays, Batch, ImportanceBatches, Ints, Norms
 from .importance import THEOREM, ImportanceRule
-from .plan import stated
+from .plan import facts_of, stated, take_old_name
 from .sampled_gaussian import renyi_step
 
 _LOSS = "renyi_loss"
@@ -41,39 +41,46 @@ _SLACK = 1e-9  # of the limit: each cost is rounded up a little when it is count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DPISPlan:
-    """The public choices of a run. Expected batch b = rate * public_size, as in the paper."""
+    """The public choices of a run. Expected batch b = rate * population, as in the paper."""
 
     rate: float
     steps: int
     epsilon: float
     delta: float
     clip: float  # C, of the first epoch
-    public_size: int
+    population: int | None = None
     growth: float = 5.0  # k
     floor: float = 0.01  # gL
     steps_per_epoch: int | None = None  # None: 1/rate
     split: float = 0.8  # a_E: share of the epochs that assume the worst of later ones
-    size_noise: float | None = None  # sigma_N; None: 0.02 public_size
-    sum_noise: float | None = None  # sigma_K; None: 0.02 public_size
+    size_noise: float | None = None  # sigma_N; None: 0.02 population
+    sum_noise: float | None = None  # sigma_K; None: 0.02 population
     external_clip: float | None = None  # C*; None: the clip stays as it is
     quantile: float = 1.0  # lambda
     order: int | None = None  # of the Rényi filter; None: the best for DP-SGD at this rate
     physical_batch: int | None = None
+    public_size: InitVar[int | None] = None  # the old name of `population`
 
     sampler = "dpis"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, public_size: int | None) -> None:
+        take_old_name(self, public_size)
         in_range(0, 0.5, sample_rate=self.rate)
         positive(sample_rate=self.rate, target_epsilon=self.epsilon, quantile=self.quantile)
         in_range(0, 1, open_ends=True, target_delta=self.delta)
         in_range(0, 1, split=self.split)
-        whole(1, steps=self.steps, public_size=self.public_size, steps_per_epoch=self.epoch)
+        whole(1, steps=self.steps, population=self.population, steps_per_epoch=self.epoch)
         for name in ("size_noise", "sum_noise", "external_clip"):
             if getattr(self, name) is not None:
                 positive(**{name: getattr(self, name)})
         ImportanceRule(self.rate, self.clip, self.growth, self.floor)
         if self.order is not None:
             whole(2, 256, order=self.order)
+
+    @property
+    def size(self) -> int:
+        """The public number of records."""
+        return int(self.population or 0)
 
     @property
     def epoch(self) -> int:
@@ -88,7 +95,7 @@ class DPISPlan:
     @property
     def noises(self) -> tuple[float, float]:
         """sigma_N and sigma_K."""
-        usual = 0.02 * self.public_size
+        usual = 0.02 * self.size
         return self.size_noise or usual, self.sum_noise or usual
 
     def sums(self, rate: float, order: int) -> tuple[float, float]:
@@ -131,7 +138,7 @@ class DPISPlan:
 
     def facts(self) -> dict[str, Any]:
         """Names and values, for reports and for telling one run from another."""
-        return {"sampler": "dpis", **{name: getattr(self, name) for name in self.__slots__}}
+        return {"sampler": "dpis", **facts_of(self)}
 
     def guarantee(self, steps: int | None = None, neighbors: Neighbors | None = None) -> Guarantee:
         """The filter's limit, whatever was spent of it and however often training stopped."""
@@ -175,7 +182,7 @@ class DPISBatches(ImportanceBatches):
 
     @property
     def _batch(self) -> float:
-        return self.plan.rate * self.plan.public_size  # b
+        return self.plan.rate * self.plan.size  # b
 
     @property
     def _rate(self) -> float:

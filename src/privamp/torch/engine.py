@@ -15,17 +15,19 @@ from ..core.ledger import BudgetLike
 from ..core.log import logger
 from ..core.neighbors import Neighbors
 from ..core.population import Population
+from ..core.release import Release, renamed
 from ..errors import BudgetExceeded, InvalidInput
 from ..validation import whole
 from . import checkpoint as files
-from .choices import batches_of, epoch_of, planned
+from .choices import Choices, batches_of, epoch_of, planned
 from .dpis import DPISPlan
 from .journal import Journal
+from .learner import Compute, Learner, usual
 from .loader import BatchSource
 from .paying import open_run
 from .plan import AS_ZERO, Plan
 from .records import Records
-from .run import Compute, Run
+from .run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class PrivacyEngine:
         engine = PrivacyEngine()
         model, optimizer, criterion, loader = engine.make_private(
             module=model, optimizer=optimizer, criterion=criterion, data_loader=loader,
-            sample_rate=0.05, steps=1000, target_epsilon=3.0, target_delta=1e-5, max_grad_norm=1.0, public_size=60000,
+            sample_rate=0.05, steps=1000, target_epsilon=3.0, target_delta=1e-5, max_grad_norm=1.0, population=60000,
             sampler="importance",
         )
 
@@ -69,7 +71,7 @@ class PrivacyEngine:
         steps: int,
         max_grad_norm: float,
         sample_rate: float | None = None,
-        public_size: int | None = None,
+        population: int | None = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None,
         target_delta: float | None = None,
@@ -85,11 +87,12 @@ class PrivacyEngine:
         scheduler: Any = None,
         compute: Compute | None = None,
         example: Any = None,
+        public_size: int | None = None,
         **dpis: Any,
     ) -> tuple[Any, Any, Any, BatchSource]:
         """Attach the run to the module and the optimiser; returns module, optimizer, criterion, batches.
 
-        `sample_rate` is the largest chance of a record to be drawn in a step, `public_size` a public (rough) number of
+        `sample_rate` is the largest chance of a record to be drawn in a step, `population` a public (rough) number of
         records that sums are divided by, `max_grad_norm` the clip. Give `noise_multiplier` (noise over clip), or
         `target_epsilon` and `target_delta` for all `steps`. `sampler` is "uniform" (DP-SGD), "importance",
         "importance-reject", "dpis" (with the options of `DPISPlan`), or a design. `growth` and `floor` steer how a
@@ -100,8 +103,11 @@ class PrivacyEngine:
         Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
         must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that
         do not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
-        `criterion(module(*inputs), target)`.
+        `criterion(module(*inputs), target)`. `public_size` is an old name of `population`.
         """
+        if public_size is not None and population is None:
+            renamed("public_size", "population")
+            population = public_size
         if self._run is not None:
             raise InvalidInput(
                 "this engine already has a run, whose rate and noise cannot change; make a new PrivacyEngine"
@@ -111,23 +117,24 @@ class PrivacyEngine:
         if checkpoint_every is not None:
             whole(1, checkpoint_every=checkpoint_every)
         plan = planned(
-            sampler, steps, max_grad_norm, sample_rate, public_size, noise_multiplier, target_epsilon, target_delta,
-            growth, floor, max_physical_batch_size, steps_per_epoch, neighbors, dpis,
+            Choices(
+                sampler=sampler, steps=steps, clip=max_grad_norm, rate=sample_rate, population=population,
+                noise=noise_multiplier, epsilon=target_epsilon, delta=target_delta, growth=growth, floor=floor,
+                physical=max_physical_batch_size, epoch=steps_per_epoch, neighbors=neighbors, dpis=dpis,
+            )
         )  # fmt: skip
         plan.guarantee(1, neighbors)  # a design without a theorem is refused before anything is drawn
         records = Records(data_loader, next(module.parameters()).device)
-        population = Population(range(records.size) if ids is None else ids)
-        if population.size != records.size:
+        people = Population(range(records.size) if ids is None else ids)
+        if people.size != records.size:
             raise InvalidInput("ids must name every record of the data set once, but their number differs")
         stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
         if stored is not None:
             self._key = _stored_key(stored)
         resumed = stored is not None
         paid = open_run(plan, self._key, lambda whom: self._certified(plan, whom), self._budget, resumed=resumed)
-        run = Run(
-            plan, batches_of(plan, population), self._key, module, optimizer, criterion, records, compute, example,
-            scheduler,
-        )  # fmt: skip
+        learner = Learner(module, optimizer, criterion, scheduler, compute or usual, example)
+        run = Run(plan, batches_of(plan, people), self._key, learner, records)
         self._run = run
         logger.info("%s; try the model on public records first", AS_ZERO)
         if stored is not None and checkpoint is not None:
@@ -253,9 +260,26 @@ class PrivacyEngine:
 
     def publish(self, path: str | os.PathLike[str], *, delta: float = 1e-6) -> None:
         """Write the model, the plan and its guarantee to a file that may be shared."""
+        files.write(path, self._published(delta), secret=False)
+
+    def published(self, *, delta: float = 1e-6) -> bytes:
+        """What `publish` writes."""
+        return files.to_bytes(self._published(delta))
+
+    def _published(self, delta: float) -> dict[str, Any]:
         run = self._running
         facts = {"format": files.FORMAT, "plan": run.plan.facts(), "step": run.step, "model": run.module.state_dict()}
-        files.write(path, {**facts, "guarantee": self.guarantee().to_json(delta=delta)}, secret=False)
+        return {**facts, "guarantee": self.guarantee().to_json(delta=delta)}
+
+    def result(self, *, delta: float | None = None) -> Release:
+        """The trained parameters by name as every job's result, with the plan as its details.
+
+        `delta` is the one that its certificate is stated at. How far noise and sampling moved a parameter is not known.
+        """
+        run = self._running
+        learned = {name: p.detach().cpu().double().numpy().copy() for name, p in run.named_parameters()}
+        details = {**run.plan.facts(), "steps_run": run.step, "delta": delta}
+        return Release(learned, None, None, self.guarantee(), details=details)
 
     def detach(self) -> None:
         """Take the hooks off the module and the optimiser; the run is over."""

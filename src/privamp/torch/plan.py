@@ -1,6 +1,6 @@
 """The public plan of a training run, fixed before the first step, and the guarantee it has."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import InitVar, dataclass, fields, replace
 from typing import Any, cast
 
 from ..accounting.composition import compose
@@ -9,6 +9,7 @@ from ..calibration import calibrate
 from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
+from ..core.release import renamed
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
@@ -41,22 +42,29 @@ class Plan:
     steps: int
     noise_multiplier: float
     clip: float
-    public_size: int  # n0: the sum is divided by the sample size expected from so many records
+    population: int | None = None  # n0: the sum is divided by the sample size expected from so many records
     rate: float | None = None  # r; None when a design draws
     growth: float = 2.0
     floor: float = 0.01
     physical_batch: int | None = None  # records held in memory at a time
+    public_size: InitVar[int | None] = None  # the old name of `population`
 
-    def __post_init__(self) -> None:
-        whole(1, steps=self.steps, public_size=self.public_size)
+    def __post_init__(self, public_size: int | None) -> None:
+        take_old_name(self, public_size)
+        whole(1, steps=self.steps, population=self.population)
         positive(noise_multiplier=self.noise_multiplier, max_grad_norm=self.clip)
         if self.physical_batch is not None:
             whole(1, max_physical_batch_size=self.physical_batch)
         if isinstance(self.sampler, Design):
-            check_design(self.sampler, self.public_size, self.rate)
+            check_design(self.sampler, self.size, self.rate)
         else:
             check_rate(self.rate)
             self.rule  # noqa: B018 (checks growth and floor)
+
+    @property
+    def size(self) -> int:
+        """The public number of records."""
+        return int(self.population or 0)
 
     @property
     def design(self) -> Design:
@@ -72,7 +80,7 @@ class Plan:
     @property
     def normaliser(self) -> float:
         """What the noisy sum is divided by: public, whatever was drawn."""
-        return self.design.expected_size(self.public_size)
+        return self.design.expected_size(self.size)
 
     def guarantee(self, steps: int | None = None, neighbors: Neighbors | None = None) -> Guarantee:
         """What `steps` of the run cost, all of them by default; add/remove unless the design or you say otherwise."""
@@ -81,8 +89,20 @@ class Plan:
 
     def facts(self) -> dict[str, Any]:
         """Names and values, for reports and for telling one run from another."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "sampler": str(self.sampler)}
+        return {**facts_of(self), "sampler": str(self.sampler)}
+
+
+def facts_of(plan: Any) -> dict[str, Any]:
+    """The fields of a plan, under the names that they have in checkpoints and budgets."""
+    stored = {"population": "public_size"}
+    return {stored.get(field.name, field.name): getattr(plan, field.name) for field in fields(plan)}
+
+
+def take_old_name(plan: Any, public_size: int | None) -> None:
+    """A plan that was given `public_size` has that population."""
+    if public_size is not None and plan.population is None:
+        renamed("public_size", "population", 5)
+        object.__setattr__(plan, "population", public_size)
 
 
 def stated(guarantee: Guarantee, theorems: tuple[str, ...]) -> Guarantee:
@@ -102,7 +122,7 @@ def check_rate(rate: float | None) -> None:
     positive(sample_rate=rate)
 
 
-def check_design(design: Design, public_size: int, rate: float | None) -> None:
+def check_design(design: Design, population: int, rate: float | None) -> None:
     """Batches may come from the designs that draw records by their ids alone."""
     if design.reads:
         raise InvalidInput(
@@ -111,9 +131,9 @@ def check_design(design: Design, public_size: int, rate: float | None) -> None:
         )
     if rate is not None:
         raise InvalidInput(f"{design} says how much is drawn; leave out sample_rate, got {rate!r} as well")
-    if design.public_size not in (None, public_size):
+    if design.public_size not in (None, population):
         raise InvalidInput(
-            f"public_size must be the population of {design}, got {public_size} instead; leave it out to take that one"
+            f"population must be that of {design}, got {population} instead; leave it out to take that one"
         )
 
 

@@ -18,6 +18,7 @@ from .criterion import PrivateCriterion
 from .dpis import DPISPlan
 from .ghost import GradientRecorder
 from .journal import Journal
+from .learner import Learner
 from .optimizers import check_optimizer, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records
@@ -25,9 +26,6 @@ from .release import noisy_gradients
 from .seeding import Surroundings, seed_of
 
 Tensor = Any
-Compute = Callable[[Any, Any, Any], Any]
-"""(module, criterion, batch) -> what the criterion gave, as in a training loop."""
-
 _PADDED = {"cuda": 64}  # batches of `engine.train` are filled up to a multiple, so that few sizes are ever planned for
 _TRIED = 3  # made-up records
 
@@ -44,17 +42,13 @@ class Run:
         plan: Plan | DPISPlan,
         batches: Batches,
         key: Key,
-        module: Any,
-        optimizer: Any,
-        criterion: Any,
+        learner: Learner,
         records: Records,
-        compute: Compute | None = None,
-        example: Any = None,
-        scheduler: Any = None,
     ) -> None:
+        module, optimizer = learner.module, learner.optimizer
         self.plan, self.batches, self.module, self.optimizer, self.records = plan, batches, module, optimizer, records
-        self.compute, self.scheduler = compute or _usual, scheduler
-        self.criterion = PrivateCriterion(criterion, self)
+        self.compute, self.scheduler = learner.compute, learner.scheduler
+        self.criterion = PrivateCriterion(learner.criterion, self)
         self.step = 0  # steps taken
         self.charged = 0  # steps begun, which is what is paid for
         self.session = 0
@@ -63,7 +57,7 @@ class Run:
         self.recorder = GradientRecorder(module)
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         check_optimizer(optimizer, self.parameters)
-        check_scheduler(scheduler)
+        check_scheduler(learner.scheduler)
         self._buffers = _versions(module)
         self._sums: dict[int, Tensor] = {}
         self._done: list[tuple[Batch, FloatArray]] = []
@@ -85,7 +79,7 @@ class Run:
             module.register_forward_hook(lambda m, args, out: self._unseed(), always_call=True),
         ]
         try:
-            tried = example if example is not None else records.made_up(_TRIED)
+            tried = learner.example if learner.example is not None else records.made_up(_TRIED)
             self._blank = made_up.rows(tried, slice(0, 1))
             records_apart.check(self, tried)
             self._require_same_buffers()
@@ -369,11 +363,6 @@ class Run:
     def _unseed(self) -> None:
         if self._random:
             self._random.pop().restore()
-
-
-def _usual(module: Any, criterion: Any, batch: Any) -> Any:
-    *inputs, target = batch
-    return criterion(module(*inputs), target)
 
 
 def _joined(done: list[tuple[Batch, FloatArray]]) -> tuple[Batch, FloatArray]:
