@@ -42,7 +42,7 @@ def files(tmp_path) -> Path:
 
 def arguments(**changed: object) -> list[str]:
     given = {
-        "data": "bands.npz", "model": "logistic", "epsilon": 1, "public_size": 3000, "rate": 0.1, "steps": 30,
+        "data": "bands.npz", "model": "logistic", "epsilon": 1, "population": 3000, "rate": 0.1, "steps": 30,
         "classes": 3, "out": "model.pt",
     } | changed  # fmt: skip
     named = {f"--{name.replace('_', '-')}": value for name, value in given.items() if value is not None}
@@ -121,7 +121,7 @@ def refused(privamp, files: Path, *given: str) -> str:
         ({"data": "bands.txt"}, "named .npz, .csv"),
         ({"model": "forest"}, "model must be one of"),
         ({"sampler": "shuffle"}, "sampler must be one of"),
-        ({"public_size": None}, "--public-size is missing"),
+        ({"population": None}, "--population is missing"),
         ({"learning_rate": 0}, "learning_rate"),
         ({"out": "bands.npz"}, "must be different files"),
         ({"out": "nowhere/model.pt"}, "cannot write"),

@@ -70,6 +70,17 @@ def test_every_job_gives_one_result(job):
     assert len(found.plot().axes) == 1
 
 
+def test_centres_have_names_counts_and_a_picture():
+    found = JOBS["k-means"]()
+    assert found.names == ("centre 1", "centre 2")
+    assert [list(one.value) for one in found] == found.value.tolist()
+    assert found["centre 2"].noise_error.tolist() == [found.noise_error[1, 0]] * 2
+    for part in ("centre 1", "noisy count", "column 2"):
+        assert part in found._repr_html_()
+    assert found.plot().axes
+    assert [what for what, _, _ in found.spent][-1].endswith("noisy steps on one sample")
+
+
 def test_old_names_work_for_one_version_and_say_so():
     found = JOBS["survey"]()
     for old, new in {"privacy": "guarantee", "standard_error_noise": "noise_error", "noise": "law"}.items():

@@ -1,19 +1,19 @@
 """`privamp kmeans`: centres of a table that may be published, from one command."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..numerics.printing import as_asked, shown_up
-from .amplify import answers, findings
-from .console import emit, facts, grid, number, say, upper, waiting, warn
+from .console import number, upper, waiting, warn
 from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget
+from .released import Told, check_files, check_page
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ..core.release import Release
     from ..kmeans.estimator import PrivateKMeans
 
 EXAMPLES = """\
@@ -24,7 +24,6 @@ Examples:
       --out private.csv --report report.html --json"""
 
 _SAMPLERS = ("privacy-constrained", "coreset", "uniform", "none")
-_FEW = 12  # columns that a table shows
 
 
 def kmeans(
@@ -99,15 +98,8 @@ def kmeans(
         model.fit(table, budget=paying)
         cost = -model.score(table) / max(len(table), 1) if cost_not_private else None
         del table
-        privacy = answers(model.guarantee_, epsilon=None, delta=delta or None)
-        page = _page(model, names, cost).encode("utf-8") if report else None
-    _write({out: _csv(model, names)} | ({report: page} if report and page else {}))
-    if json:
-        written = {"out": str(out)} | ({"report": str(report)} if report else {})
-        emit(_answer(model, names) | ({"cost_not_private": cost} if cost is not None else {}) | privacy | written)
-    else:
-        _tell(model, names, privacy)
-        say(f"Centres: {out}" + (f"\nReport: {report}" if report else ""))
+        told = _told(model, names, cost)
+    told.tell(json=json, report=report, files={"out": (out, _csv(told.first))})
     if cost is not None and not json:
         warn(f"NOT PRIVATE: mean squared distance of all records to their centre {cost:.6g}; do not release it")
 
@@ -157,19 +149,10 @@ def _check_files(file: Path, out: Path, report: Path | None, overwrite: bool) ->
     check_file(file)
     if out.suffix.lower() != ".csv":
         raise InvalidInput(f"the centres must be named .csv, got {out.name!r} instead")
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput(f"a report must be named .html, got {report.name!r} instead")
+    check_page(report)
     if report is not None:
         need("matplotlib", "the report's picture")
-    for path in (out, report):
-        if path is None:
-            continue
-        if os.path.realpath(path) == os.path.realpath(file):
-            raise InvalidInput(f"{str(path)!r} is the input; write to another file")
-        if os.path.lexists(path) and not overwrite:
-            raise InvalidInput(f"{str(path)!r} exists already; choose another name, or say --overwrite")
-        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
-            raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+    check_files(file, [out, report], overwrite=overwrite)
 
 
 def _table(file: Path, columns: str | None, drop_missing: bool) -> "tuple[list[str], NDArray[Any]]":
@@ -188,40 +171,52 @@ def _table(file: Path, columns: str | None, drop_missing: bool) -> "tuple[list[s
     return names, table
 
 
-def _csv(model: "PrivateKMeans", names: list[str]) -> bytes:
+def _csv(found: "Release") -> bytes:
     import csv
     from io import StringIO
 
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["centre", "noisy_count", *names])
-    for at, (count, row) in enumerate(zip(model.counts_, model.cluster_centers_, strict=True), 1):
+    writer.writerow(["centre", "noisy_count", *found.details["columns"]])
+    for at, (count, row) in enumerate(zip(found.details["counts"], found.value, strict=True), 1):
         writer.writerow([at, float(count), *map(float, row)])
     return buffer.getvalue().encode("utf-8")
 
 
-def _write(contents: dict[Path, bytes]) -> None:
-    """All files or none."""
-    from ..atomic_files import write_atomically
-    from ..errors import InvalidInput
+def _told(model: "PrivateKMeans", names: list[str], cost: float | None) -> Told:
+    """What was released, with the names of its columns."""
+    from ..core.release import Release
+    from ..report.centres import picture_of_centres
 
-    new = [path for path in contents if not os.path.lexists(path)]
-    try:
-        for path, data in contents.items():
-            write_atomically(path, data)
-    except OSError as error:
-        for path in new:
-            path.unlink(missing_ok=True)
-        why = error.strerror or "no reason given"
-        raise InvalidInput(f"cannot write {str(error.filename or 'a file')!r} ({why}); nothing was written") from None
+    made = model.result_
+    details = {**made.details, "columns": names}
+    found = Release(
+        made.value, made.noise_error, None, made.guarantee, made.law, made.sampling_error_is, made.names, details
+    )
+    at = f" and delta {as_asked(model.delta)}" if model.delta else ""
+    spent = [(f"spent: {upper(each)}", what + (f", delta {as_asked(d)}" if d else "")) for what, each, d in model.budget_]
+    rows = [[what, shown_up(each), as_asked(d)] for what, each, d in model.budget_]
+    return Told(
+        {"": found}, f"{model.n_clusters} private centres", _head(model, names), [*_about(model), *spent],
+        delta=model.delta or None, called="Centres", more=_more(model, cost),
+        summary=f"k-means with epsilon {as_asked(model.epsilon or 0.0)}{at} under add/remove of one record.",
+        picture=(lambda: picture_of_centres(found), "The released centres and their noisy counts."),
+        tables=[(["what", "epsilon", "delta"], rows, "What the budget was spent on.")],
+        not_private=None if cost is None else (
+            "NOT PRIVATE: a diagnostic",
+            f"Mean squared distance of all records to their nearest centre: {cost:.6g}. It was computed from the "
+            "records without noise. Do not release this page.",
+        ),
+    )  # fmt: skip
 
 
-def _answer(model: "PrivateKMeans", names: list[str]) -> dict[str, Any]:
+def _head(model: "PrivateKMeans", names: list[str]) -> dict[str, Any]:
+    return {"k": model.n_clusters, "columns": names, "sampler": model.sampler or "none", "noise": model.noise}
+
+
+def _more(model: "PrivateKMeans", cost: float | None) -> dict[str, Any]:
+    """How it was made; the centres also stand in one list, beside the estimates one by one."""
     return {
-        "k": model.n_clusters,
-        "columns": names,
-        "sampler": model.sampler or "none",
-        "noise": model.noise,
         "radius": model.radius_,
         "center": model.center_.tolist(),
         "centres": model.cluster_centers_.tolist(),
@@ -229,16 +224,9 @@ def _answer(model: "PrivateKMeans", names: list[str]) -> dict[str, Any]:
         "noisy_records": model.n_records_,
         "expected_sample_size": model.sample_size_,
         "steps_run": model.n_iter_,
-        "budget": [{"what": what, "epsilon": cost, "delta": delta} for what, cost, delta in model.budget_],
+        "budget": [{"what": what, "epsilon": each, "delta": delta} for what, each, delta in model.budget_],
+        **({"cost_not_private": cost} if cost is not None else {}),
     }
-
-
-def _rows(model: "PrivateKMeans", columns: int) -> list[list[str]]:
-    centres = model.cluster_centers_[:, :columns]
-    return [
-        [str(at), f"{count:,.0f}", *(number(float(x)) for x in row)]
-        for at, (count, row) in enumerate(zip(model.counts_, centres, strict=True), 1)
-    ]
 
 
 def _about(model: "PrivateKMeans") -> list[tuple[str, str]]:
@@ -261,39 +249,3 @@ def _noise(step: Any) -> str:
     kinds = {"NormNoise": "norm", "Laplace": "Laplace", "Gaussian": "Gaussian"}
     words = [f"{kinds[type(m).__name__]} noise {number(scale)}" for m, scale in parts]
     return f"{words[0]} on sums and {words[1]} on counts"
-
-
-def _tell(model: "PrivateKMeans", names: list[str], privacy: dict[str, Any]) -> None:
-    shown = names[: _FEW - 4]
-    more = f" (the first {len(shown)} of {len(names)} columns; all are in the file)" if len(names) > len(shown) else ""
-    grid(f"{model.n_clusters} centres{more}", ["centre", "noisy count", *shown], _rows(model, len(shown)))
-    costs = [(f"spent: {upper(e)}", what + (f", delta {as_asked(d)}" if d else "")) for what, e, d in model.budget_]
-    facts([*_about(model), *costs, ("relation", str(model.guarantee_.neighbors)), *findings(privacy)])
-
-
-def _page(model: "PrivateKMeans", names: list[str], cost: float | None) -> str:
-    from ..numerics.printing import as_asked
-    from ..report.centres import picture_of_centres
-    from ..report.html import Report as Page
-
-    at = f" and delta {as_asked(model.delta)}" if model.delta else ""
-    page = Page(
-        f"{model.n_clusters} private centres",
-        f"k-means with epsilon {as_asked(model.epsilon or 0.0)}{at} under add/remove of one record.",
-    )
-    picture = picture_of_centres(model.cluster_centers_, model.counts_, names, model.center_, model.radius_)
-    page.add_figure(picture, "The released centres and their noisy counts.")
-    few = names[:_FEW]
-    caption = "Centres" + (f", first {len(few)} of {len(names)} columns." if len(names) > len(few) else ".")
-    page.add_table(["centre", "noisy count", *few], _rows(model, len(few)), caption)
-    page.add_table(["what", "how"], _about(model), "How it was made.")
-    rows = [[what, shown_up(spent), as_asked(d)] for what, spent, d in model.budget_]
-    page.add_table(["what", "epsilon", "delta"], rows, "What the budget was spent on.")
-    page.add_guarantee(model.guarantee_, delta=model.delta or None)
-    if cost is not None:
-        page.add_text(
-            f"Mean squared distance of all records to their nearest centre: {cost:.6g}. It was computed from the "
-            "records without noise. Do not release this page.",
-            "NOT PRIVATE: a diagnostic",
-        )
-    return page.html()

@@ -1,6 +1,7 @@
 """One release, or one per group, as text, as JSON or as a page: the same object read three ways."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ..core.release import Release
 
 Groups = Mapping[str, "Release"]
+Files = Mapping[str, tuple[Path, bytes]]  # the word for machines, where it goes, and its bytes
 
 
 @dataclass(slots=True)
@@ -27,26 +29,32 @@ class Told:
     assumes: list[str] = field(default_factory=list)  # of reading the file
     level: float = 0.95
     more: dict[str, Any] = field(default_factory=dict)  # for machines: how it was made
+    called: str = "Written"  # what the file --out holds
+    summary: str = ""  # of the page
+    picture: "tuple[Callable[[], Any], str] | None" = None  # makes the figure of the page, and says what is in it
+    tables: list[tuple[list[str], list[list[str]], str]] = field(default_factory=list)  # of the page: heads, rows, what
+    not_private: tuple[str, str] | None = None  # a heading and a text about numbers that carry no noise
 
     @property
     def first(self) -> "Release":
         """The only release, or the first of the groups: all share one guarantee."""
         return next(iter(self.groups.values()))
 
-    def tell(self, *, json: bool, report: Path | None = None) -> None:
-        """Print it, as JSON or for people, and write the page if one is asked for."""
+    def tell(self, *, json: bool, report: Path | None = None, files: Files | None = None) -> None:
+        """Write `files` and the page, all or none, then print it, as JSON or for people."""
         answer = answers(self.first.guarantee, epsilon=self.epsilon, delta=self.delta)
         answer["assumes"] += self.assumes
-        if report is not None:
-            self._page(report)
+        page = {"report": (report, self.page().encode("utf-8"))} if report is not None else {}
+        written = {**(files or {}), **page}
+        write_all(dict(written.values()))
         if json:
-            written = {"report": str(report)} if report else {}
-            emit(self.head | {"estimates": self._estimates()} | self.more | answer | written)
+            places = {word: str(path) for word, (path, _) in written.items()}
+            emit(self.head | {"estimates": self._estimates()} | self.more | answer | places)
             return
         self._numbers()
         facts([*self.how, ("relation", str(self.first.guarantee.neighbors)), *findings(answer)])
-        if report is not None:
-            say(f"Report: {report}")
+        for word, (path, _) in written.items():
+            say(f"{self.called if word == 'out' else word.capitalize()}: {path}")
 
     def _estimates(self) -> list[dict[str, Any]]:
         return [_entry(group, one, self.level) for group, whole in self.groups.items() for one in _each(whole)]
@@ -54,51 +62,88 @@ class Told:
     def _numbers(self) -> None:
         from ..report.release import heads_of, lines_of, rows_of
 
-        if list(self.groups) == [""] and not self.first.names:
+        if list(self.groups) == [""] and isinstance(self.first.value, float) and not self.first.names:
             facts(lines_of(self.first, self.title, self.level))
             return
         rows = [[group or row[0], *row[1:]] for group, one in self.groups.items() for row in rows_of(one, self.level)]
         first, *others = heads_of(self.first, self.level)
         grid(self.title, [f"<{first}", *others], rows)
 
-    def _page(self, path: Path) -> None:
-        from ..core.release import Release
+    def page(self) -> str:
+        """The release as a page."""
         from ..report.release import page_of
 
-        def stated(one: "Release") -> "Release":
-            from dataclasses import replace
-
-            guarantee = replace(one.guarantee, assumes=(*one.guarantee.assumes, *self.assumes))
-            asked = {"epsilon": self.epsilon, "delta": self.delta}
-            law, details = one.law, {**one.details, **asked}
-            return Release(
-                one.value,
-                one.noise_error,
-                one.sampling_error,
-                guarantee,
-                law,
-                one.sampling_error_is,
-                one.names,
-                details,
-            )
-
-        groups = {group: stated(one) for group, one in self.groups.items()}
+        groups = {group: self._stated(one) for group, one in self.groups.items()}
         found = groups[""] if list(groups) == [""] else groups
-        page_of(found, self.title, level=self.level, facts=self.how).write(path)
+        page = page_of(found, self.title, self.summary, level=self.level, facts=self.how)
+        if self.picture is not None:
+            draw, caption = self.picture
+            page.add_figure(draw(), caption)
+        for heads, rows, caption in self.tables:
+            page.add_table(heads, rows, caption)
+        if self.not_private is not None:
+            page.add_text(self.not_private[1], self.not_private[0])
+        return page.html()
+
+    def _stated(self, one: "Release") -> "Release":
+        """The release with what the command assumes, at what it was asked for."""
+        from dataclasses import replace
+
+        from ..core.release import Release
+
+        guarantee = replace(one.guarantee, assumes=(*one.guarantee.assumes, *self.assumes))
+        errors, details = (one.noise_error, one.sampling_error), {"epsilon": self.epsilon, "delta": self.delta}
+        return Release(
+            one.value, *errors, guarantee, one.law, one.sampling_error_is, one.names, {**one.details, **details}
+        )
+
+
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """All files or none."""
+    from .. import atomic_files
+    from ..errors import InvalidInput
+
+    new = [path for path in contents if not os.path.lexists(path)]
+    try:
+        for path, data in contents.items():
+            atomic_files.write_atomically(path, data)
+    except OSError as error:
+        for path in new:
+            path.unlink(missing_ok=True)
+        why = error.strerror or "no reason given"
+        raise InvalidInput(f"cannot write {str(error.filename or 'a file')!r} ({why}); nothing was written") from None
+
+
+def check_files(source: Path, written: Sequence[Path | None], *, overwrite: bool, kept: Path | None = None) -> None:
+    """Names that can be written, and that nothing else has, before anything is read; `kept` may exist."""
+    from ..errors import InvalidInput
+
+    named = [path for path in (*written, kept) if path is not None]
+    places = [os.path.realpath(path) for path in (source, *named)]
+    if len(set(places)) < len(places):
+        raise InvalidInput(f"{str(source)!r} is the input; it and all that is written must be different files")
+    for path in named:
+        if os.path.lexists(path) and not overwrite and path != kept:
+            raise InvalidInput(f"{str(path)!r} exists already; choose another name, or say --overwrite")
+        _check_place(path)
+
+
+def _check_place(path: Path) -> None:
+    from ..errors import InvalidInput
+
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
 
 
 def check_page(path: Path | None) -> None:
     """A name that can be written, before anything is read."""
-    import os
-
     from ..errors import InvalidInput
 
     if path is None:
         return
     if path.suffix.lower() not in (".html", ".htm"):
         raise InvalidInput(f"a report must be named .html, got {path.name!r} instead")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
-        raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+    _check_place(path)
 
 
 def _each(release: "Release") -> Sequence["Release"]:
@@ -106,6 +151,8 @@ def _each(release: "Release") -> Sequence["Release"]:
 
 
 def _entry(group: str, one: "Release", level: float) -> dict[str, Any]:
+    if isinstance(one.value, Mapping):  # arrays by name: the numbers are in the file
+        return {"name": None, "group": group or None, "shapes": {name: list(p.shape) for name, p in one.value.items()}}
     numbers = one.numbers(level)
     before = {  # the names of the version before, kept for one more
         "estimate": numbers["value"],

@@ -47,8 +47,8 @@ class Release:
 
     Parameters
     ----------
-    value : a number, or an array of them.
-    noise_error : standard error of the noise, of one coordinate.
+    value : a number, an array of them, or arrays by name, such as the parameters of a model.
+    noise_error : standard error of the noise, of one coordinate; None where it is not known.
     sampling_error : standard error of sampling; None where it is not known. Neither knows of the clipping.
     guarantee : the `Guarantee`, or a function that gives it when it is asked for.
     law : of the noise, "laplace", "gaussian" or "norm"; or a `Law` with an interval of its own.
@@ -96,10 +96,12 @@ class Release:
 
     @property
     def standard_error(self) -> Any:
-        """Sampling and noise together; None where the sampling error is not known."""
+        """Sampling and noise together; None where one of them is not known."""
         if not isinstance(self.law, str):
             return self.law.standard_error()
-        return None if self.sampling_error is None else _plain_number(np.hypot(self.sampling_error, self.noise_error))
+        if self.sampling_error is None or self.noise_error is None:
+            return None
+        return _plain_number(np.hypot(self.sampling_error, self.noise_error))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """A two-sided confidence interval, (low, high), of every coordinate by itself.
@@ -245,6 +247,8 @@ def _plain_number(value: Any) -> Any:
 def _short(value: Any) -> str:
     if value is None:
         return "None"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(value) + "}"
     return (
         f"{float(value):.6g}" if np.ndim(value) == 0 else np.array2string(np.asarray(value), precision=4, threshold=8)
     )

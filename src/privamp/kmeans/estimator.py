@@ -129,11 +129,26 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.n_iter_ = len(fitted.plan.mechanisms)
         self.radius_, self.center_ = fitted.ball.radius, fitted.ball.center
         self.budget_ = fitted.budget
-        details = {"counts": fitted.counts, "records": fitted.records, "sample_size": fitted.sample_size}
-        asked = {"steps": self.n_iter_, "epsilon": fitted.epsilon, "delta": fitted.delta}
-        errors = fitted.noise_error[:, None], None  # where records of a sample went is not known to anybody
-        self.result_ = Release(fitted.centres, *errors, guarantee, self.noise, details=details | asked)
+        self.result_ = self._released(fitted, guarantee)
         return self
+
+    def _released(self, fitted: Fitted, guarantee: Guarantee) -> Release:
+        """The centres as every job's result; where records of a sample went, and so its error, is known to nobody."""
+        names = tuple(f"centre {at + 1}" for at in range(len(fitted.centres)))
+        details = {
+            "columns": [str(name) for name in getattr(self, "feature_names_in_", ())],
+            "counts": fitted.counts,
+            "records": fitted.records,
+            "sample_size": fitted.sample_size,
+            "steps": self.n_iter_,
+            "radius": fitted.ball.radius,
+            "center": fitted.ball.center,
+            "spent": fitted.budget,
+            "epsilon": fitted.epsilon,
+            "delta": fitted.delta,
+        }
+        errors = fitted.noise_error[:, None], None
+        return Release(fitted.centres, *errors, guarantee, self.noise, names=names, details=details)
 
     @property
     def privacy_(self) -> Guarantee:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.release import Release
 from ..numerics.log_domain import FloatArray
 from .pictures import COLORS, GREY, new_figure, tidy
 
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
 _NAMED = 40  # columns whose names fit under a picture
 
 
-def picture_of_centres(
-    centres: FloatArray, counts: FloatArray, names: Sequence[str], center: FloatArray, radius: float
-) -> "Figure":
-    """Everything in it was released with noise, or is public."""
-    return _map(centres, counts, names, center, radius) if len(names) == 2 else _rows(centres, counts, names)
+def picture_of_centres(release: Release) -> "Figure":
+    """The centres of a release, with their counts: everything in it was released with noise, or is public."""
+    centres, counts = np.asarray(release.value), np.asarray(release.details["counts"])
+    names = release.details["columns"] or [f"column {at + 1}" for at in range(centres.shape[1])]
+    if len(names) == 2:
+        return _map(centres, counts, names, release.details["center"], release.details["radius"])
+    return _rows(centres, counts, names)
 
 
 def _map(centres: FloatArray, counts: FloatArray, names: Sequence[str], center: FloatArray, radius: float) -> "Figure":

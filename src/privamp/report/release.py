@@ -8,30 +8,41 @@ import numpy as np
 from ..core.release import Release
 from ..errors import InvalidInput
 from ..numerics.printing import shown_down, shown_up
+from .centres import picture_of_centres
 from .html import Report
 from .pictures import COLORS, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_ERRORS = "Errors are standard errors; the bias of clipping is in none of them."
 _MOST = 50  # rows that are shown
 _WIDE = 8  # columns of a matrix that are shown
 
 
 def heads_of(release: Release, level: float = 0.95) -> list[str]:
     """What the cells of `rows_of` are."""
+    if isinstance(release.value, Mapping):
+        return ["what", "shape"]
     if np.ndim(release.value) == 2:
-        shown = min(np.shape(release.value)[1], _WIDE)
-        return ["row", *(release.names[:shown] or [f"column {at + 1}" for at in range(shown)])]
+        shown = range(min(np.shape(release.value)[1], _WIDE))
+        columns = release.details.get("columns") or [f"column {at + 1}" for at in shown]
+        return ["what", *(["noisy count"] if "counts" in release.details else []), *columns[: len(shown)]]
     ends = [f"{100 * level:g}% from", "to"]
     return ["what", "estimate", "± all", "± sampling", "± noise", *ends]
 
 
 def rows_of(release: Release, level: float = 0.95) -> list[list[str]]:
     """One row per coordinate: its name, value, standard errors (all, sampling, noise), and the ends of its interval."""
+    if isinstance(release.value, Mapping):  # arrays by name, such as those of a model
+        shapes = {name: " × ".join(map(str, np.shape(part))) or "1" for name, part in release.value.items()}
+        return [[name, shape] for name, shape in shapes.items()][:_MOST]
     value = np.asarray(release.value)
     if value.ndim == 2:
-        return [[str(at + 1), *map(number, row[:_WIDE])] for at, row in enumerate(value[:_MOST])]
+        names = release.names or [str(at + 1) for at in range(len(value))]
+        counts = [[f"{count:,.0f}"] for count in release.details["counts"]] if "counts" in release.details else []
+        rows = zip(names, counts or [[]] * len(value), value, strict=True)
+        return [[name, *count, *map(number, row[:_WIDE])] for name, count, row in rows][:_MOST]
     numbers = release.numbers(level)
     low, high = numbers["interval"] or (None, None)
     errors = [numbers[name] for name in ("standard_error", "sampling_error", "noise_error")]
@@ -81,12 +92,21 @@ def page_of(
     first = next(iter(groups.values()))
     page = Report(title, summary or "A private release with its errors and its guarantee.")
     rows = [[group or row[0], *row[1:]] for group, one in groups.items() for row in rows_of(one, level)]
-    page.add_table(heads_of(first, level), rows, "Errors are standard errors; the bias of clipping is in none of them.")
-    known = [["sampling error", first.sampling_error_is], *facts]
+    is_many = isinstance(first.value, Mapping) or np.ndim(first.value) == 2
+    page.add_table(heads_of(first, level), rows, _shown(first) if is_many else _ERRORS)
+    known = [*([] if is_many else [["sampling error", first.sampling_error_is]]), *facts]
     page.add_table(["what", "how"], known, "How it was made.")
     epsilon = first.details.get("epsilon") if not first.details.get("delta") else None
     page.add_guarantee(first.guarantee, epsilon=epsilon, delta=first.details.get("delta") or None)
     return page
+
+
+def _shown(release: Release) -> str:
+    """How much of a table of values is in sight."""
+    if isinstance(release.value, Mapping):
+        return "What was released."
+    columns = np.shape(release.value)[1]
+    return "What was released" + (f", first {_WIDE} of {columns} columns." if columns > _WIDE else ".")
 
 
 def fragment_of(release: Release) -> str:
@@ -96,7 +116,11 @@ def fragment_of(release: Release) -> str:
 
 def picture_of(release: Release, level: float = 0.95) -> "Figure":
     """The value of every coordinate with its interval, or with the noise alone where nothing more is known."""
+    if isinstance(release.value, Mapping):
+        raise InvalidInput("a picture shows numbers, got arrays by name instead")
     value = np.atleast_1d(np.asarray(release.value, dtype=np.float64))
+    if value.ndim == 2 and "counts" in release.details:
+        return picture_of_centres(release)
     if value.ndim != 1:
         raise InvalidInput(f"a picture shows a number or a list of numbers, got {value.ndim} dimensions instead")
     numbers = release.numbers(level)

@@ -1,6 +1,5 @@
 """`privamp train`: a network with a guarantee from one command."""
 
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...numerics.printing import as_asked, shown_up
-from ..amplify import answers, findings
-from ..console import emit, facts, number, say, waiting
+from ..console import number, say, waiting, warn
 from ..options import BudgetFile, BudgetLabel, Json, opened_budget
+from ..released import Told, check_files, check_page
 
 if TYPE_CHECKING:
     from .data import TrainingData
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 Examples:
   privamp train --data mnist.npz --model logistic --epsilon 3 --delta 1e-5 --sampler importance \\
-      --public-size 60000 --rate 0.01 --steps 50 --out model.pt --report report.html
+      --population 60000 --rate 0.01 --steps 50 --out model.pt --report report.html
 
   privamp train --data adult.csv --label income --classes '<=50K,>50K' --model logistic --epsilon 1 \\
-      --public-size 30000 --rate 0.02 --steps 30 --out adult.pt --checkpoint adult.secret --json"""
+      --population 30000 --rate 0.02 --steps 30 --out adult.pt --checkpoint adult.secret --json"""
 
 _MODELS = ("cnn", "mlp", "lstm", "logistic")
 _SAMPLERS = ("uniform", "importance", "importance-reject", "dpis")
@@ -50,8 +49,8 @@ def train(
     sampler: Annotated[
         str, typer.Option("--sampler", metavar="WORD", help="importance, importance-reject, uniform (DP-SGD) or dpis.")
     ] = "importance",
-    public_size: Annotated[
-        int | None, typer.Option("--public-size", metavar="N", help="PUBLIC rough number of records to divide by.")
+    population: Annotated[
+        int | None, typer.Option("--population", metavar="N", help="PUBLIC rough number of records to divide by.")
     ] = None,
     rate: Annotated[
         float, typer.Option("--rate", metavar="R", help="Largest chance of a record to be in a batch.")
@@ -80,6 +79,7 @@ def train(
     report: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a page with curves, .html.")
     ] = None,
+    public_size: Annotated[int | None, typer.Option("--public-size", hidden=True)] = None,
     json: Json = False,
 ) -> None:
     """Train a classifier under differential privacy on batches drawn by importance.
@@ -91,14 +91,16 @@ def train(
     Each run draws with a fresh key, and its epsilon adds to that of other runs; a run that resumes from its checkpoint
     does not. Needs PyTorch: pip install 'privamp[torch]'
     """
-    from ...errors import InvalidInput
 
-    _check_options(model, sampler, public_size, learning_rate, momentum, vocabulary)
+    if public_size is not None and population is None:
+        warn("--public-size is called --population now; the old name goes with the next version")
+        population = public_size
+    _check_options(model, sampler, population, learning_rate, momentum, vocabulary)
     _check_files(data, out, report, checkpoint, overwrite)
     torch_engine = _torch()
     where = torch_engine.device(device)
     plan: dict[str, Any] = {
-        "sampler": sampler, "sample_rate": rate, "steps": steps, "max_grad_norm": clip, "public_size": public_size,
+        "sampler": sampler, "sample_rate": rate, "steps": steps, "max_grad_norm": clip, "population": population,
         "target_epsilon": epsilon, "target_delta": delta, "max_physical_batch_size": largest_batch,
     }  # fmt: skip
     paying = opened_budget(budget, budget_population)
@@ -118,23 +120,9 @@ def train(
                 _progress(looks[-1], steps, delta)
 
         run.train(_LOOKS, look, advance)
-        privacy = answers(run.engine.guarantee(), epsilon=None, delta=delta)
-        page = _page(run, looks, model, epsilon, delta).encode("utf-8") if report else None
-    try:
-        run.engine.publish(out, delta=delta)
-        if report and page:
-            from ...atomic_files import write_atomically
-
-            write_atomically(report, page)
-    except OSError as error:
-        raise InvalidInput(f"cannot write the result ({error.strerror or 'no reason given'}); nothing is lost if a "
-                           "--checkpoint was named: run again with it") from None  # fmt: skip
-    if json:
-        written = {"out": str(out)} | ({"report": str(report)} if report else {})
-        emit(_answer(run, looks, model, found) | privacy | written)
-    else:
-        facts([*_about(run, model, found), ("relation", str(run.engine.guarantee().neighbors)), *findings(privacy)])
-        say(f"Model: {out}" + (f"\nReport: {report}" if report else ""))
+        told = _told(run, looks, model, found, epsilon, delta)
+        trained = run.engine.published(delta=delta)
+    told.tell(json=json, report=report, files={"out": (out, trained)})
 
 
 def _torch() -> Any:
@@ -146,16 +134,16 @@ def _torch() -> Any:
 
 
 def _check_options(
-    model: str, sampler: str, public_size: int | None, learning_rate: float, momentum: float, vocabulary: int
+    model: str, sampler: str, population: int | None, learning_rate: float, momentum: float, vocabulary: int
 ) -> None:
     from ...errors import InvalidInput
     from ...validation import in_range, one_of, positive, whole
 
     one_of(_MODELS, model=model)
     one_of(_SAMPLERS, sampler=sampler)
-    if public_size is None:
+    if population is None:
         raise InvalidInput(
-            "--public-size is missing: a public (rough) number of records to divide by, since the true one is secret"
+            "--population is missing: a public (rough) number of records to divide by, since the true one is secret"
         )
     positive(learning_rate=learning_rate)
     in_range(0, 0.9999, momentum=momentum)
@@ -172,18 +160,10 @@ def _check_files(data: Path, out: Path, report: Path | None, checkpoint: Path | 
     if not data.name.lower().endswith(ENDINGS):
         raise InvalidInput(f"the records must be named .npz, .csv, .csv.gz or .parquet, got {data.name!r} instead")
     check_file(data)
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput(f"a report must be named .html, got {report.name!r} instead")
+    check_page(report)
     if report is not None:
         need("matplotlib", "the report's picture")
-    named = [path for path in (data, out, report, checkpoint) if path is not None]
-    if len({os.path.realpath(path) for path in named}) < len(named):
-        raise InvalidInput("--data, --out, --report and --checkpoint must be different files; choose other names")
-    for path in named[1:]:
-        if os.path.lexists(path) and not overwrite and path != checkpoint:
-            raise InvalidInput(f"{str(path)!r} exists already; choose another name, or say --overwrite")
-        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
-            raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+    check_files(data, [out, report], overwrite=overwrite, kept=checkpoint)
 
 
 def _progress(look: Look, steps: int, delta: float) -> None:
@@ -205,39 +185,36 @@ def _about(run: Any, model: str, found: "TrainingData") -> list[tuple[str, str]]
     return rows
 
 
-def _answer(run: Any, looks: list[Look], model: str, found: "TrainingData") -> dict[str, Any]:
-    return {
-        "model": model,
-        "parameters": run.parameters,
-        "classes": found.classes,
-        "plan": run.engine.plan.facts(),
-        "steps_run": run.engine.step,
-        "not_private_for_held_out": [asdict(look) for look in looks],
-    }
-
-
-def _page(run: Any, looks: list[Look], model: str, epsilon: float, delta: float) -> str:
-    from ...report.html import Report
+def _told(run: Any, looks: list[Look], model: str, found: "TrainingData", epsilon: float, delta: float) -> Told:
+    """The trained parameters, how they were trained, and how the held-out records fared on the way."""
     from ...report.learning import picture_of_learning
 
-    page = Report(
-        f"A private {model} model",
-        f"Trained within epsilon {as_asked(epsilon)} at delta {as_asked(delta)} under add/remove of one record.",
-    )
+    plan = run.engine.plan.facts()
     scores = None if looks[0].held_out_accuracy is None else [look.held_out_accuracy or 0.0 for look in looks]
     losses = None if looks[0].held_out_loss is None else [look.held_out_loss or 0.0 for look in looks]
-    picture = picture_of_learning([k.step for k in looks], [k.epsilon for k in looks], scores, losses)
-    page.add_figure(picture, "Epsilon spent, and how the held-out records fare, by step.")
-    rows = [[k.step, shown_up(k.epsilon), *_scores(k)] for k in looks]
-    page.add_table(["step", "epsilon spent", "held-out loss", "held-out accuracy"], rows, "By step.")
-    page.add_table(["what", "how"], list(map(list, run.engine.plan.facts().items())), "The public plan.")
-    page.add_guarantee(run.engine.guarantee(), delta=delta)
-    if scores is not None:
-        page.add_text(
-            f"Loss and accuracy were {HELD_OUT}. Do not release this page unless those records are public.",
+    steps, spent = [look.step for look in looks], [look.epsilon for look in looks]
+    rows = [[str(look.step), shown_up(look.epsilon), *_scores(look)] for look in looks]
+    return Told(
+        {"": run.engine.result(delta=delta)}, f"A private {model} model",
+        {"model": model, "parameters": run.parameters, "classes": found.classes}, _about(run, model, found),
+        delta=delta, called="Model",
+        more={
+            "plan": plan, "steps_run": run.engine.step, "not_private_for_held_out": [asdict(look) for look in looks]
+        },
+        summary=f"Trained within epsilon {as_asked(epsilon)} at delta {as_asked(delta)} under add/remove of one record.",
+        picture=(
+            lambda: picture_of_learning(steps, spent, scores, losses),
+            "Epsilon spent, and how the held-out records fare, by step.",
+        ),
+        tables=[
+            (["step", "epsilon spent", "held-out loss", "held-out accuracy"], rows, "By step."),
+            (["what", "how"], [[name, str(value)] for name, value in plan.items()], "The public plan."),
+        ],
+        not_private=None if scores is None else (
             "NOT PRIVATE: held-out scores",
-        )
-    return page.html()
+            f"Loss and accuracy were {HELD_OUT}. Do not release this page unless those records are public.",
+        ),
+    )  # fmt: skip
 
 
 def _scores(look: Look) -> tuple[str, str]:
