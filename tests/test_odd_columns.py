@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privamp import Laplace, PoissonPPS, Population, PrivateKMeans, SharedRate
-from privamp.survey.names import places
+from privamp.survey.groups import places
 from privamp.testing import seeded_key
 
 

@@ -2,6 +2,10 @@
 
 Every value has a place within its bounds: one beyond them (infinite, or too large for a double) is cut to the nearer
 end, and an entry that is no number counts as the middle. None is refused, which would tell that it is there.
+
+Noise by strata is calibrated to the chance with which each stratum was drawn. With the strata of another column, a
+record that is nearly always drawn would get the weight and the noise of one that rarely is: a false guarantee. So the
+columns of the draw are used (strata, clusters, probabilities), and one that is given again must be the same.
 """
 
 from collections.abc import Mapping
@@ -13,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.bounds import pairs_by_name
 from ..core.neighbors import Neighbors
+from ..core.population import Batch
+from ..core.population import column_of as as_column
 from ..core.sample import Sample
 from ..core.weighting import Coins, Subset
 from ..designs.strata import places
@@ -20,7 +26,6 @@ from ..designs.stratified import WITHIN
 from ..errors import InvalidInput
 from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray, as_floats
-from .draw_columns import batch_of, check_given
 
 Name = str | int
 EVERYBODY: Name = "everybody"
@@ -145,3 +150,25 @@ def bounds_of(bounds: Any, names: tuple[Name, ...]) -> tuple[FloatArray, FloatAr
     """(lowest, highest) of every stratum, from one pair or one per stratum."""
     low, high = np.array(pairs_by_name(bounds, names)).T
     return low, high
+
+
+def batch_of(sample: Sample) -> Batch:
+    """All records of the population, with the columns of the draw."""
+    return Batch(sample._ids, 0, sample._columns)
+
+
+def check_given(name: str, given: ArrayLike | None, own: NDArray[Any]) -> None:
+    """A column that is given again must be the one of the draw; both are public."""
+    if given is not None and not _same(as_column(given), own):
+        raise InvalidInput(
+            f"{name}= is not the column that the sample was drawn with, in the order of the population; leave it out, "
+            "and the sample's own is used"
+        )
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind in "biuf" and other.dtype.kind in "biuf":
+        return bool(np.all((one == other) | ((one != one) & (other != other))))
+    return all(a == b or (a != a and b != b) for a, b in zip(one.tolist(), other.tolist(), strict=True))

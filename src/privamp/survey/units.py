@@ -27,8 +27,8 @@ from ..errors import NoTheorem
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.fixed_point import Whole
 from ..numerics.log_domain import FloatArray
-from .draw_columns import batch_of, check_given
 from .exact import ExactRelease, Lattice, summed
+from .frame import batch_of, check_given
 
 
 @dataclass(frozen=True, slots=True)
