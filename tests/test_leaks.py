@@ -372,9 +372,9 @@ RECORDS = {
         [*POPULATION, "--size", "60", "--value", "id", "--bounds", "0:9000", "--epsilon", "1"],
     ],
     ("bootstrap",): [
-        ["people.csv", "--column", "value", "--bounds", "0,9000", "--report", "b.html"],
-        ["people.csv", "--column", "mixed", "--bounds", "0,9000"],
-        ["people.csv", "--column", "id", "--bounds", "0,9000"],
+        ["people.csv", "--column", "value", "--bounds", "0:9000", "--report", "b.html"],
+        ["people.csv", "--column", "mixed", "--bounds", "0:9000"],
+        ["people.csv", "--column", "id", "--bounds", "0:9000"],
     ],
     ("kmeans",): [
         [

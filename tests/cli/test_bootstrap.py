@@ -23,7 +23,7 @@ def files(tmp_path):
     return tmp_path
 
 
-def command(privamp, file="data.csv", *extra, column="income", bounds=("0,8",), resamples="10"):
+def command(privamp, file="data.csv", *extra, column="income", bounds=("0:8",), resamples="10"):
     options = [option for pair in bounds for option in ("--bounds", pair)]
     return privamp(
         "bootstrap", file, "--column", column, *options, "--epsilon", "2", "--delta", "1e-5", "--resamples", resamples,
@@ -54,7 +54,7 @@ def test_people_read_a_table(privamp, files):
 def test_a_regression_and_its_report(privamp, files):
     result = command(
         privamp, "data.csv", "--statistic", "regression", "--on", "age", "--report", "r.html", "--json",
-        bounds=("0,8", "0,10"),
+        bounds=("0:8", "0:10"),
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     answer = json.loads(result.stdout)
@@ -83,11 +83,11 @@ def test_missing_entries(privamp, files):
 
 
 BAD = [
-    ({"bounds": ()}, (), "needs --bounds LOW,HIGH"),
-    ({"bounds": ("8,0",)}, (), "LOW < HIGH"),
-    ({"bounds": ("0,inf",)}, (), "finite"),
-    ({"bounds": ("0",)}, (), "must be LOW,HIGH"),
-    ({"bounds": ("0,8", "0,8")}, (), "once per column"),
+    ({"bounds": ()}, (), "needs --bounds LOW:HIGH"),
+    ({"bounds": ("8:0",)}, (), "LOW < HIGH"),
+    ({"bounds": ("0:inf",)}, (), "finite"),
+    ({"bounds": ("0",)}, (), "must be LOW:HIGH"),
+    ({"bounds": ("0:8", "0:8")}, (), "once per column"),
     ({"column": "wage"}, (), "no column 'wage' (--column)"),
     ({"column": "wage", "file": "data.npz"}, (), "no array 'wage'"),
     ({"column": "table", "file": "data.npz"}, (), "one column"),
@@ -128,6 +128,6 @@ def test_bad_input_is_one_sentence(privamp, files, changes, extra, sentence):
 
 @pytest.mark.parametrize(("name", "value"), [("--epsilon", "0"), ("--delta", "0"), ("--delta", "1")])
 def test_bad_budgets(privamp, files, name, value):
-    result = privamp("bootstrap", "data.csv", "--column", "income", "--bounds", "0,8", name, value, "--json")
+    result = privamp("bootstrap", "data.csv", "--column", "income", "--bounds", "0:8", name, value, "--json")
     assert result.exit_code == 2
     assert name[2:] in json.loads(result.stdout)["error"]

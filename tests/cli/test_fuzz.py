@@ -144,7 +144,7 @@ def whole_files(folder: Path) -> dict[str, list[list[str]]]:
         file.chmod(0o600)
     survey = ["--population", "FILE", "--size", "20"]
     tables = [
-        ["bootstrap", "FILE", "--column", "x", "--bounds", "0,9", "--jobs", "1"],
+        ["bootstrap", "FILE", "--column", "x", "--bounds", "0:9", "--jobs", "1"],
         ["survey", "estimate", *survey, "--value", "x", "--bounds", "0:9", "--epsilon", "1"],
         ["survey", "estimate", *survey, "--strata", "group", "--value", "x", "--bounds", "0:9", "--epsilon", "1"],
         ["survey", "plan", *survey, "--value", "x", "--bounds", "0:9", "--epsilon", "1", "--strata", "group"],

@@ -7,6 +7,7 @@ import pytest
 
 from privamp import InvalidInput, PrivateKMeans
 from privamp.kmeans.tables import table_of
+from privamp.testing import seeds_allowed
 
 GOOD = {"n_clusters": 3, "epsilon": 1.0, "radius": 2.0}
 X = np.random.default_rng(0).normal(size=(200, 2))
@@ -144,3 +145,24 @@ def test_points_to_start_from() -> None:
     model = PrivateKMeans(**GOOD, init=[[0.0, 1.0], [1.0, 0.0], [-9.0, 0.0]]).fit(X)
     assert model.cluster_centers_.shape == (3, 2)
     assert PrivateKMeans(**GOOD, init="ball").fit(X).cluster_centers_.shape == (3, 2)
+
+
+def test_bounds_of_the_columns_are_the_smallest_ball_about_them() -> None:
+    """Every corner of the box is in it, two of them at its edge; and it is the fit with that radius and centre."""
+    box = [(0.0, 2.0), (-1.0, 0.0), (3.0, 3.5)]
+    rows = np.random.default_rng(3).uniform(*np.array(box).T, size=(200, 3))
+    with seeds_allowed():
+        model = PrivateKMeans(2, 2.0, bounds=box, n_iter=2, random_state=7).fit(rows)
+        assert np.array_equal(model.center_, [1.0, -0.5, 3.25])
+        assert model.radius_ == pytest.approx(np.sqrt(1.0 + 0.25 + 0.0625))
+        ball = {"radius": model.radius_, "center": model.center_}
+        same = PrivateKMeans(2, 2.0, **ball, n_iter=2, random_state=7).fit(rows)
+        assert np.array_equal(model.cluster_centers_, same.cluster_centers_)
+        one = PrivateKMeans(2, 2.0, bounds=(-1, 3), n_iter=2, random_state=7).fit(rows)
+        assert one.radius_ == pytest.approx(2.0 * np.sqrt(3.0))
+        assert PrivateKMeans(2, 2.0, bounds=4, n_iter=2, random_state=7).fit(rows).radius_ == 4.0
+    for wrong, words in (((1, 0), "lowest below"), ([(0, 1)] * 2, "each of the 3 columns"), (-1.0, "above 0")):
+        with pytest.raises(InvalidInput, match=words):
+            PrivateKMeans(2, 2.0, bounds=wrong).fit(rows)
+    with pytest.raises(InvalidInput, match="but not both"):
+        PrivateKMeans(2, 2.0, bounds=4, radius=4).fit(rows)

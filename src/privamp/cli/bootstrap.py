@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import waiting
-from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget
+from .console import waiting, warn
+from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget, read_pair
 from .released import Told, check_page
 from .survey.options import DropMissing
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  privamp bootstrap schools.csv --column enroll --statistic mean --bounds 0,2000 --epsilon 1 --delta 1e-6
+  privamp bootstrap schools.csv --column enroll --statistic mean --bounds 0:2000 --epsilon 1 --delta 1e-6
 
-  privamp bootstrap schools.csv --column enroll --statistic quantile:0.9 --bounds 0,2000 \\
+  privamp bootstrap schools.csv --column enroll --statistic quantile:0.9 --bounds 0:2000 \\
       --method m-out-of-n --report report.html --json"""
 
 
@@ -33,7 +33,7 @@ def bootstrap(
     bounds: Annotated[
         list[str] | None,
         typer.Option(
-            "--bounds", metavar="LOW,HIGH", help="PUBLIC range of the column; for a regression one more per --on."
+            "--bounds", metavar="LOW:HIGH", help="PUBLIC range of the column; for a regression one more per --on."
         ),
     ] = None,
     on: Annotated[
@@ -97,24 +97,18 @@ def _limits(bounds: list[str] | None, statistic: str, on: list[str]) -> list[tup
     if (statistic == "regression") != bool(on):
         raise InvalidInput("a regression needs --on COLUMN (one or more), and only a regression takes it")
     if not bounds:
-        raise InvalidInput(f"a {statistic} needs --bounds LOW,HIGH, between which the values lie; they must be public")
+        raise InvalidInput(f"a {statistic} needs --bounds LOW:HIGH, between which the values lie; they must be public")
     if len(bounds) != 1 + len(on):
         raise InvalidInput(f"--bounds is needed once per column ({1 + len(on)} times), got it {len(bounds)} times")
-    return [_pair(text) for text in bounds]
+    return [read_pair(_colon(text)) for text in bounds]
 
 
-def _pair(text: str) -> tuple[float, float]:
-    import math
-
-    from ..errors import InvalidInput
-
-    try:
-        low, high = (float(end) for end in text.replace(":", ",").split(","))
-    except ValueError:
-        low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidInput(f"--bounds must be LOW,HIGH with LOW < HIGH, both finite numbers, got {text!r} instead")
-    return low, high
+def _colon(text: str) -> str:
+    """LOW,HIGH was how the version before was told."""
+    if text.count(",") != 1 or ":" in text:
+        return text
+    warn("--bounds LOW,HIGH is written LOW:HIGH now; the old form goes with the next version")
+    return text.replace(",", ":")
 
 
 def _counts(text: str | None, what: str) -> list[int] | None:

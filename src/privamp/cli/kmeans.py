@@ -7,7 +7,7 @@ import typer
 
 from ..numerics.printing import as_asked, shown_up
 from .console import number, upper, waiting, warn
-from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget
+from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget, read_pair
 from .released import Told, check_files, check_page
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ def kmeans(
     center: Annotated[
         str | None,
         typer.Option("--center", metavar="X,Y,…", help="PUBLIC centre, the origin when not given, or 'private'."),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bounds", metavar="LOW:HIGH", help="PUBLIC range of the columns, once or per column; instead of a radius."
+        ),
     ] = None,
     columns: Annotated[
         str | None, typer.Option("--columns", metavar="A,B,…", help="Columns to use; all when not given.")
@@ -88,8 +94,8 @@ def kmeans(
     _check_files(file, out, report, overwrite)
     model = PrivateKMeans(
         n_clusters=k, epsilon=epsilon, delta=delta, sampler=_sampler(sampler), sample_size=size,
-        noise=noise or ("gaussian" if delta else "norm"), radius=_radius(radius), center=_center(center),
-        n_iter=iterations, n_jobs=jobs,
+        noise=noise or ("gaussian" if delta else "norm"), radius=_radius(radius, bounds), center=_center(center),
+        bounds=_bounds(bounds), n_iter=iterations, n_jobs=jobs,
     )  # fmt: skip
     paying = opened_budget(budget, budget_population)
     with waiting("clustering", quiet=json) as advance:
@@ -111,13 +117,21 @@ def _sampler(text: str) -> str | None:
     return None if text == "none" else text
 
 
-def _radius(text: str | None) -> float | str:
+def _bounds(given: list[str] | None) -> Any:
+    """One pair for all columns, or one for each."""
+    pairs = [read_pair(text) for text in given or []]
+    return pairs[0] if len(pairs) == 1 else pairs or None
+
+
+def _radius(text: str | None, bounds: list[str] | None) -> float | str | None:
     from ..errors import InvalidInput
 
+    if text is None and bounds:
+        return None
     if text is None:
         raise InvalidInput(
-            "--radius is missing: give a public bound on the distance of records from the centre, or say "
-            "'--radius private' to estimate one out of the budget"
+            "--radius is missing: give a public bound on the distance of records from the centre, --bounds LOW:HIGH of "
+            "the columns, or say '--radius private' to estimate one out of the budget"
         )
     if text == "private":
         return text

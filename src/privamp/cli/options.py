@@ -1,5 +1,6 @@
 """Options that several commands share, so that a word means the same everywhere, and help with examples."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,6 +71,20 @@ def relation(text: str | None, design: "Design | Schedule", records: int = 1) ->
 
     chosen = Neighbors.parse(text) if text is not None else design.natural
     return chosen.for_person(records)
+
+
+def read_pair(text: str) -> tuple[float, float]:
+    """Public bounds, LOW:HIGH."""
+    from ..errors import InvalidInput
+
+    low, colon, high = text.partition(":")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        ends = (math.nan, math.nan)
+    if not colon or not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]):
+        raise InvalidInput(f"--bounds must be LOW:HIGH with LOW < HIGH, both finite numbers, got {text!r} instead")
+    return ends
 
 
 def opened_budget(path: Path | None, label: str | None) -> "Budget | None":

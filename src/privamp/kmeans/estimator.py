@@ -47,6 +47,8 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
     radius : public bound on the distance of records from `center`; farther ones are shortened to it, none is
         dropped. "private" estimates it out of the budget. No default: it must be chosen.
     center : public centre of the ball; None is the origin, "private" estimates it out of the budget.
+    bounds : instead of both, the public range of the columns: (lowest, highest) for all, one such pair per column, or a
+        number r for rows no longer than r. The ball is then the smallest about all that lies between them.
     n_iter : at most so many Lloyd steps; fewer are taken when the noise would eat their gain (`n_iter_`).
     init : "spread", "ball", or public points, one row per centre.
     random_state : for tests only, inside `privamp.testing.seeds_allowed()`.
@@ -92,6 +94,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         n_jobs: int | None = None,
         first_look: float = 0.05,
         progress: Callable[[int, int, FloatArray], None] | None = None,
+        bounds: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
@@ -107,6 +110,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.n_jobs = n_jobs
         self.first_look = first_look
         self.progress = progress
+        self.bounds = bounds
 
     def fit(
         self, X: Any, y: Any = None, *, key: Key | None = None, budget: BudgetLike | None = None

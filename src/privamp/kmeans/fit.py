@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..accounting.joint import Joint
 from ..chance.keys import Key
 from ..chance.stream import Stream
+from ..core.bounds import is_number, pairs_of
 from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike, whole_job
 from ..core.neighbors import Neighbors
@@ -23,6 +24,7 @@ from ..errors import InvalidInput
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import NormNoise
 from ..numerics.log_domain import FloatArray
+from ..numerics.row_norms import norms
 from ..rules.rule import Rule
 from ..validation import in_range, one_of, positive, whole
 from . import exact
@@ -75,7 +77,7 @@ class Request:
         in_range(0, 1, open_ends=True, first_look=model.first_look)
         return cls(
             int(model.n_clusters), float(model.epsilon), _delta(model), model.sampler, model.sample_size,
-            model.noise == "gaussian", _radius(model.radius), _center(model.center, columns), int(model.n_iter),
+            model.noise == "gaussian", *_public_ball(model, columns), int(model.n_iter),
             _init(model.init, model.n_clusters, columns), float(model.first_look),
         )  # fmt: skip
 
@@ -98,11 +100,24 @@ def _delta(model: Any) -> float:
     return float(model.delta)
 
 
+def _public_ball(model: Any, columns: int) -> tuple[float | None, FloatArray | None]:
+    """Radius and centre as they are given, or those of the smallest ball about the bounds; None where private."""
+    if model.bounds is None:
+        return _radius(model.radius), _center(model.center, columns)
+    if model.radius is not None or model.center is not None:
+        raise InvalidInput("give bounds= of the columns, or radius= and perhaps center= of the ball, but not both")
+    if is_number(model.bounds):
+        return _radius(model.bounds), np.zeros(columns)
+    low, high = np.array(pairs_of(model.bounds, columns)).T
+    half = 0.5 * high - 0.5 * low
+    return float(norms(half[None, :], 2.0)[0]), 0.5 * low + 0.5 * high
+
+
 def _radius(radius: Any) -> float | None:
     if radius is None:
         raise InvalidInput(
             "radius must be chosen before a fit, got None instead; "
-            'give a public bound on the norms, or radius="private"'
+            'give a public bound on the norms, bounds= of the columns, or radius="private"'
         )
     if isinstance(radius, str) and radius == "private":
         return None

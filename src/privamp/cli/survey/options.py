@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ..options import read_pair
+
 PopulationFile = Annotated[
     Path, typer.Option("--population", metavar="FILE", help="The records to draw from: .csv, .csv.gz or .parquet.")
 ]
@@ -73,7 +75,7 @@ def noise_of(delta: float) -> str:
 def read_bounds(text: str | None, strata: list[str]) -> dict[str, Pair]:
     """(lowest, highest) of every stratum."""
     given = "0:1" if text is None else text
-    return {name: _pair(entry) for name, entry in _per_stratum("bounds", given, strata).items()}
+    return {name: read_pair(entry) for name, entry in _per_stratum("bounds", given, strata).items()}
 
 
 def read_sd(text: str | None, strata: list[str]) -> dict[str, float] | None:
@@ -126,19 +128,6 @@ def _per_stratum(what: str, text: str, strata: list[str]) -> dict[str, str]:
         wrong = f"stratum {missing[0]!r} is missing" if missing else "a name repeats"
         raise InvalidInput(f"--{what} must name every stratum once, but {wrong} in {text!r}")
     return dict(zip(names, (entry for _, _, entry in pairs), strict=True))
-
-
-def _pair(text: str) -> Pair:
-    from ...errors import InvalidInput
-
-    low, colon, high = text.partition(":")
-    try:
-        ends = float(low), float(high)
-    except ValueError:
-        ends = (math.nan, math.nan)
-    if not colon or not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]):
-        raise InvalidInput(f"--bounds must be LOW:HIGH with LOW < HIGH, both finite numbers, got {text!r} instead")
-    return ends
 
 
 def _sd(text: str) -> float:
