@@ -70,12 +70,9 @@ def _drawn(
         view = View(values, lambda batch: _clipped(task, batch, values, id))
     kernel = kernel_for(df, design, id=id, key=key, label=task.asked.label, reads=reads, view=view)
     draw = drawn(df, kernel, view, trust_ids=trust_ids, pin=False)
-    if task.plan.records is not None and draw.pin is not None and draw.pin.secret_rows != task.plan.records:
-        raise InvalidInput("the records must be as many as the design's population, which they are not")
-    sample = SparkSample(draw)
-    if sample.ledger.entries or sample.ledger.plan is not None:
-        raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
-    return sample
+    if task.plan.records is not None and draw.pin is not None:
+        task.check_records(draw.pin.secret_rows)
+    return SparkSample(draw)
 
 
 def _clipped(task: SumRelease, batch: pa.RecordBatch, values: tuple[str, ...], id: str) -> pa.RecordBatch:

@@ -49,16 +49,18 @@ class SumRelease:
         """The sample; weights look at the clipped records."""
         rule = self.plan.rule
         columns: dict[str, Any] = {} if rule is None else {"x": self.clip(x)}
-        design = self.plan.design
-        if self.plan.records not in (None, len(x)):
+        self.check_records(len(x))
+        return self.plan.design.draw(Population(len(x), self.asked.label, **columns), key)
+
+    def check_records(self, records: int) -> None:
+        """As many as the design declares, where it does and that is public."""
+        if self.plan.records not in (None, records):
             raise InvalidInput("the records must be as many as the design's population, which they are not")
-        sample = design.draw(Population(len(x), self.asked.label, **columns), key)
-        if sample.ledger.entries or sample.ledger.plan is not None:
-            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
-        return sample
 
     def certify(self, sample: Sample, budget: BudgetLike | None) -> Guarantee:
-        """What the release will cost, known and charged before it is made."""
+        """What the release will cost, known and charged before it is made; a sample answers one release."""
+        if sample.ledger.entries or sample.ledger.plan is not None:
+            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
         name, delta = type(self.asked).__name__, self.asked.delta or None
         return sample._planned([self.plan.mechanism], budget, name, delta).guarantee(self.asked.neighbors)
 

@@ -17,7 +17,7 @@ from ..validation import in_range, one_of, positive
 Declared = Laplace | Gaussian | ExactLaplace | ExactGaussian
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EstimateOptions:
     """The public choices of an estimate, and the columns of the draw that need not be given again."""
 
