@@ -28,7 +28,7 @@ def test_an_odd_entry_warns_nobody_and_reads_alike(place):
 @pytest.mark.parametrize("place", range(len(ODD)))
 def test_sums_count_an_odd_entry_as_every_job_does(place):
     """Text that reads as a number was 0 in sums and that number in k-means, surveys and regressions."""
-    total = PrivateSum(radius=4.0, epsilon=1e9).release([1.0, 1.0, ODD[place]]).value
+    total = PrivateSum(bounds=4.0, epsilon=1e9).release([1.0, 1.0, ODD[place]]).value
     expected = 2.0 + np.clip(finite(column_of([ODD[place]])), -4.0, 4.0)[0]
     assert total == pytest.approx(expected, abs=1e-3)
 

@@ -208,7 +208,7 @@ def _told(model: "PrivateKMeans", names: list[str], cost: float | None) -> Told:
         made.value, made.noise_error, None, made.guarantee, made.law, made.sampling_error_is, made.names, details
     )
     at = f" and delta {as_asked(model.delta)}" if model.delta else ""
-    spent = [(f"spent: {upper(each)}", what + (f", delta {as_asked(d)}" if d else "")) for what, each, d in model.budget_]
+    spent = [(f"spent: {upper(e)}", what + (f", delta {as_asked(d)}" if d else "")) for what, e, d in model.budget_]
     rows = [[what, shown_up(each), as_asked(d)] for what, each, d in model.budget_]
     return Told(
         {"": found}, f"{model.n_clusters} private centres", _head(model, names), [*_about(model), *spent],

@@ -201,7 +201,7 @@ def _told(run: Any, looks: list[Look], model: str, found: "TrainingData", epsilo
         more={
             "plan": plan, "steps_run": run.engine.step, "not_private_for_held_out": [asdict(look) for look in looks]
         },
-        summary=f"Trained within epsilon {as_asked(epsilon)} at delta {as_asked(delta)} under add/remove of one record.",
+        summary=f"Trained within epsilon {as_asked(epsilon)} at delta {as_asked(delta)}, add/remove of one record.",
         picture=(
             lambda: picture_of_learning(steps, spent, scores, losses),
             "Epsilon spent, and how the held-out records fare, by step.",
