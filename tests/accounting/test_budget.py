@@ -1,5 +1,6 @@
 """A budget in a file: what is reserved counts, what is spent stays spent, and the limit holds."""
 
+import copy
 import os
 import pickle
 import shutil
@@ -393,3 +394,31 @@ def test_a_moved_store_still_knows(budget, tmp_path):
     moved.mkdir()
     shutil.copy(path, moved / "study.db")
     assert spent(Budget.open(moved / "study.db")) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda budget: budget.cancel(2**70, "why"), "entry must be"),
+        (lambda budget: budget.cancel(1.5, "why"), "entry must be"),
+        (lambda budget: budget.log(0), "last must be"),
+        (lambda budget: budget.log(2**70), "last must be"),
+        (lambda budget: budget.reserve(PureDP(0.1), draw="sample"), "identity of a sample in bytes"),
+        (lambda budget: budget.reserve(PureDP(0.1), draw=b""), "identity of a sample in bytes"),
+        (lambda budget: copy.copy(budget.reserve(PureDP(0.1))), "is not copied"),
+        (lambda budget: budget.spend(PureDP(1e300)), "epsilon must be from 0"),
+    ],
+)
+def test_odd_arguments_are_sentences_about_them_and_not_about_the_store(tmp_path, act, words):
+    budget = Budget.create(tmp_path / "study.db", population="people", epsilon=1.0)
+    with pytest.raises(InvalidInput, match=words):
+        act(budget)
+    budget.verify()
+
+
+def test_a_link_to_a_store_is_the_store(tmp_path):
+    budget = Budget.create(tmp_path / "study.db", population="people", epsilon=1.0)
+    (tmp_path / "link.db").symlink_to("study.db")
+    Budget.open(tmp_path / "link.db").spend(PureDP(0.6))
+    with pytest.raises(BudgetExceeded):
+        budget.spend(PureDP(0.6))

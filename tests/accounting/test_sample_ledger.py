@@ -177,3 +177,27 @@ def test_a_fork_is_refused_and_loses_nothing(budget, key):
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert budget.log()[0].releases == 1
+
+
+def test_a_release_costs_the_same_however_many_there_were(tmp_path, monkeypatch):
+    """Counted in SQLite's own steps, so that no clock decides."""
+    from privamp import Budget, Key, Laplace, Poisson, Population, PureFilter
+    from privamp.accounting.budget_file import StoreFile
+
+    budget = Budget.create(tmp_path / "study.db", population="people", epsilon=10.0)
+    sample = Poisson(0.5).draw(Population(10, "people"), Key.generate()).limit(PureFilter(1.0)).charge(budget)
+    real, steps = StoreFile._connect, [0]
+
+    def counted(self, mode):
+        connection = real(self, mode)
+        connection.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 1)
+        return connection
+
+    monkeypatch.setattr(StoreFile, "_connect", counted)
+    work = []
+    for _ in range(60):
+        steps[0] = 0
+        sample.release(Laplace(1e4), [0.0] * 10)
+        work.append(steps[0])
+    assert work[0] > 50
+    assert work[-1] <= work[3] + 20  # a search through 60 releases takes several hundred steps more

@@ -69,6 +69,30 @@ def test_strange_names_of_stores(privamp, tmp_path, name):
     assert privamp("budget", "show", "--population", "b", "--", text).exit_code == 2
 
 
+ODD = ["loop.parquet", "x" * 250 + ".parquet", "a\0b.parquet", os.fsdecode(b"\xff\xfe.parquet"), "\x1b[31m.parquet", ""]
+SAMPLE = ["sample", "d.parquet", "--id", "id", "--design", "poisson:rate=0.5", "--key-file", "k.key"]
+SAMPLE += ["--out", "o.parquet", "--label", "people", "--overwrite"]
+ROTATE = ["budget", "rotate-key", "study.db", "--key", "k.key", "--sample", "o.parquet", "--new-key", "n.key"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("command", [SAMPLE, ROTATE], ids=["sample", "rotate-key"])
+def test_odd_names_and_labels_are_one_sentence(privamp, tmp_path, command, odd):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"id": range(20)}), "d.parquet")
+    (tmp_path / "loop.parquet").symlink_to("loop.parquet")
+    privamp("budget", "create", "study.db", "--epsilon", "1", "--population", "a")
+    privamp("sample", "--new-key", "k.key")
+    for at, word in enumerate(command):
+        if word in ("d.parquet", "k.key", "o.parquet", "people", "study.db", "n.key"):
+            run = privamp(*command[:at], odd, *command[at + 1 :])
+            assert run.exit_code in (0, 2), (word, run.output)
+            assert "\x1b" not in run.output
+            assert not run.exit_code or run.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", ["x" * 248, "x" * 300, "loop.db", "loop.db/study.db"])
 def test_names_that_cannot_be(privamp, tmp_path, name):
     (tmp_path / "loop.db").symlink_to("loop.db")

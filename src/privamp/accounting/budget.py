@@ -19,11 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, NoReturn, Self, Unpack
 
 from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..errors import InvalidInput
+from ..validation import whole
 from .amounts import cost_amounts, limit_amounts, number_of
 from .budget_chain import ANSWERED, CANCELLED, FAILED, RESERVED, SPENT, canonical
 from .budget_file import exists
@@ -33,6 +34,7 @@ from .budget_store import Checked, Head, Store
 from .filters import Filter, LimitOptions, Release, filter_within
 from .sample_ledger import Past, SamplePayment, check_terms, past_of
 
+_LAST = 2**62  # number of an entry
 DISJOINT = "no record of this population was also counted, or released, under another label or outside the budget"
 
 
@@ -106,6 +108,9 @@ class Reservation:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._process == os.getpid():
             self._end(ANSWERED if kind is None else FAILED)
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput("a reservation belongs to the process that made it and is not copied; reserve there")
 
     def __repr__(self) -> str:
         return f"Reservation({self._budget.population!r}, entry={self.number}, state={self._state!r})"
@@ -246,9 +251,12 @@ class Budget:
         """Give back an entry of a program that crashed before it drew noise; refused for any other."""
         if not str(reason).strip():
             raise InvalidInput("cancelling needs a reason, which is kept in the log; say why")
+        whole(1, _LAST, entry=number)
         self._store.change(self._number, number, CANCELLED, {"reason": str(reason)})
 
     def _add(self, release: Release, facts: dict[str, Any], delta: float | None, draw: bytes | None, state: str) -> int:
+        if draw is not None and not (isinstance(draw, bytes) and draw):
+            raise InvalidInput(f"draw must be the identity of a sample in bytes, got a {type(draw).__name__} instead")
         cost = cost_amounts(self.limit.cost(release, delta))
         if draw is None and isinstance(release, Guarantee) and release.draws:
             draw, *others = release.draws
@@ -271,6 +279,8 @@ class Budget:
 
     def log(self, last: int | None = None) -> list[Entry]:
         """Every reservation with its time, note, cost and state, oldest first; `last` keeps the newest few."""
+        if last is not None:
+            whole(1, _LAST, last=last)
         first = 1 if last is None else self._store.first_of_last(self._number, last)
         return entries_of(self._store.events(first), self._number, tuple(self.limit.limits))
 

@@ -185,7 +185,7 @@ class StoreFile:
 
     def _recover(self) -> None:
         """Undo what a crashed program left half-written; SQLite does it for whoever may write."""
-        journal = Path(f"{self.path}-journal")
+        journal = Path(f"{os.path.realpath(self.path)}-journal")  # beside the file itself, whatever link led to it
         if journal.exists() and os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK):
             with self._access("rw", "BEGIN EXCLUSIVE"):
                 pass

@@ -19,6 +19,7 @@ from .budget_chain import (
     COLUMNS,
     RELEASED,
     STORE,
+    UNSETTLED,
     Broken,
     Event,
     Totals,
@@ -144,10 +145,19 @@ def entry_state(connection: sqlite3.Connection, budget: int, entry: int) -> tupl
     opened = event_at(connection, entry)
     if opened.entry is not None:
         raise InvalidInput(f"entry {entry} is not a reservation but says how entry {opened.entry} went on; name that")
-    last = connection.execute(
-        "SELECT max(number) FROM events WHERE entry = ? AND kind <> ?", (entry, RELEASED)
-    ).fetchone()[0]
+    last = _last_change(connection, entry)
     return opened, opened.kind if last is None else event_at(connection, last).kind
+
+
+def _last_change(connection: sqlite3.Connection, entry: int) -> int | None:
+    """The event that gave an entry its state; a sample's first answer ends the search, however many follow."""
+    last = None
+    for number, kind in connection.execute("SELECT number, kind FROM events WHERE entry = ? ORDER BY number", (entry,)):
+        if kind != RELEASED:
+            last = int(number)
+            if kind not in UNSETTLED:
+                break
+    return last
 
 
 def releases_of(connection: sqlite3.Connection, entry: int) -> list[Event]:
@@ -161,9 +171,9 @@ def releases_of(connection: sqlite3.Connection, entry: int) -> list[Event]:
 def last_release(connection: sqlite3.Connection, entry: int) -> Event | None:
     """The newest release that an entry paid for."""
     last = connection.execute(
-        "SELECT max(number) FROM events WHERE entry = ? AND kind = ?", (entry, RELEASED)
-    ).fetchone()[0]
-    return None if last is None else event_at(connection, last)
+        "SELECT number FROM events WHERE entry = ? AND kind = ? ORDER BY number DESC LIMIT 1", (entry, RELEASED)
+    ).fetchone()
+    return None if last is None else event_at(connection, last[0])
 
 
 def limit_of(event: Event) -> Filter:

@@ -66,6 +66,11 @@ def _explain(error: Exception, arguments: list[str]) -> int:
     if isinstance(error, OSError) and error.filename is not None:
         name = os.fsdecode(error.filename)
         return _say(f"{name!r} cannot be used ({error.strerror}); check the name and the rights", kind, 2, arguments)
+    if isinstance(error, UnicodeEncodeError) or "null byte" in str(error):  # of a name: it is not shown
+        return _say(
+            "a name, a label or another word of this command is not UTF-8 text, or holds a NUL character; rename it",
+            kind, 2, arguments,
+        )  # fmt: skip
     sentence = f"privamp stopped on something it did not expect ({kind}); please report this command"
     return _say(sentence, kind, 1, arguments)
 
