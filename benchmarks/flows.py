@@ -207,7 +207,7 @@ def main() -> None:
         for what in ("files", "own", "executed", "read"):
             with suppress(KeyError):
                 row = [found[name][what] for found in reports]
-                ratio = f"{row[-1] / row[0]:10.2f}" if len(row) > 1 else ""
+                ratio = f"{row[-1] / row[0]:10.2f}" if len(row) > 1 and row[0] else ""
                 print(f"{name if what == 'files' else '':18s}{what:10s}" + "".join(f"{n:16d}" for n in row) + ratio)
     if asked.show:
         for source, found in zip(sources, reports, strict=True):
