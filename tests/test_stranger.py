@@ -3,12 +3,10 @@
 The stranger is examples/truncated_poisson.py. Nothing in privamp names it.
 """
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,28 +30,39 @@ from privamp import (
 from privamp.sgd import Descent
 from privamp.survey import estimate
 from privamp.testing import seeded_key
-from privamp.verify import check_design
+from privamp.verify import check_design, check_release
+from privamp.verify.hard_pairs import REPLACE, hard_numbers, pairs_of
+from stranger import FILE, TruncatedPoisson
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 N = 60
 X = np.random.default_rng(3).uniform(0, 1, (N, 2))
 
 
-def loaded():
-    made = importlib.util.spec_from_file_location("truncated_poisson", EXAMPLES / "truncated_poisson.py")
-    module = importlib.util.module_from_spec(made)
-    sys.modules["truncated_poisson"] = module  # so that it pickles
-    made.loader.exec_module(module)
-    return module.TruncatedPoisson
-
-
-TruncatedPoisson = loaded()
 DESIGN = TruncatedPoisson(0.3, 20, N)
 
 
 def test_it_passes_every_check():
     report = check_design(TruncatedPoisson, checks=100, seed=5)
     assert report.ok, str(report)
+
+
+def test_one_record_moves_a_release_by_no_more_than_it_declares():
+    noise = Laplace(2.0, sensitivity=2.0, neighbors=Neighbors.REPLACE_ONE)
+
+    def job(rows):
+        sample = DESIGN.draw(N, seeded_key(8))
+        return sample.release(noise, rows, center=0.0), sample.guarantee()
+
+    pairs = pairs_of(X[:, 0], hard_numbers(1.0), changes=REPLACE, places=range(0, N, 5))
+    report = check_release(job, pairs, name="stranger")
+    assert report.ok, str(report)
+
+    def without_clipping(rows):
+        values = np.nan_to_num(np.asarray(rows, dtype=np.float64))
+        return DESIGN.draw(N, seeded_key(9)).release(noise, lambda drawn: values[drawn.positions].sum())
+
+    planted = pairs_of(X[:, 0], hard_numbers(1.0), changes=REPLACE, places=range(0, N, 5))
+    assert not check_release(without_clipping, planted, name="planted").ok
 
 
 def test_its_answers():
@@ -144,7 +153,7 @@ def test_relations_that_are_not_proved_are_refused():
 @pytest.fixture
 def installed(tmp_path):
     """The file as an installed package: a module, and one line that names it."""
-    (tmp_path / "truncated_poisson.py").write_text((EXAMPLES / "truncated_poisson.py").read_text())
+    (tmp_path / "truncated_poisson.py").write_text(FILE.read_text())
     folder = tmp_path / "truncated_poisson-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: truncated-poisson\nVersion: 1.0\n")
@@ -155,7 +164,7 @@ def installed(tmp_path):
 
 
 def run(installed, *words):
-    path = os.pathsep.join([str(installed), str(EXAMPLES.parent / "src")])
+    path = os.pathsep.join([str(installed), str(FILE.parents[1] / "src")])
     return subprocess.run(
         [sys.executable, "-m", "privamp", *words],
         capture_output=True, text=True, check=False, cwd=installed, env=os.environ | {"PYTHONPATH": path},
