@@ -1,7 +1,9 @@
 """No number of an existing guarantee changes silently: every row of saved.csv is recomputed.
 
 Processors and versions of NumPy and SciPy differ in last digits, which root finding may enlarge: rows agree to nine
-digits, and to the last one with PRIVAMP_EXACT=1, on the machine that wrote them.
+digits, and to the last one with PRIVAMP_EXACT=1, on the machine that wrote them. Before NumPy 2 they agree to six:
+its exp and log round by other vector instructions, and a composed curve is made of differences between points that
+are 1e-5 apart, each rounded outward. Both numbers are upper bounds.
 """
 
 import csv
@@ -9,10 +11,12 @@ import math
 import os
 
 import guarantee_cases as cases
+import numpy as np
 import pytest
 
 SLOW = ("wr 100 of 1000", "wr 3 of 4", "wor then wr", "wr then wr")  # many copies of a record take minutes
 QUICK = tuple(name for name in cases.DESIGNS if name not in SLOW)
+DIGITS = 1e-9 if int(np.__version__.partition(".")[0]) >= 2 else 1e-6
 HOW = "list an intended change under 'Guarantees changed' and run python tests/guarantees/guarantee_cases.py"
 
 
@@ -25,7 +29,7 @@ def is_same(old: str, new: str) -> bool:
     if old == new or os.environ.get("PRIVAMP_EXACT"):
         return old == new
     try:
-        return math.isclose(float(old), float(new), rel_tol=1e-9)
+        return math.isclose(float(old), float(new), rel_tol=DIGITS)
     except ValueError:  # the names of theorems
         return False
 
