@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import NDArray
+
 from ..errors import InvalidInput
 from ..extras import missing
+from .id_columns import ids_of
 
 try:
     import pyarrow as pa
@@ -58,3 +61,19 @@ class _ExactIds:
                 "front, as 7 and 00007 are one number here and two texts elsewhere; write such ids to Parquet, as text"
             )
         return compute.cast(column, self.kind)
+
+
+def ids_of_text(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+    """The ids of a CSV column that was read as text: whole numbers where all are written as such, else text.
+
+    A reader that guesses the column's type has the same whole numbers and text, and refuses zeros in front.
+    """
+    text = column.combine_chunks()
+    if not len(text) or compute.all(compute.match_substring_regex(text, _WRITTEN)).as_py() is not True:
+        return ids_of(text, name)
+    try:
+        return ids_of(compute.cast(text, pa.int64()), name)
+    except pa.lib.ArrowInvalid:
+        raise InvalidInput(
+            f"the id column {name!r} of a CSV file has whole numbers from 2^63 on; write such ids to Parquet"
+        ) from None

@@ -42,9 +42,7 @@ def ids_of(column: pa.Array, name: str) -> NDArray[Any]:
     if kind == _NOTHING and not len(column):
         return np.empty(0, dtype=np.uint64)
     if column.null_count:
-        raise InvalidInput(
-            f"the id column {name!r} has missing ids; every record needs an id of its own"
-        )
+        raise InvalidInput(f"the id column {name!r} has missing ids; every record needs an id of its own")
     if kind == _WHOLE:
         return _whole_numbers(column, name)
     if kind == _UUID:

@@ -58,7 +58,7 @@ def draw(
     Its number of records is not printed, because it can be secret too. The sizes of the population and its strata are
     treated as public.
 
-    The same key, label, ids (as text) and design draw the same sample again. With no --key-file the key is forgotten.
+    The same key, label, ids and design draw the same sample again. With no --key-file the key is forgotten.
     Without public standard deviations (--sd) the method optimal is minimax.
     """
     from .design import choose, design_weights

@@ -68,7 +68,15 @@ class Records:
             columns["cluster"] = np.unique(self.text("cluster"), return_inverse=True)[1].astype(np.int64)
         if "probability" in self.roles:
             columns["probability"] = self.numbers("probability")
-        return Population(self.text("id") if "id" in self.roles else self.size, label, **columns)
+        return Population(self.ids() if "id" in self.roles else self.size, label, **columns)
+
+    def ids(self) -> "NDArray[Any]":
+        """The ids as every other door reads them, so that the same people are drawn."""
+        from ...tables.csv_ids import ids_of_text
+        from ...tables.id_columns import ids_of
+
+        column, name = self.table[self.roles["id"]], self.roles["id"]
+        return ids_of_text(column, name) if self.is_text else ids_of(column.combine_chunks(), name)
 
 
 def read_records(
