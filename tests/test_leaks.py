@@ -54,6 +54,7 @@ PUBLIC_FACTS = {
     "BallsInBins": "public numbers; its draws are samples",
     "Claim": "a mechanism, a design and a relation",
     "CyclicPoisson": "public numbers; its draws are samples",
+    "shuffling_attack": "public numbers",
     "Rounds": "public numbers; its draws are samples",
     "Schedule": "abstract",
     "Change": "a multiplicity, a weight and a norm, for asking about profiles",

@@ -65,6 +65,7 @@ _HOME = {
     "Rounds": "schedules.rounds",
     "BallsInBins": "schedules.balls_in_bins",
     "CyclicPoisson": "schedules.cyclic_poisson",
+    "shuffling_attack": "accounting.shuffling",
     "Influence": "core.influence",
     "SumAndCount": "mechanisms.sum_and_count",
     "LinearProfile": "rules.profiles",

@@ -17,6 +17,7 @@ from .accounting.filters import GaussianFilter as GaussianFilter
 from .accounting.filters import PureFilter as PureFilter
 from .accounting.filters import RenyiFilter as RenyiFilter
 from .accounting.joint import Joint as Joint
+from .accounting.shuffling import shuffling_attack as shuffling_attack
 from .amplification import amplify as amplify
 from .calibration import calibrate as calibrate
 from .chance.keys import Key as Key

@@ -202,7 +202,8 @@ def test_weights_of_other_designs_are_unbiased(privamp, design) -> None:
 
 
 def test_sample_and_key_appear_together_or_not_at_all(privamp, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    for step in ("replace", "link"):
+        monkeypatch.setattr(os, step, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     result = privamp(*question("draw"))
     assert (result.exit_code, os.listdir(tmp_path)) == (2, ["schools.csv"])
 

@@ -22,7 +22,7 @@ from .convex_order import one_of_many
 def shuffling_attack(mechanism: Mechanism, rounds: int, epochs: int = 1) -> Lower:
     """What an adversary reaches under replace-one when every epoch shuffles the records and cuts them into batches.
 
-    `mechanism` releases each batch (Gaussian or Laplace noise), `rounds` is the number of batches of an epoch. The
+    `mechanism` releases each batch (Gaussian or Laplace noise), each of `epochs` passes has `rounds` batches. The
     answer is a lower bound only: `epsilon(delta)` and `delta(epsilon)` of an attack. Nothing is certified.
 
     >>> from privamp import Gaussian
