@@ -24,7 +24,7 @@ TAKES_NO_RECORDS = {
     ("budget", "show"), ("budget", "log"), ("budget", "cancel"), ("budget", "head"), ("budget", "verify"),
     ("budget", "backup"),
     ("budget", "rotate-key"), ("budget", "migrate"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
-    ("audit", "bounds"), ("audit", "mistakes"), ("audit", "records"), ("verify",),
+    ("audit", "bounds"), ("audit", "mistakes"), ("audit", "records"), ("verify",), ("theorem",),
 }  # fmt: skip
 POPULATION = ("--population", "people.csv")
 RECORDS = {
