@@ -11,6 +11,7 @@ when every cluster has a cap of its own; between given sizes `pair_loss` is exac
 Theorem 3 (replace-one). Moving from one cluster to another costs at most two times Theorem 1.
 Theorem 4 (`second_stage` members of each drawn cluster, without replacement). Valid, not tight, may degrade.
 Theorem 8 (Gaussian noise, all members kept). Exact, cluster_gaussian.py.
+Theorem 9 (transport; (eps, delta) and Gaussian noise with second stages, trimming and moves). cluster_transport.py.
 Theorem 5 (`trim`). Cutting large clusters down lets a newcomer displace a member: Theorem 2 under add/remove.
 
 Controlling privacy loss in sampling schemes (SD), section 5, corrected; proofs: docs/designs/cluster.md.
@@ -41,6 +42,7 @@ from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
 from . import cluster_gaussian as gaussian
 from . import cluster_loss as loss
+from . import cluster_transport as transport
 from .clustered import Clustered, Ints
 from .poisson import Poisson
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
@@ -179,6 +181,7 @@ class ClusterSampling(Clustered):
             _moved_gaussian,
             applies=lambda m: m.is_gaussian,
         ),
+        *transport.THEOREMS,
     )
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
 from . import cluster_gaussian as gaussian
 from . import cluster_loss as loss
+from . import cluster_transport as transport
 from .cluster_by_size import ClusterBySize
 from .clustered import Clustered, Ints
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
@@ -136,6 +137,7 @@ class ClusterPPS(Clustered):
             _moved_gaussian,
             applies=lambda m: m.is_gaussian,
         ),
+        *transport.ONE_CLUSTER,
     )
 
     def __post_init__(self) -> None:

@@ -7,6 +7,10 @@ e^(eps_d m) t(m). SD Theorem 3.1 prints eps_d for eps_r, which is false.
 
 Theorem 2 (add/remove → replace-one). eps' is at most the value of the chain program (numerics/size_chain.py), and
 that is exact over all eps_d-DP mechanisms. Proofs: docs/designs/random_size.md.
+
+Theorem 3 (replace-one → replace-one, every mechanism). sum_m t(m) (m/n) delta(log(1 + (alpha-1) n/m)).
+Theorem 4 (add/remove → replace-one, mechanisms that are not pure, few sizes). Transport (core/transport.py): with a
+the record in or out and s others drawn, components (a, s) and (b, s') are a + b + |s - s'| apart. docs/transport.md.
 """
 
 import math
@@ -23,11 +27,12 @@ from ..core.curves import pure_curve
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
-from ..core.profile import Profile
+from ..core.profile import Curve, Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.transport import Components, is_covered, transported
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_sum
+from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mix, log_sum, log_unmix
 from ..numerics.size_chain import LARGEST_STEP, replaced
 from ..validation import in_range, nonnegative, positive, whole
 from .fixed_size import BottomK
@@ -36,6 +41,7 @@ from .pure_only import is_black_box, lower_profile, pure_epsilon
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _MARGIN, _ULP = 1e-12, 2.0**-52  # relative errors: of the tilted mean, and of one rounding
+_MOST_DRAWN, _PIECE = 24, 4096  # components of a program; epsilons worked on together
 _SHOWN = 12  # longer laws are shown by their digest
 
 
@@ -52,6 +58,44 @@ def _chain(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> 
     if add > LARGEST_STEP:
         raise NoTheorem(f"the chain program is evaluated up to epsilon {LARGEST_STEP:g}")
     return Profile.symmetric(pure_curve(min(replaced(design.chances, add).upper, 2.0 * add)))
+
+
+def _by_size(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    swap, m = mechanism.profile(RO).symmetrised(), np.arange(len(design.sizes), dtype=np.float64)
+    live = (design.chances > 0) & (m > 0)
+    if not np.any(live):
+        return Profile.symmetric(Curve(lambda at: np.full_like(at, -np.inf), 0.0))
+    q, log_t = (m[live] / design.population)[:, None], np.log(design.chances[live] * (1.0 + 1e-9))[:, None]
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        flat, found = np.ravel(epsilon), []
+        for start in range(0, flat.size, _PIECE):
+            inner = log_unmix(q, flat[None, start : start + _PIECE])  # type: ignore[arg-type]
+            found.append(log_sum(log_t + np.log(q) + swap.forward(inner)))
+        return np.concatenate(found or [flat]).reshape(np.shape(epsilon))
+
+    end = swap.largest_loss
+    return Profile.symmetric(Curve(log_delta, float(log_mix(float(q[-1, 0]), end)) if math.isfinite(end) else math.inf))
+
+
+def components(design: "RandomSize") -> Components:
+    """The record in or out, and how many others are drawn; pairs whose others differ by two at most."""
+    n, total = design.population, float(np.sum(design.chances))
+    drawn = [
+        (chance, a, m - a)
+        for m, t in enumerate(design.chances.tolist())
+        for a, chance in ((0, t / total * (n - m) / n), (1, t / total * m / n))
+        if chance > 0.0
+    ]
+    if len(drawn) > _MOST_DRAWN:
+        raise NoTheorem(f"the program is solved for laws of at most {_MOST_DRAWN // 2} sizes")
+    far = [[a + b + abs(s - r) if abs(s - r) <= 2 else math.nan for _, b, r in drawn] for _, a, s in drawn]
+    chances = [chance for chance, _, _ in drawn]
+    return Components.of(chances, chances, far)
+
+
+def _transported(design: "RandomSize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return transported([components(design)], mechanism).symmetrised()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,6 +120,18 @@ class RandomSize(SizeOnly):
             _tilted,
         ),
         Theorem("Random size, chain program", "docs/designs/random_size.md, Thm 2", AR.kind, RO.kind, True, _chain),
+        Theorem(
+            "Random size, size by size",
+            "docs/designs/random_size.md, Thm 3",
+            RO.kind,
+            RO.kind,
+            False,
+            _by_size,
+            applies=lambda m: m.neighbors.kind == RO.kind or not m.is_pure,
+        ),
+        Theorem(
+            "Random size, transport", "docs/transport.md, Thm 3", AR.kind, RO.kind, False, _transported, is_covered
+        ),
     )
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ else its replace-one profile:
 
 Theorem 1 (add/remove → add/remove). D(P||Q) <= E q_K d_K(log(1 + (alpha-1)/q_K)) and D(Q||P) <= E A_K
 d_K(log(alpha q_K/A_K)), A_K = 1 - alpha(1-q_K) (0 if negative); the supremum over the range (head_counts.py), which is
-not monotone in n. Without a range: the larger of K < B and K = B.
+not monotone in n. Without a range: over every n.
 Theorem 2 (add/remove → replace-one). E of Poisson's Theorem 2 at p if K < B and of simple random sampling at q_K if
 K >= B; the supremum over the range.
 Theorem 3 (add/remove → replace-one). Simple random sampling's bound at q = E min(Bin(n, p), B)/n, at the smallest n of
