@@ -10,6 +10,7 @@ import pytest
 
 from privamp import (
     ApproxDP,
+    ClusterPPS,
     ClusterSampling,
     InvalidInput,
     Key,
@@ -17,6 +18,7 @@ from privamp import (
     Neighbors,
     NoTheorem,
     Poisson,
+    PoissonPPS,
     Population,
     PureDP,
     amplify,
@@ -217,9 +219,6 @@ def draw(design, **columns):
         (lambda: ClusterSampling(1, 2, 3).pair_loss(1.0, (0, 1), 0, WITHIN), "changed_cluster"),
         (lambda: draw(ClusterSampling(1, 2, 2), cluster=[0, 0, 0, 1]), "a cluster has more records"),
         (lambda: draw(ClusterSampling(1, 2, 2, 1, min_size=1), cluster=[0, 0]), "fewer records"),
-        (lambda: draw(ClusterSampling(1, 2, 2), cluster=[0, 2]), "from 0 to 1"),
-        (lambda: draw(ClusterSampling(1, 2, 2), cluster=[0.0, 1.0]), "whole numbers"),
-        (lambda: draw(ClusterSampling(1, 2, 2, labels=("a", "b")), cluster=["a", "secret"]), "declared labels"),
         (lambda: draw(ClusterSampling(1, 2, 2), district=[0, 1]), "column 'cluster'"),
     ],
 )
@@ -235,3 +234,31 @@ def test_a_trimmed_cluster_is_not_refused():
         warnings.simplefilter("ignore")
         drawn = ClusterSampling(2, 2, 2, trim=True).draw(Population(5, cluster=[0, 0, 0, 0, 1]), Key.generate())
     assert drawn.reveal_secret().positions.size == 3
+
+
+STRANGE = ["z", "", None, 7, -1, 2.5, float("nan"), b"a", ("a",), [1], 10**30]
+IN_CLUSTERS = [
+    (ClusterSampling(2, 4, 12), range(4), "cluster"),
+    (ClusterSampling(2, 4, 12, labels=("1", "2", "x", "y")), ("1", "2", "x", "y"), "cluster"),
+    (ClusterSampling(2, 4, 12, labels=("1", "2", "3", "4")), (1, 2, 3, 4), "cluster"),
+    (ClusterPPS((0.25,) * 4, 12), range(4), "cluster"),
+    (ClusterPPS.proportional_to_size(4, 12), range(4), "cluster"),
+    (PoissonPPS.by_class({"a": 0.9, "b": 0.5, "c": 0.2, 3: 0.3}), ("a", "b", "c", 3), "category"),
+]
+
+
+@pytest.mark.parametrize("label", STRANGE, ids=repr)
+@pytest.mark.parametrize(("design", "names", "column"), IN_CLUSTERS, ids=lambda x: type(x).__name__)
+def test_a_record_in_no_cluster_or_class_of_the_design_is_never_drawn_and_changes_nothing(design, names, column, label):
+    """It was refused in memory and in files, or stopped the draw, and never drawn on Spark."""
+    labels = [names[i % 4] for i in range(40)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = design.draw(Population(40, **{column: labels}), seeded_key(3)).reveal_secret()
+        found = design.draw(Population(41, **{column: [*labels, label]}), seeded_key(3)).reveal_secret()
+    assert found.positions.tolist() == plain.positions.tolist()
+    weights = [design.weights(Population(len(some), **{column: some})) for some in (labels, [*labels, label])]
+    assert (weights[0] is None) == (weights[1] is None)
+    if weights[0] is not None:
+        assert weights[1][:40].tolist() == weights[0].tolist()
+    assert any("never drawn" in words for words in design.assumes)

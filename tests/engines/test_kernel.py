@@ -226,6 +226,28 @@ def test_records_in_no_stratum_of_the_design_are_never_drawn(labels):
     assert Kernel.of(design, KEY, id="id").kept(batch).column("id").to_pylist() == [1, 4]
 
 
+@pytest.mark.parametrize(
+    ("design", "labels"),
+    [
+        (ClusterSampling(2, 2, 3), [0, None, 7, 1]),
+        (ClusterSampling(2, 2, 3, labels=("a", "b")), ["a", None, "z", "b"]),
+        (ClusterSampling(2, 2, 3, labels=("1", "2")), [1, None, 7, 2]),
+    ],
+)
+def test_records_in_no_cluster_of_the_design_are_never_drawn(design, labels):
+    """They were refused here and never drawn on Spark."""
+    batch = pa.record_batch({"id": [1, 2, 3, 4], "cluster": labels})
+    kernel = Kernel.of(design, KEY, id="id")
+    drawn = kernel.finish(kernel.merge([kernel.partial(batch)]))
+    assert kernel.chosen(batch, drawn).column("id").to_pylist() == [1, 4]
+
+
+def test_a_column_of_text_for_numbered_clusters_is_refused_by_its_type():
+    kernel = Kernel.of(ClusterSampling(1, 2, 3), KEY, id="id")
+    with pytest.raises(InvalidInput, match="must hold whole numbers"):
+        kernel.partial(pa.record_batch({"id": [1], "cluster": ["a"]}))
+
+
 def test_a_missing_number_is_cut_to_the_declared_range():
     kernel, ids = Kernel.of(PoissonPPS(0.5, 0.25), KEY, id="id"), list(range(200))
     missing, low = ([0.4] * 100 + [value] * 100 for value in (None, 0.25))

@@ -38,10 +38,12 @@ from ..numerics.log_domain import FloatArray
 from ..validation import in_range
 from .poisson import Poisson
 from .poisson_pps import at_the_highest, coin_law
+from .strata import places
 
 AR = Neighbors.ADD_REMOVE
 Name = str | int
 COLUMN = "category"
+NEVER_DRAWN = "a record in a class that the design does not name is never drawn, and counts in no answer"
 _NOT_IN_NAMES = "=+,:;"  # what separates the parts of a spec
 
 
@@ -64,6 +66,7 @@ class ClassRates(Design):
         at_the_highest(theorem, "Poisson by class") for theorem in Poisson.theorems
     )
     decides_alone: ClassVar[bool] = True
+    assumes: ClassVar[tuple[str, ...]] = (*Design.assumes, NEVER_DRAWN)
     word: ClassVar[Word | None] = Word("class-rates", ("rates",), text=("rates",))
 
     def __init__(self, rates: Mapping[Any, float] | Iterable[tuple[Any, float]] | str) -> None:
@@ -106,14 +109,14 @@ class ClassRates(Design):
 
     def probabilities(self, batch: Batch) -> FloatArray:
         """One per record, 0 for a class that is not named."""
-        labels, which = np.unique(batch.column(COLUMN), return_inverse=True)
-        rates = dict(self.rates)
-        return np.array([rates.get(label, 0.0) for label in labels.tolist()], dtype=np.float64)[which]
+        return np.array([*(rate for _, rate in self.rates), 0.0])[places(batch.column(COLUMN), self.names)]
 
     def weights(self, population: Population) -> FloatArray | None:
-        """1/rate, where every rate is above 0 and every record is in a named class."""
+        """1/rate, where every rate is above 0; 0 for a record that is never drawn."""
+        if self.low <= 0:
+            return None
         q = self.probabilities(population.batch())
-        return 1.0 / q if np.all(q > 0) else None
+        return np.where(q > 0, 1.0 / np.where(q > 0, q, 1.0), 0.0)
 
     def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
         """Independent coins of chance q: second = (1-q)/q^2, which falls with q; nothing else."""

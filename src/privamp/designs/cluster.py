@@ -259,7 +259,7 @@ class ClusterSampling(Clustered):
                 "secret sizes; take a second stage Poisson(rate), or none, and no trim"
             )
         numbers = self.numbers_of(np.asarray(columns["cluster"]))
-        self.check_sizes(np.bincount(numbers, minlength=self.clusters).astype(np.int64))
+        self.check_sizes(self.sizes_of(numbers))
         r, k, m, cap = self.rate, self.clusters, self.chosen, max(self.caps)
         if r <= 0:
             raise InvalidInput("a second stage of rate 0 cannot be estimated from; give a rate above 0")

@@ -165,10 +165,10 @@ class ClusterPPS(Clustered):
         return len(self.probabilities)
 
     def weights(self, population: Population) -> FloatArray | None:
-        """One over the probability of a record's cluster."""
+        """One over the probability of a record's cluster; 0 for one that is never drawn."""
         if min(self.probabilities) <= 0.0:
             return None
-        return 1.0 / np.asarray(self.probabilities)[self.numbers_of(population.columns["cluster"])]
+        return np.append(1.0 / np.asarray(self.probabilities), 0.0)[self.numbers_of(population.columns["cluster"])]
 
     def worst(self, epsilon: float, neighbors: Neighbors) -> float:
         """The largest loss over all populations within the caps."""

@@ -1,7 +1,8 @@
 """Drawing whole clusters: which clusters are drawn is decided by the key alone, never by the records.
 
 Every cluster has a keyed number of its own, so each batch keeps the members of drawn clusters and counts the
-others; members are ordered by their own keyed numbers when only some of them may stay.
+others; members are ordered by their own keyed numbers when only some of them may stay. Every record's label is read by
+itself: one that is missing, or that the design does not name, puts its record in no cluster, and it is never drawn.
 """
 
 from abc import abstractmethod
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,10 @@ from ..core.reads import Labels, Read
 from ..core.sample import Drawn
 from ..errors import InvalidInput
 from ..validation import whole
+from .strata import places
 
 Ints = NDArray[np.int64]
+NEVER_DRAWN = "a record in a cluster that the design does not name is never drawn, and counts in no answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Clustered(Design):
     clusters: int
     max_size: int | tuple[int, ...]
     labels: tuple[str, ...] | None
+
+    assumes: ClassVar[tuple[str, ...]] = (*Design.assumes, NEVER_DRAWN)
 
     @property
     def caps(self) -> tuple[int, ...]:
@@ -100,22 +105,16 @@ class Clustered(Design):
             )
 
     def numbers_of(self, column: NDArray[Any]) -> Ints:
-        """Cluster numbers from the column's values, which are not shown."""
+        """The number of each record's cluster; `clusters` for a record in none that the design names."""
         if self.labels is not None:
-            order = np.argsort(np.asarray(self.labels))
-            names, wanted = np.asarray(self.labels)[order], np.asarray(column).astype(str)
-            at = np.minimum(np.searchsorted(names, wanted), self.clusters - 1)
-            unknown = np.any(names[at] != wanted)
-            numbers = order[at].astype(np.int64)
-        else:
-            if column.size and column.dtype.kind not in "iu":
-                raise InvalidInput("column 'cluster' must hold whole numbers; declare labels=… for names")
-            numbers = column.astype(np.int64)
-            unknown = np.any((numbers < 0) | (numbers >= self.clusters))
-        if unknown:
-            rule = "one of the declared labels" if self.labels else f"from 0 to {self.clusters - 1}"
-            raise InvalidInput(f"column 'cluster' must be {rule} for every record, which is not so")
-        return numbers
+            return places(_texts(column), self.labels).astype(np.int64)
+        if column.dtype.kind in "iu":
+            return np.where((column >= 0) & (column < self.clusters), column, self.clusters).astype(np.int64)
+        return places(column, range(self.clusters)).astype(np.int64)
+
+    def sizes_of(self, numbers: Ints) -> Ints:
+        """How many records each cluster has."""
+        return np.bincount(numbers, minlength=self.clusters + 1)[:-1].astype(np.int64)
 
     def partial(self, batch: Batch, subkey: Key) -> Members:
         """The batch's members of drawn clusters."""
@@ -124,8 +123,7 @@ class Clustered(Design):
         ids = batch.ids[mine]
         high, low = keyed_pairs(subkey.subkey("order"), ids)
         kept = keep(keyed_numbers(subkey.subkey("second stage"), ids), self.rate)
-        sizes = np.bincount(numbers, minlength=self.clusters).astype(np.int64)
-        return Members(batch.positions[mine], numbers[mine], high, low, kept, sizes)
+        return Members(batch.positions[mine], numbers[mine], high, low, kept, self.sizes_of(numbers))
 
     def merge(self, parts: Iterable[Members]) -> Members:
         """Members and counts of all batches."""
@@ -234,6 +232,23 @@ class Clustered(Design):
     def size_limit(self, cluster: int) -> int:
         """How large a cluster of a neighbouring population may be."""
         return self.caps[cluster]
+
+
+def _texts(column: NDArray[Any]) -> NDArray[Any]:
+    """Names of clusters: a whole number is meant as its text, and what is neither is no name."""
+    if column.dtype.kind == "U":
+        return column
+    if column.dtype.kind in "iu":
+        return column.astype(np.str_)
+    found = np.empty(column.size, dtype=object)
+    found[:] = [_text(label) for label in column.tolist()]
+    return found
+
+
+def _text(label: Any) -> str | None:
+    if isinstance(label, bool) or not isinstance(label, (str, int, float)):
+        return None
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _rank_in_cluster(part: Members) -> Ints:

@@ -29,7 +29,7 @@ from ..designs.strata import Records
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
-from ..tables.columns import array_of, numbers_of
+from ..tables.columns import array_of, is_text, numbers_of
 from ..tables.id_columns import check_id_type, ids_of
 from .row_numbers import is_list, is_number, of_lists
 
@@ -263,6 +263,11 @@ class Kernel:
         read = self.design.reads[name]
         if isinstance(read, Labels) and read.names is not None and batch.column(places[0]).null_count:
             return np.array([*batch.column(places[0]).to_pylist(), None], dtype=object)[:-1]  # a missing label is none
+        if isinstance(read, Labels) and isinstance(read.names, range) and is_text(batch.schema.field(places[0]).type):
+            raise InvalidInput(
+                f"the column {places[0]!r} must hold whole numbers for a design without names, and it is text; declare "
+                "labels=… for names"
+            )
         if self.design.parts or not isinstance(read, Vectors):
             return array_of(batch, places, name)
         rule = read.rule

@@ -64,7 +64,10 @@ def _decides_alone(design: Design, population: Population) -> Iterator[str]:
 
 def _weights(design: Design, population: Population, expected: FloatArray) -> Iterator[str]:
     found = design.weights(population)
-    if found is not None and not np.allclose(found * expected, 1.0, rtol=_CLOSE, atol=0.0):
+    if found is None:
+        return
+    never = (expected == 0.0) & (found == 0.0)  # who is never drawn has no weight
+    if not np.allclose(np.where(never, 1.0, found * expected), 1.0, rtol=_CLOSE, atol=0.0):
         yield "`weights` are not one over the expected number of times the records are drawn"
     declared = design.public_size in (None, population.size)
     if design.weight is not None and declared and not np.allclose(design.weight * expected, 1.0, rtol=_CLOSE, atol=0.0):

@@ -74,8 +74,26 @@ def check_columns(design: "Design", records: "Records") -> None:
             raise InvalidInput(f"a design {word} needs --{role} COLUMN, which says it for every record")
         if role in records.roles and role not in design.reads:
             raise InvalidInput(f"--{role} goes with --design {example}:…; leave it out for other designs")
+    check_clusters(design, records)
     if others:
         raise InvalidInput(f"a design {word} reads {others[0]!r}, which no option names; use privamp.survey in Python")
+
+
+def check_clusters(design: "Design", records: "Records") -> None:
+    """Names of clusters are numbered in their order: one more than declared would move records of the others."""
+    import numpy as np
+
+    from ...core.reads import Labels
+    from ...errors import InvalidInput
+
+    read = design.reads.get("cluster")
+    if isinstance(read, Labels) and read.names is not None:
+        found = np.unique(records.text("cluster")).size
+        if found > len(read.names):
+            raise InvalidInput(
+                f"the public column {records.roles['cluster']!r} names more clusters than the {len(read.names)} of the "
+                "design; declare as many as there are"
+            )
 
 
 def design_weights(design: "Design", records: "Records") -> "NDArray[Any]":

@@ -61,7 +61,7 @@ def draw(
     The same key, label, ids and design draw the same sample again. With no --key-file the key is forgotten.
     Without public standard deviations (--sd) the method optimal is minimax.
     """
-    from .design import choose, design_weights
+    from .design import check_clusters, choose, design_weights
     from .files import check_output, key_from, write_secrets
     from .population import read_records
 
@@ -72,6 +72,8 @@ def draw(
         records = read_records(population, drop_missing=drop_missing, whole=True, strata=strata, cluster=cluster, id=id)
         _check(records)
         chosen = choose(records, design, size, method, bounds, sd, epsilon, delta)
+        if "cluster" in records.roles:
+            check_clusters(chosen, records)
         weights = design_weights(chosen, records)
         drawn = chosen.draw(records.population(named), key).reveal_secret()  # into a file that is as secret
         table = records.rows(drawn.positions, with_types=out.suffix.lower() == ".parquet")
