@@ -5,6 +5,7 @@ wrong, or with a chance of 2.5% per case; the seeds are fixed.
 """
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -184,3 +185,14 @@ def test_bad_input_is_refused_in_one_sentence(make, message):
     with pytest.raises(InvalidInput, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("epsilon", [40.0, 1e3, 1e6])
+@pytest.mark.parametrize("options", [{}, {"delta": 1e-6, "noise": "gaussian"}], ids=["laplace", "gaussian"])
+def test_large_epsilons_make_no_warning(epsilon, options):
+    """e^epsilon is no double from 710 on; NumPy said so on the way to a number that was right."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sample = WithoutReplacement(9, 20).draw(Population(20), seeded_key(int(epsilon)))
+        found = estimate(sample, np.arange(20.0) / 10, bounds=(0.0, 2.0), epsilon=epsilon, **options)
+    assert found.guarantee.epsilon(options.get("delta", 0.0)) <= epsilon * (1 + 1e-12)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr
 
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats, log_mills_gap
@@ -26,6 +26,7 @@ from ..validation import in_range, one_of
 
 FEWEST_DELTAS = 4.0  # smallest Gaussian rate, in units of delta
 _ROUNDS = 100
+_MANY, _LARGE = 16.0, 600.0  # an epsilon from which on e^eps is kept as a logarithm; an exponent of a double
 _LARGEST_DELTA = 0.01
 
 
@@ -80,11 +81,11 @@ class LaplaceStrength(Strength):
 
     def phi(self, rate: FloatArray) -> FloatArray:
         """r log(1 + (e^eps - 1)/r)."""
-        return rate * np.log1p(np.expm1(self.epsilon) / rate)
+        return rate * _inside(self.epsilon, rate)
 
     def slope(self, rate: FloatArray, phi: FloatArray) -> FloatArray:
         """log(1 + c/r) - c/(r + c), c = e^eps - 1."""
-        c = np.expm1(self.epsilon)
+        c = np.expm1(np.minimum(self.epsilon, _LARGE))
         return phi / rate - c / (rate + c)
 
     def newton(self, log_rate: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -108,7 +109,12 @@ class GaussianStrength(Strength):
         return FEWEST_DELTAS * self.delta
 
     def _inner(self, rate: FloatArray) -> FloatArray:
-        return np.log1p(np.expm1(self.epsilon) / rate)
+        return _inside(self.epsilon, rate)
+
+    def _beyond(self, theta: FloatArray, inner: FloatArray) -> FloatArray:
+        """(e^eps - 1) times the chance of a loss above `inner` without the record; by logarithms, for large eps."""
+        log_c = self.epsilon + np.log(-np.expm1(-self.epsilon))
+        return as_floats(np.exp(np.minimum(log_c + log_ndtr(-0.5 * theta - inner / theta), _LARGE)))
 
     def theta(self, rate: FloatArray) -> FloatArray:
         """The largest shift/sigma whose amplified delta at epsilon is at most delta (by bisection, from below)."""
@@ -124,18 +130,19 @@ class GaussianStrength(Strength):
 
     def slope(self, rate: FloatArray, phi: FloatArray) -> FloatArray:
         """By implicit differentiation: theta + r theta'."""
-        theta, inner, c = phi / rate, self._inner(rate), np.expm1(self.epsilon)
+        theta, inner = phi / rate, self._inner(rate)
         log_delta = np.log(self.delta / rate)
         by_theta = _density(0.5 * theta - inner / theta)
-        by_rate = np.exp(log_delta) / rate + c * ndtr(-0.5 * theta - inner / theta) / rate**2
-        return as_floats(theta - rate * by_rate / by_theta)
+        by_rate = np.exp(log_delta) / rate + self._beyond(theta, inner) / rate**2
+        with np.errstate(over="ignore", divide="ignore"):
+            return as_floats(theta - rate * by_rate / by_theta)
 
     def newton(self, log_rate: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray]:
         """log delta - log(amplified delta) at theta = target/r."""
         rate = np.exp(log_rate)
-        theta, inner, c = target / rate, self._inner(rate), np.expm1(self.epsilon)
+        theta, inner = target / rate, self._inner(rate)
         log_delta = _log_delta(theta, inner)
-        gain = target * _density(0.5 * theta - inner / theta) - c * ndtr(-0.5 * theta - inner / theta)
+        gain = target * _density(0.5 * theta - inner / theta) - self._beyond(theta, inner)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             slope = gain / (rate * np.exp(log_delta)) - 1.0
         return np.log(self.delta) - log_rate - log_delta, slope
@@ -144,6 +151,12 @@ class GaussianStrength(Strength):
 def _log_delta(theta: FloatArray, epsilon: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         return log_mills_gap(epsilon / theta - 0.5 * theta, theta)
+
+
+def _inside(epsilon: FloatArray, rate: FloatArray) -> FloatArray:
+    """log(1 + (e^eps - 1)/r), also where e^eps is no double."""
+    few = np.log1p(np.expm1(np.minimum(epsilon, _MANY)) / rate)
+    return as_floats(np.where(epsilon > _MANY, epsilon - np.log(rate) + np.log1p((rate - 1.0) * np.exp(-epsilon)), few))
 
 
 def _density(x: FloatArray) -> FloatArray:
