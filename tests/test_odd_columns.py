@@ -31,7 +31,7 @@ class Hostile:
 ODD = [
     None, "x", "0.25", 10**400, -(10**400), float("nan"), np.inf, 1j, [1.0], (1.0, 2.0), {}, np.array(3.0),
     np.array([1.0]), np.ma.masked, b"3", Hostile(), Decimal("sNaN"), Decimal("Infinity"), Fraction(10**400),
-    np.datetime64("NaT"), True,
+    np.datetime64("NaT", "s"), True,
 ]  # fmt: skip
 N = 40
 

@@ -46,7 +46,7 @@ def test_what_was_asked_reads_as_what_was_asked_or_more(value, digits):
     assert float(text) >= value
     assert math.isinf(float(text)) or float(text) <= float(shown_up(value, digits).replace("∞", "inf"))
     short = float(f"{value:.{digits}g}")
-    assert float(as_asked(short, digits)) == short
+    assert math.isinf(short) or float(as_asked(short, digits)) == short
     assert as_asked(0.1) == "0.1"
 
 
