@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from .claim import Claim
-from .guarantee import NOT_PRIVATE, Guarantee
+from .guarantee import NOT_PRIVATE, SCHEMA, Guarantee
 from .written import functions_in
 
 FORMAT = 1
@@ -96,6 +96,7 @@ def _around(data: Mapping[str, Any], inside: Mapping[str, Any], again: Guarantee
     neighbors = again.neighbors
     persons = neighbors.records if neighbors.unit == "person" else None
     true: dict[str, Any] = {
+        "schema": SCHEMA,
         "neighbors": neighbors.kind,
         "steps": again.steps,
         "records_per_person": persons,
@@ -104,7 +105,7 @@ def _around(data: Mapping[str, Any], inside: Mapping[str, Any], again: Guarantee
     true["scope"] = None if neighbors.scope == "anywhere" else neighbors.scope
     true["private"] = NOT_PRIVATE not in (*inside.get("assumes", ()), *again.assumes)
     for name, value in true.items():
-        stated = data.get(name, value if name in ("neighbors", "steps", "private") else None) or None
+        stated = data.get(name, value if name in ("schema", "neighbors", "steps", "private") else None) or None
         if stated != (value or None):
             yield f"{name} is stated as {stated!r}, and is {value!r}"
     for name in ("because", "assumes"):
