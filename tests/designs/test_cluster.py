@@ -262,10 +262,3 @@ def test_a_record_in_no_cluster_or_class_of_the_design_is_never_drawn_and_change
     if weights[0] is not None:
         assert weights[1][:40].tolist() == weights[0].tolist()
     assert any("never drawn" in words for words in design.assumes)
-
-
-def test_a_column_of_text_needs_names():
-    people = Population(4, cluster=["a", "b", "a", "b"])
-    with pytest.raises(InvalidInput, match="name them by labels"):
-        ClusterSampling(1, 2, 3).draw(people)
-    ClusterSampling(1, 2, 3, labels=("a", "b")).draw(people)

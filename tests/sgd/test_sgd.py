@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privamp import (
-    ClusterSampling,
     Gaussian,
     Key,
     MultiStage,
     Neighbors,
     Poisson,
     Population,
+    Proportional,
     WithoutReplacement,
     WithReplacement,
     amplify,
@@ -297,8 +297,8 @@ def test_bad_records_are_one_sentence_that_shows_none(X, y, message):
 
 
 def test_a_design_without_a_theorem_is_refused_before_anything_is_drawn(monkeypatch):
-    monkeypatch.setattr(ClusterSampling, "draw", lambda *_, **__: pytest.fail("it drew"))
-    design = ClusterSampling(1, 2, 2, Poisson(0.5))
+    monkeypatch.setattr(Proportional, "draw", lambda *_, **__: pytest.fail("it drew"))
+    design = Proportional(0.5)
     with pytest.raises(NoTheorem):
         PrivateLinear(design, sigma=1.0, population=4).fit(np.ones((4, 1)), np.ones(4))
 

@@ -23,7 +23,7 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def logistic():
-    return PrivateLogistic(Poisson(0.5), sigma=20.0, steps=1, records=120)
+    return PrivateLogistic(Poisson(0.5), sigma=20.0, steps=1, population=120)
 
 
 def kmeans():

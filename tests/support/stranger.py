@@ -8,6 +8,8 @@ FILE = Path(__file__).parents[2] / "examples" / "truncated_poisson.py"
 
 
 def loaded() -> type:
+    if "truncated_poisson" in sys.modules:  # this file may be read under two names
+        return sys.modules["truncated_poisson"].TruncatedPoisson
     made = importlib.util.spec_from_file_location("truncated_poisson", FILE)
     module = importlib.util.module_from_spec(made)
     sys.modules["truncated_poisson"] = module  # so that it pickles

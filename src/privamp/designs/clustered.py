@@ -108,10 +108,6 @@ class Clustered(Design):
         """The number of each record's cluster; `clusters` for a record in none that the design names."""
         if self.labels is not None:
             return places(_texts(column), self.labels).astype(np.int64)
-        if column.dtype.kind in "US":  # the type of a column is public
-            raise InvalidInput(
-                f"clusters are numbered from 0 to {self.clusters - 1} here, got a column of text; name them by labels="
-            )
         if column.dtype.kind in "iu":
             return np.where((column >= 0) & (column < self.clusters), column, self.clusters).astype(np.int64)
         return places(column, range(self.clusters)).astype(np.int64)
