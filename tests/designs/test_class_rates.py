@@ -22,7 +22,7 @@ from privamp import (
     spec,
 )
 from privamp.designs.class_rates import ClassRates
-from privamp.designs.poisson_pps import coin_law
+from privamp.designs.coins import coin_law
 from privamp.survey import estimate
 from privamp.testing import seeded_key
 from privamp.verify import check_design, exact_epsilon_of_laws

@@ -13,31 +13,27 @@ changes the coins of its whole class. Release the counts first, or fix the rates
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..chance.keyed import keep, keyed_numbers
-from ..chance.keys import Key
-from ..core.design import Design, Units
+from ..core.design import Design
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
 from ..core.reads import Labels, Read
-from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.weighting import Weighting
 from ..core.words import Word
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range
+from .coins import OwnCoins
 from .poisson import Poisson
-from .poisson_pps import at_the_highest, coin_law
+from .poisson_pps import at_the_highest
 from .strata import places
 
 AR = Neighbors.ADD_REMOVE
@@ -48,7 +44,7 @@ _NOT_IN_NAMES = "=+,:;"  # what separates the parts of a spec
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ClassRates(Design):
+class ClassRates(OwnCoins):
     """Keep each record with the public rate of its class, independently; the column `category` names the class.
 
     A record of a class that is not named is never drawn: refusing it would tell that it is there.
@@ -133,22 +129,6 @@ class ClassRates(Design):
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial at the largest rate: the worst case for a person."""
         return Multiplicity.binomial(records, self.high)
-
-    def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
-        """Positions of the kept records of one batch."""
-        return batch.positions[keep(keyed_numbers(subkey, batch.ids), self.probabilities(batch))]
-
-    def merge(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Kept positions of all batches, in order."""
-        return np.sort(np.concatenate(list(parts)))
-
-    def finish(self, part: NDArray[np.int64], subkey: Key) -> Drawn:
-        """Every kept record counts once."""
-        return Drawn(part, np.ones(part.size, dtype=np.int64), np.ones(part.size))
-
-    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
-        """All subsets, by their coins."""
-        yield from coin_law(population, [Fraction(q) for q in self.probabilities(population.batch()).tolist()])
 
     def neighboring(
         self, population: int | Population, neighbors: Neighbors

@@ -48,7 +48,7 @@ from ..rules.rule import Rule
 from ..rules.sampled_curves import amplified, record_profile
 from ..rules.uniform import Uniform, uniform
 from ..rules.variance_optimal import variance_optimal
-from .poisson_pps import coin_law
+from .coins import coin_law
 
 AR = Neighbors.ADD_REMOVE
 Part = tuple[NDArray[np.int64], FloatArray, FloatArray]  # positions, weights, norms

@@ -11,19 +11,14 @@ Proofs: docs/designs/pps.md. Probabilities that depend on the other records' siz
 `PoissonPPS.proportional`. Rates by class: `PoissonPPS.by_class`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..chance.keyed import keep, keyed_numbers
-from ..chance.keys import Key
-from ..core.design import Design, Units
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -31,7 +26,6 @@ from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
 from ..core.profile import Profile
 from ..core.reads import Numbers, Read
-from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.weighting import Weighting
 from ..core.words import Word
@@ -39,6 +33,7 @@ from ..errors import InvalidInput
 from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import in_range, positive
+from .coins import OwnCoins
 from .poisson import Poisson
 
 if TYPE_CHECKING:
@@ -60,7 +55,7 @@ def at_the_highest(theorem: Theorem, called: str) -> Theorem:
 
 
 @dataclass(frozen=True, slots=True)
-class PoissonPPS(Design):
+class PoissonPPS(OwnCoins):
     """Keep each record with its own public probability, independently.
 
     The probability is the column `probability`, or, with `per_size`, that number times the column `size`, cut
@@ -140,22 +135,6 @@ class PoissonPPS(Design):
         """Binomial at the largest probability: the worst case for a person."""
         return Multiplicity.binomial(records, self.high)
 
-    def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
-        """Positions of the kept records of one batch."""
-        return batch.positions[keep(keyed_numbers(subkey, batch.ids), self.probabilities(batch))]
-
-    def merge(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
-        """Kept positions of all batches, in order."""
-        return np.sort(np.concatenate(list(parts)))
-
-    def finish(self, part: NDArray[np.int64], subkey: Key) -> Drawn:
-        """Every kept record counts once."""
-        return Drawn(part, np.ones(part.size, dtype=np.int64), np.ones(part.size))
-
-    def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
-        """All subsets, by their coins."""
-        yield from coin_law(population, [Fraction(q) for q in self.probabilities(population.batch()).tolist()])
-
     def neighboring(
         self, population: int | Population, neighbors: Neighbors
     ) -> Iterator[tuple[Population, Population]]:
@@ -197,16 +176,6 @@ def declared_range(values: FloatArray, low: float, high: float) -> FloatArray:
 def size_measures(batch: Batch, low: float, high: float, name: str = "size") -> FloatArray:
     """A column of numbers, each cut to its public range."""
     return declared_range(numbers(batch, name), low, high)
-
-
-def coin_law(population: Population, chances: list[Fraction]) -> Iterator[tuple[Units, Fraction]]:
-    """All subsets of a tiny population whose records are kept by coins of their own."""
-    ids = [int(i) for i in population.ids]
-    for coins in product((False, True), repeat=len(ids)):
-        chance = Fraction(1)
-        for coin, q in zip(coins, chances, strict=True):
-            chance *= q if coin else 1 - q
-        yield tuple(sorted(i for i, coin in zip(ids, coins, strict=True) if coin)), chance
 
 
 def changed_records(

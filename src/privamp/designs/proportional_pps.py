@@ -37,7 +37,8 @@ from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_drop, log_mix
 from ..validation import in_range, one_of, positive, whole
-from .poisson_pps import changed_records, coin_law, size_measures
+from .coins import coin_law
+from .poisson_pps import changed_records, size_measures
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
