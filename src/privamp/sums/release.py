@@ -1,6 +1,7 @@
 """One release: draw, make rows, add noise, take the answer apart."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,7 +133,7 @@ class SumRelease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumJob(SumOptions):
+class SumJob(SumOptions, ABC):
     """What is done for a sum and for a mean alike; they differ in the row that they ask for and in its answer."""
 
     def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Release:
@@ -147,9 +148,9 @@ class SumJob(SumOptions):
         """The release, planned for rows of so many numbers."""
         return SumRelease(self, dimension)
 
+    @abstractmethod
     def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:
         """The estimate from what was released; `flat` for numbers instead of rows."""
-        raise NotImplementedError
 
 
 def records(X: Any) -> tuple[FloatArray, bool]:
