@@ -117,7 +117,7 @@ def test_noise_chosen_from_releases_stays_within_one_order(growing: bool) -> Non
     plan = DPISPlan(rate=0.1, steps=60, epsilon=3.0, delta=1e-5, clip=1.0, population=400, size_noise=40.0,
                     sum_noise=60.0, split=0.5, external_clip=4.0)  # fmt: skip
     batches = DPISBatches(plan, Population(400))
-    batches.begin_session(seeded_key(4))
+    batches.begin_stretch(seeded_key(4))
     limit = batches.limit.limits["renyi_loss"]
     rng = np.random.default_rng(0)
     noises = []

@@ -1,6 +1,6 @@
 """Where batches come from: samples by a design, thinned by the importance rule. Drawing needs no torch.
 
-Everything random in step t is a function of (key, session, t): a step that is made again after a crash draws anew.
+Everything random in step t is a function of (key, stretch of the run, t): a step made again after a crash draws anew.
 Bounds, positions, counts and norms are secret.
 """
 
@@ -53,7 +53,7 @@ class Batches(ABC):
     save: Callable[[], None] = staticmethod(lambda: None)  # called when something must not be forgotten
 
     @abstractmethod
-    def begin_session(self, key: Key) -> None:
+    def begin_stretch(self, key: Key) -> None:
         """Draw by this key from now on."""
 
     def begin(self, step: int) -> None:
@@ -97,8 +97,8 @@ class DesignBatches(Batches):
         self._design, self.clip, self._population = plan.design, plan.clip, population
         self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
 
-    def begin_session(self, key: Key) -> None:
-        """Take the key from which the samples of this session are drawn."""
+    def begin_stretch(self, key: Key) -> None:
+        """Take the key from which the samples of this stretch of the run are drawn."""
         self._key = key
         self._drawn: tuple[int, Drawn] | None = None
 
@@ -142,9 +142,9 @@ class ImportanceBatches(DesignBatches):
         """The rule of this step."""
         return self._rule
 
-    def begin_session(self, key: Key) -> None:
+    def begin_stretch(self, key: Key) -> None:
         """Take the keys of the samples and of the two coins inside them."""
-        super().begin_session(key)
+        super().begin_stretch(key)
         self._thinning, self._acceptance = key.subkey("thinning"), key.subkey("acceptance")
 
     def draw(self, step: int) -> Batch:

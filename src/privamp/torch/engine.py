@@ -147,7 +147,7 @@ class PrivacyEngine:
 
     @property
     def step(self) -> int:
-        """How many steps were taken, over all sessions of the run."""
+        """How many steps were taken, over all stretches of the run."""
         return self._running.step
 
     @property
@@ -216,7 +216,7 @@ class PrivacyEngine:
             "plan": run.plan.facts(),
             "step": run.step,
             "charged": run.charged,
-            "session": run.session,
+            "session": run.stretch,
             "model": run.module.state_dict(),
             "optimizer": run.optimizer.state_dict(),
             "scheduler": None if run.scheduler is None else run.scheduler.state_dict(),
@@ -252,7 +252,7 @@ class PrivacyEngine:
         run.restored()
         run.batches.restore(files.unpacked(state["secret"]["batches"]), run.batches.state())
         run.step, run.charged = int(state["step"]), max(run.charged, int(state["charged"]))
-        run.begin_session(max(run.session, int(state["session"])) + 1)
+        run.begin_stretch(max(run.stretch, int(state["session"])) + 1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a SECRET file (readable by you alone), whole or not at all."""

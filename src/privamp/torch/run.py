@@ -33,8 +33,8 @@ _TRIED = 3  # made-up records
 class Run:
     """Holds the step counter and the sums of the step in progress. Everything inside is secret but the counters.
 
-    A session is one stretch of a run between two crashes. Each session makes a step at most once, so (session, step)
-    is the attempt that coins, noise and seeds are derived from.
+    A stretch is what a run does between two crashes. It makes a step at most once, so (stretch, step) is the attempt
+    that coins, noise and seeds are derived from.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Run:
         self.criterion = PrivateCriterion(learner.criterion, self)
         self.step = 0  # steps taken
         self.charged = 0  # steps begun, which is what is paid for
-        self.session = 0
+        self.stretch = 0
         self.journal: Journal | None = None
         self.after_step: Callable[[], None] = lambda: None
         self.recorder = GradientRecorder(module)
@@ -71,7 +71,7 @@ class Run:
         self._place: tuple[str | int, ...] = ("made up", 0)
         self._random: list[Surroundings] = []
         self._secret = key
-        self.begin_session(1)
+        self.begin_stretch(1)
         self._hooks = [
             optimizer.register_step_pre_hook(lambda opt, args, kwargs: self._before_optimizer(args, kwargs)),
             optimizer.register_step_post_hook(lambda opt, args, kwargs: self._after_optimizer()),
@@ -87,12 +87,12 @@ class Run:
             self.detach()
             raise
 
-    def begin_session(self, number: int) -> None:
-        """Coins, noise and seeds from now on come from (key, run, session number, nonce), never used before."""
-        self.session = number
-        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint is another session
+    def begin_stretch(self, number: int) -> None:
+        """Coins, noise and seeds from now on come from (key, run, stretch, nonce), never used before."""
+        self.stretch = number
+        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint goes on elsewhere
         self._key = self._secret.subkey("session", number, nonce)
-        self.batches.begin_session(self._key)
+        self.batches.begin_stretch(self._key)
         self._is_begun = False
 
     @property
@@ -160,7 +160,7 @@ class Run:
             return  # drawn since the last resume and never released: the same attempt
         self.batches.prepare(self.step, self.norms)
         if self.journal is not None:
-            self.journal.append({"kind": "begun", "step": self.step, "session": self.session})
+            self.journal.append({"kind": "begun", "step": self.step, "session": self.stretch})
         self.batches.begin(self.step)
         self.charged += 1
         self._is_begun = True
@@ -290,7 +290,7 @@ class Run:
         return {
             "kind": "noisy",
             "step": self.step,
-            "session": self.session,
+            "session": self.stretch,
             "gradients": [g.detach().cpu() for g in gradients],
             "groups": settings_of(self.optimizer),
             "secret": {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in secret.items()},

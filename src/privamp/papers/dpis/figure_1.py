@@ -92,7 +92,7 @@ def curve(epsilon: float) -> Curve:
     """The schedule on gradients whose mean norm is a recorded share of the clip."""
     plan = DPISPlan(rate=BATCH / N, steps=STEPS, epsilon=epsilon, delta=DELTA, clip=1.0, population=N)
     batches = DPISBatches(plan, Population(range(N)))
-    batches.begin_session(Key.generate())
+    batches.begin_stretch(Key.generate())
     nobody, found = np.empty(0, np.int64), []
     for step in range(STEPS):
         share = SHARES[epsilon][step // plan.epoch]
