@@ -9,8 +9,9 @@ DEEPER = {"Poisson", "WithoutReplacement", "WithReplacement", "MultiStage"}  # 1
 
 
 @pytest.mark.parametrize("design", [d for d in all_designs() if d.__name__ not in DEEPER], ids=lambda d: d.__name__)
-def test_the_design_passes(design):
-    report = check_design(design, checks=300, seed=2)
+@pytest.mark.parametrize("seed", [2, *(pytest.param(s, marks=pytest.mark.slow) for s in (3, 4))])
+def test_the_design_passes(design, seed):
+    report = check_design(design, checks=300, seed=seed)
     assert report.ok, str(report)
     assert report.cases >= 450
     kinds = {tally.kind: tally.comparisons for tally in report.tallies}
