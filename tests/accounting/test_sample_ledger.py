@@ -127,9 +127,10 @@ def test_a_crash_between_writing_and_noise_counts(budget, key, tmp_path):
     code = f"""
 import os, signal
 import numpy as np
-from privamp import Budget, Key, Laplace, Poisson
+from privamp import Budget, Key, Laplace, Poisson, Population
 key = Key.from_bytes(open({str(tmp_path / "key")!r}, "rb").read())
-sample = Poisson(0.1).draw(40, key).declare([Laplace(24.0)] * 2).charge(Budget.open({str(budget.path)!r}))
+people, budget = Population(40, "population"), Budget.open({str(budget.path)!r})
+sample = Poisson(0.1).draw(people, key).declare([Laplace(24.0)] * 2).charge(budget)
 sample.release(Laplace(24.0), lambda drawn: os.kill(os.getpid(), signal.SIGKILL))
 """
     crashed = subprocess.run([sys.executable, "-c", code], timeout=120)

@@ -33,7 +33,8 @@ import sys, time
 from privamp import Poisson
 from privamp.chance.keys import Key
 from privamp.engines import local
-local.write("data.parquet", Poisson(0.5), "out.parquet", key=Key.from_bytes(bytes(range(32))), id="id", {more})
+key = Key.from_bytes(bytes(range(32)))
+local.write("data.parquet", Poisson(0.5), "out.parquet", key=key, label="population", id="id", {more})
 """
 
 SLOW = "threads=1, progress=lambda *_: (sys.stderr.write('.'), sys.stderr.flush(), time.sleep(0.2))"
@@ -150,11 +151,11 @@ def test_a_draw_of_the_version_before_is_known_to_the_last_bit():
         (strata, "bc741fb9b542ed9d9fed27dd3db69036"),
     ):
         old = facts | {"design": repr(design), "ledger_id": ledger}
-        assert drawn_before(Kernel.of(design, KEY, round=3), KEY, old, "f").ledger_id == ledger
+        assert drawn_before(Kernel.of(design, KEY, label="population", round=3), KEY, old, "f").ledger_id == ledger
 
 
 def test_samples_of_a_later_version_are_refused(folder):
-    local.write("data.parquet", HALF, "out.parquet", key=KEY)
+    local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population")
     table = parquet.read_table("out.parquet")
     facts = json.loads(table.schema.metadata[b"privamp"])
     assert facts["identity"] == HALF.identity
@@ -172,11 +173,11 @@ def test_outputs_that_are_refused_before_anything_is_read(folder):
         ("none/out.parquet", "folder that exists"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=part):
-            local.write("data.parquet", HALF, out, key=KEY)
+            local.write("data.parquet", HALF, out, key=KEY, label="population")
     with pytest.raises(InvalidInput, match="lies in the data"):
-        local.write("data.parquet", HALF, "data.parquet", key=KEY, overwrite=True)
+        local.write("data.parquet", HALF, "data.parquet", key=KEY, label="population", overwrite=True)
     with pytest.raises(InvalidInput, match="lies in the data"):
-        local.write(folder, HALF, "new.parquet", key=KEY)
+        local.write(folder, HALF, "new.parquet", key=KEY, label="population")
     assert (folder / "old.parquet").read_text() == "old"
 
 
@@ -200,7 +201,7 @@ def test_bad_ids_leave_no_file(folder):
     parquet.write_table(DATA.set_column(0, "id", [np.zeros(20_000, dtype=np.int64)]), "data.parquet")
     for design in (HALF, WithoutReplacement(5, 20_000)):
         with pytest.raises(InvalidInput, match="a record repeats"):
-            local.write("data.parquet", design, "out.parquet", key=KEY, id="id")
+            local.write("data.parquet", design, "out.parquet", key=KEY, label="population", id="id")
     assert files(folder) == ["data.parquet"]
 
 
@@ -227,10 +228,12 @@ def test_a_killed_run_is_repeated_with_the_same_sample(folder):
     assert left.stat().st_size > 4
     assert stat.S_IMODE(left.stat().st_mode) == 0o600
     left.chmod(0o644)
-    local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+    local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population", id="id")
     assert files(folder) == ["data.parquet", "out.parquet"]
     assert stat.S_IMODE((folder / "out.parquet").stat().st_mode) == 0o600
-    assert parquet.read_table("out.parquet").equals(local.sample("data.parquet", HALF, key=KEY, id="id"))
+    assert parquet.read_table("out.parquet").equals(
+        local.sample("data.parquet", HALF, key=KEY, label="population", id="id")
+    )
 
 
 @posix
@@ -240,7 +243,7 @@ def test_an_interrupt_cleans_up_and_a_second_writer_waits_its_turn(folder):
     process = in_a_process(SLOW, small)
     assert process.stderr.read(2) == b".."
     with pytest.raises(InvalidInput, match="another process is writing"):
-        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population", id="id")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     for _ in range(50):
@@ -259,14 +262,14 @@ def test_a_second_writer_cannot_touch_a_file_that_was_finished_meanwhile(folder,
 
     def when_the_first_is_done(handle, how):
         monkeypatch.setattr(fcntl, "flock", real)
-        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population", id="id")
         real(handle, how)
 
-    expected = local.sample("data.parquet", HALF, key=KEY, id="id")
+    expected = local.sample("data.parquet", HALF, key=KEY, label="population", id="id")
     (folder / ".out.parquet.part").touch()
     monkeypatch.setattr(fcntl, "flock", when_the_first_is_done)
     with pytest.raises(InvalidInput, match="try again"):
-        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id", overwrite=True)
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population", id="id", overwrite=True)
     assert parquet.read_table("out.parquet").equals(expected)
     assert files(folder) == ["data.parquet", "out.parquet"]
 
@@ -279,18 +282,27 @@ def test_a_file_that_comes_while_a_sample_is_written_is_not_replaced(folder, mon
     monkeypatch.setattr(secret_files.os, "fsync", comes)
     monkeypatch.setattr(secret_files, "check_output", lambda out, overwrite=False: folder / out)
     with pytest.raises(InvalidInput, match="another program was quicker"):
-        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+        local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population", id="id")
     assert (folder / "out.parquet").read_text() == "of another program"
     assert files(folder) == ["data.parquet", "out.parquet"]
 
 
 @posix
 def test_a_kill_between_the_two_names_of_a_finished_file(folder):
-    local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id")
+    local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population", id="id")
     before = (folder / "out.parquet").read_bytes()
     os.link("out.parquet", ".out.parquet.part")
     with pytest.raises(ZeroDivisionError):
-        local.write("data.parquet", HALF, "out.parquet", key=KEY, id="id", overwrite=True, progress=lambda *_: 1 / 0)
+        local.write(
+            "data.parquet",
+            HALF,
+            "out.parquet",
+            key=KEY,
+            label="population",
+            id="id",
+            overwrite=True,
+            progress=lambda *_: 1 / 0,
+        )
     assert (folder / "out.parquet").read_bytes() == before
 
 
@@ -301,7 +313,9 @@ def test_many_writers_of_one_file_leave_one_whole_sample(folder):
     for process in processes:
         process.stderr.close()
     assert codes.count(0) >= 1
-    assert parquet.read_table("out.parquet").equals(local.sample("data.parquet", HALF, key=KEY, id="id"))
+    assert parquet.read_table("out.parquet").equals(
+        local.sample("data.parquet", HALF, key=KEY, label="population", id="id")
+    )
     assert files(folder) == ["data.parquet", "out.parquet"]
 
 

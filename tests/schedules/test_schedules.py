@@ -119,8 +119,8 @@ def test_noise_is_calibrated_for_a_schedule() -> None:
 
 
 def test_a_bin_depends_on_the_record_alone() -> None:
-    schedule, everybody = BallsInBins(7, epochs=2, times=3), Population(range(200))
-    some = Population([3, 50, 199])
+    schedule, everybody = BallsInBins(7, epochs=2, times=3), Population(range(200), "people")
+    some = Population([3, 50, 199], "people")
     for epoch in (0, 1):
         bins = schedule.bins(everybody, KEY, epoch)
         assert np.array_equal(bins[[3, 50, 199]], schedule.bins(some, KEY, epoch))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from privamp import InvalidInput, WithoutReplacement
+import privamp.spark
+from privamp import InvalidInput, Key, Poisson, PrivateSum, WithoutReplacement
 from privamp.engines import local, spark_files
 from privamp.engines.options import WriteOptions
 from privamp.testing import seeded_key
@@ -48,3 +49,34 @@ def test_rows_without_ids(spark: Any, records: Any, tmp_path: Path) -> None:
             id=None,
         )
     assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.mark.parametrize("odd", ["00007", "+8"])
+def test_a_csv_file_writes_whole_numbers_in_one_way(spark: Any, tmp_path: Path, odd: str) -> None:
+    """Spark reads 00007 as 7, which is another id than the text 00007: refused here as by every other door."""
+    path = tmp_path / "people.csv"
+    path.write_text(f"person,age\n1,20\n{odd},30\n")
+    for engine in (local, spark_files):
+        with pytest.raises(InvalidInput, match=r"without zeros|got double") as caught:
+            engine.write(str(path), Poisson(1.0), tmp_path / "out.parquet", key=seeded_key(823), id="person")
+        assert odd not in str(caught.value).replace("7 and 00007", "")
+    path.write_text("person,age\n1,20\n9,30\n")
+    spark_files.write(str(path), Poisson(1.0), tmp_path / "out.parquet", key=seeded_key(823), id="person")
+    assert parquet.read_table(tmp_path / "out.parquet").column("person").to_pylist() == [1, 9]
+
+
+def test_a_kept_key_asks_for_the_label_of_a_table(table: Any, records: Any, tmp_path: Path) -> None:
+    df, key, doors = table, Key.from_bytes(bytes(range(32))), privamp.spark
+    total = {"bounds": 1.0, "epsilon": 1.0}
+    parquet.write_table(records.arrow(), tmp_path / "people.parquet")
+    for door in (
+        lambda **named: doors.sample(df, Poisson(0.1), id="uid", key=key, **named),
+        lambda **named: doors.draw(df, Poisson(0.1), id="uid", key=key, **named),
+        lambda **named: doors.release(PrivateSum(**total, **named), df, "a", id="uid", key=key),
+        lambda **named: spark_files.write(
+            str(tmp_path / "people.parquet"), Poisson(0.1), tmp_path / "out.parquet", key=key, id="uid", **named
+        ),
+    ):
+        with pytest.raises(InvalidInput, match="label"):
+            door()
+        door(label="people")

@@ -13,6 +13,7 @@ import pytest
 
 from privamp import ExactLaplace, InvalidInput, Key, Laplace, Poisson, PrivateKMeans, PrivateSum, Stratified
 from privamp import spark as room
+from privamp.chance.keys import build
 from privamp.spark import draw, estimate_strata, fit, release, sample
 
 VALUE, NAME, N = 2.73519173, "canary-id-", 1993
@@ -24,7 +25,7 @@ def fresh_key() -> Key:
     """A key whose secret is a canary from now on."""
     secret = np.random.default_rng().bytes(32)
     SECRETS.extend([secret.hex(), secret.decode("latin-1")])
-    return Key.from_bytes(secret)
+    return build(secret)
 
 
 def spoken(thing: Any) -> str:

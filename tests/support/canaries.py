@@ -16,6 +16,7 @@ from privamp import (
     Laplace,
     Population,
 )
+from privamp.chance.keys import build
 
 VALUE, ID, SECRET = 7351.9173, "canary-id-", bytes(range(0xC0, 0xE0))
 PEOPLE = 3001
@@ -51,7 +52,7 @@ def spoken(thing: object, *, may_be_pickled: bool = True) -> str:
 
 def key(number: int = 0) -> Key:
     """A key whose secret is known here, a fresh one for every number."""
-    return Key.from_bytes(SECRET).subkey("leaks", number) if number else Key.from_bytes(SECRET)
+    return build(SECRET).subkey("leaks", number) if number else build(SECRET)
 
 
 def people(**columns: object) -> Population:

@@ -15,8 +15,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed (make test-t
 from torch import nn  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
-from privamp import InvalidInput, Key, Poisson  # noqa: E402
+from privamp import InvalidInput, Poisson  # noqa: E402
 from privamp import torch as room  # noqa: E402
+from privamp.chance.keys import build  # noqa: E402
 from privamp.torch import PrivacyEngine  # noqa: E402
 
 VALUE = 7351.9173
@@ -28,7 +29,7 @@ def fresh_key():
     """A key whose secret is a canary from now on."""
     secret = os.urandom(32)
     CANARIES.extend([secret, secret.hex().encode()])
-    return Key.from_bytes(secret)
+    return build(secret)
 
 
 def spoken(thing):

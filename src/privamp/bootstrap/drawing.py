@@ -10,7 +10,7 @@ import numpy as np
 
 from ..chance.keys import Key
 from ..core.mechanism import Mechanism
-from ..core.population import Population
+from ..core.population import UNNAMED, Population
 from ..core.sample import Bounded, Drawn, Sample
 from ..core.seeded_sample import SeededSample
 from ..errors import InvalidInput
@@ -72,7 +72,7 @@ def resamples_of(procedure: Procedure, drawn: Drawn, key: Key, group: int, noise
     """The first stage, or what is drawn from it: the second stage is part of the mechanism, and certified with it."""
     if procedure.inside is None:
         return [drawn]
-    entries, own = Population.of(procedure.sizes[0]), key.subkey("second stages")
+    entries, own = Population(procedure.sizes[0], UNNAMED), key.subkey("second stages")
     rounds = range(group * procedure.each, (group + 1) * procedure.each)
     samples = [SeededSample.if_test(procedure.inside.draw(entries, own, round=each)) for each in rounds]
     inner = [sample._planned([noise], None, "bootstrap")._hand_out(noise) for sample in samples]

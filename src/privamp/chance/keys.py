@@ -28,9 +28,10 @@ Label = str | int | bytes
 class Key:
     """32 secret bytes. Make one with `Key.generate()`; keep it as secret as the data."""
 
-    __slots__ = ("_is_test", "_secret")
+    __slots__ = ("_is_kept", "_is_test", "_secret")
     _secret: bytes
     _is_test: bool
+    _is_kept: bool
 
     def __init__(self) -> None:
         raise InvalidInput("a Key is not made by calling Key(); use Key.generate() or Key.from_bytes(secret)")
@@ -48,7 +49,7 @@ class Key:
         secret = bytes(secret)
         if len(secret) != _SIZE:
             raise InvalidInput(f"secret must be {_SIZE} bytes, got {len(secret)} instead; see Key.generate()")
-        return build(secret)
+        return build(secret, is_kept=True)
 
     def subkey(self, *labels: Label) -> "Key":
         """Return the independent key that belongs to `labels`: the same labels, the same key.
@@ -58,7 +59,7 @@ class Key:
         if not labels:
             raise InvalidInput("subkey needs at least one label, got none instead")
         message = b"".join(map(_encode, labels))
-        return build(derive(self, b"subkey", message), is_test=self._is_test)
+        return build(derive(self, b"subkey", message), is_test=self._is_test, is_kept=self._is_kept)
 
     @property
     def fingerprint(self) -> bytes:
@@ -69,6 +70,13 @@ class Key:
     def is_test(self) -> bool:
         """True when the key came from a seed in `privamp.testing`, so that nothing it made is private."""
         return self._is_test
+
+    @property
+    def is_kept(self) -> bool:
+        """True when the key was read from stored bytes (a file, the environment, a keyring), so that other programs
+        may draw by it too: what it draws is then named by a label.
+        """
+        return self._is_kept
 
     def secret_bytes(self) -> bytes:
         """Return the secret itself. Store it like the data it protects."""
@@ -98,9 +106,10 @@ class Key:
         raise InvalidInput(_REFUSED)
 
 
-def build(secret: bytes, *, is_test: bool = False) -> Key:
+def build(secret: bytes, *, is_test: bool = False, is_kept: bool = False) -> Key:
     """Make a key from checked bytes; only `privamp.testing` sets `is_test` itself."""
     key = object.__new__(Key)
+    object.__setattr__(key, "_is_kept", is_kept)
     object.__setattr__(key, "_secret", secret)
     object.__setattr__(key, "_is_test", is_test)
     return key

@@ -191,7 +191,7 @@ class Design(ABC):
         """
         population = Population.of(population)
         key = key or Key.generate()
-        subkey = self.subkey(key, population.label, round)
+        subkey = self.subkey(key, population.label_by(key), round)
         part = self.merge(over(lambda batch: self.partial(batch, subkey), population.batches()))
         drawn = self.finish(part, subkey)
         return Sample(self, population.ids, drawn, subkey, key.fingerprint, **population.columns)

@@ -8,11 +8,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..chance.keys import Key
 from ..errors import InvalidInput
 from ..numerics.entries import rows_of
 from .ids import id_array
 
 _BATCH = 1 << 18  # records
+UNNAMED = "population"  # the label of what is drawn by a key that nobody keeps
+
+
+def label_by(key: Key, label: str | None) -> str:
+    """The label of a draw by this key. A kept key may draw from several data sets, so it asks which one this is."""
+    if label is not None:
+        return label
+    if key.is_kept:
+        raise InvalidInput(
+            "this key was read from where it is kept, and such a key draws from a population that has a name: two data "
+            "sets without one would share their chances and their ledger; give label='…', as in "
+            f"Population(ids, 'people'); what was drawn without a label has the label {UNNAMED!r}"
+        )
+    return UNNAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +56,18 @@ class Population:
     """Unique ids (whole numbers or strings) under a label, and columns a design may need.
 
     `Population(1000)` is short for ids 0..999. The label names the data set: one key, one label and one round make one
-    sample. Columns such as `stratum=`, `cluster=` or `size=` hold one value per record and are never shown.
+    sample; a key that is kept (read from a file, say) asks for it, a fresh one does not. Columns such as `stratum=`,
+    `cluster=` or `size=` hold one value per record and are never shown.
 
     >>> Population(3, stratum=["a", "b", "b"])
     Population(label='population')
     """
 
-    __slots__ = ("_columns", "_ids", "label")
+    __slots__ = ("_columns", "_ids", "_label")
 
-    def __init__(self, ids: int | Iterable[Any], label: str = "population", **columns: Any) -> None:
+    def __init__(self, ids: int | Iterable[Any], label: str | None = None, **columns: Any) -> None:
         self._ids = _validated(ids)
-        self.label = label
+        self._label = label
         self._columns = {name: column_of(values) for name, values in columns.items()}
         for name, values in self._columns.items():
             if values.shape[:1] != self._ids.shape:
@@ -61,6 +77,15 @@ class Population:
     def of(cls, population: "int | Population") -> "Population":
         """A population as it is, or that of a given size."""
         return population if isinstance(population, cls) else cls(population)  # type: ignore[arg-type]
+
+    @property
+    def label(self) -> str:
+        """The name of the data set; 'population' where none was given."""
+        return UNNAMED if self._label is None else self._label
+
+    def label_by(self, key: Key) -> str:
+        """The label that this key draws under; refused where the key is kept and the population has no name."""
+        return label_by(key, self._label)
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key, build
 from ..core.design import Design
 from ..core.identity import VERSION
-from ..core.population import Batch
+from ..core.population import Batch, label_by
 from ..core.reads import Labels, RuleLike, Vectors
 from ..core.sample import Drawn
 from ..designs.strata import Records
@@ -75,12 +75,12 @@ class Kernel:
         key: Key,
         *,
         id: str | None = None,
-        label: str = "population",
+        label: str | None = None,
         round: int = 0,
         reads: Reads | None = None,
         clip: bool = False,
     ) -> "Kernel":
-        """The kernel of one draw: key, design, label and round are the sample.
+        """The kernel of one draw: key, design, label and round are the sample. A kept key asks for the label.
 
         `reads` names the source columns of what the design calls otherwise: {"stratum": "region", "x": ["a", "b"]};
         the same data read by other columns is another population, so give it another label.
@@ -95,7 +95,7 @@ class Kernel:
             raise InvalidInput(
                 f"the design looks at {', '.join(name for name, _ in places) or 'no column'}, not at {min(named)!r}"
             )
-        return cls(design, design.subkey(key, label, round), id, places, clip, key.fingerprint)
+        return cls(design, design.subkey(key, label_by(key, label), round), id, places, clip, key.fingerprint)
 
     @property
     def streams(self) -> bool:
@@ -137,11 +137,11 @@ class Kernel:
                     f"clip them at least as much, got {sensitivity:g} in the {p:g}-norm instead"
                 )
 
-    def facts(self, key: Key, label: str, round: int, spec: str | None) -> dict[str, Any]:
+    def facts(self, key: Key, label: str | None, round: int, spec: str | None) -> dict[str, Any]:
         """What a stored sample says of itself: public, and enough to open it again with the key."""
         return {
             "design": repr(self.design), "identity": self.design.identity, "identity_version": VERSION,
-            "spec": spec or self.design.spec, "label": label, "round": round, "id": self.id,
+            "spec": spec or self.design.spec, "label": label_by(key, label), "round": round, "id": self.id,
             "clip": self.clip, "reads": {name: list(places) for name, places in self.reads},
             "key_fingerprint": key.fingerprint.hex(), "ledger_id": self.ledger_id,
         }  # fmt: skip

@@ -40,7 +40,7 @@ def sample(
     *,
     key: Key,
     id: str | None = None,
-    label: str = "population",
+    label: str | None = None,
     round: int = 0,
     options: TableOptions | None = None,
     **asked: Unpack[TableKeywords],
@@ -50,7 +50,8 @@ def sample(
     `source` is a pandas, Polars or Arrow frame or a DuckDB relation, and comes back as one; or a file, a folder or a
     list of files (Parquet, CSV, Feather), which come back as an Arrow table. Without an `id` column a row's place is
     its id: the sample is the same as long as nobody reorders the data. Key, label and round are the sample, as in
-    `Design.draw`; `columns`, `reads`, `clip`, `trust_ids`, `threads` and `progress` are those of `TableOptions`.
+    `Design.draw`, and a kept key asks for the label; `columns`, `reads`, `clip`, `trust_ids`, `threads` and `progress`
+    are those of `TableOptions`.
     """
     read = options_of(TableOptions, options, asked)
     kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
@@ -66,7 +67,7 @@ def draw(
     *,
     key: Key,
     id: str | None = None,
-    label: str = "population",
+    label: str | None = None,
     round: int = 0,
     options: TableOptions | None = None,
     **asked: Unpack[TableKeywords],
@@ -85,7 +86,7 @@ def write(
     *,
     key: Key,
     id: str | None = None,
-    label: str = "population",
+    label: str | None = None,
     round: int = 0,
     options: WriteOptions | None = None,
     **asked: Unpack[WriteKeywords],

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from ..chance.keys import Key
 from ..core.design import Design
 from ..errors import InvalidInput
+from ..tables.csv_ids import ODDLY_WRITTEN, WRITTEN
 from ..tables.secret_files import check_output, described, private_writer
 from .kernel import COUNT, WEIGHT
 from .options import WriteOptions
 from .spark import drawn, kernel_for
+from .spark_messages import column
 from .spark_sample import SparkSample
-from .spark_session import session
+from .spark_session import answer, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 _OPTIONS = {"csv": {"header": True, "inferSchema": True}, "parquet": {"mergeSchema": False}}
 
 
-def read(spark: "SparkSession", source: str | Sequence[str]) -> "DataFrame":
-    """Parquet or CSV files and folders, by any address that the cluster can read."""
+def read(spark: "SparkSession", source: str | Sequence[str], id: str | None = None) -> "DataFrame":
+    """Parquet or CSV files and folders, by any address that the cluster can read; ids of CSV files as local ones."""
     paths = [source] if isinstance(source, str) else [str(path) for path in source]
     kinds = {"csv" if Path(path).suffix.lower() == ".csv" else "parquet" for path in paths}
     if any(Path(path).suffix.lower() in (".feather", ".arrow") for path in paths) or len(kinds) > 1:
@@ -35,11 +37,27 @@ def read(spark: "SparkSession", source: str | Sequence[str]) -> "DataFrame":
     from pyspark.errors import AnalysisException
 
     try:
-        return spark.read.options(**_OPTIONS[kind]).format(kind).load(paths)
+        found = spark.read.options(**_OPTIONS[kind]).format(kind).load(paths)
     except AnalysisException:
         raise InvalidInput(
             f"Spark cannot read {', '.join(map(repr, paths[:3]))} as {kind}; every machine of the cluster must see it"
         ) from None
+    if kind == "csv" and id is not None and found.columns.count(id) == 1:
+        _check_written(spark, found, paths, id)
+    return found
+
+
+def _check_written(spark: "SparkSession", df: "DataFrame", paths: list[str], id: str) -> None:
+    """Spark guesses a number where 00007 stands: whole-number ids must be written as such in the file itself."""
+    from pyspark.sql.types import DecimalType, IntegralType, StringType, StructType
+
+    if not isinstance(df.schema[id].dataType, (IntegralType, DecimalType)):
+        return
+    as_text = StructType().fromJson(df.schema.jsonValue())
+    as_text[id].dataType = StringType()
+    text = spark.read.options(header=True).schema(as_text).format("csv").load(paths)
+    if answer(text.filter(~column(id).rlike(WRITTEN)).limit(1).count):
+        raise InvalidInput(ODDLY_WRITTEN.format(id))
 
 
 def write(
@@ -50,14 +68,14 @@ def write(
     spark: str | None = None,
     key: Key,
     id: str | None,
-    label: str = "population",
+    label: str | None = None,
     round: int = 0,
     options: WriteOptions | None = None,
 ) -> SparkSample:
     """Draw on the session at `spark` and write the rows to a Parquet or Feather file that only its owner can read."""
     options = options or WriteOptions()
     check_output(out, options.overwrite)
-    df = read(session(spark), source)
+    df = read(session(spark), source, id)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=options.reads, clip=options.clip)
     wanted = df.columns if options.columns is None else list(options.columns)
     if missing := [name for name in wanted if name not in df.columns]:

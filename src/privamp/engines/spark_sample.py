@@ -127,7 +127,7 @@ def draw(
     *,
     id: str,
     key: Key | None = None,
-    label: str = "population",
+    label: str | None = None,
     round: int = 0,
     options: SparkOptions | None = None,
     **asked: Unpack[SparkKeywords],

@@ -16,7 +16,7 @@ from ..core.bounds import is_number, pairs_of
 from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike, whole_job
 from ..core.neighbors import Neighbors
-from ..core.population import Population
+from ..core.population import UNNAMED, Population
 from ..core.sample import Bounded, Drawn, Sample
 from ..core.seeded_sample import SeededSample
 from ..designs.importance import ImportanceSampling
@@ -188,7 +188,7 @@ def run(
     def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
         capped = np.empty_like(lengths)
         pool.map(lambda span: np.minimum(lengths[span], 1.0, out=capped[span]), pool.spans(len(X)))
-        return ImportanceSampling(rule).draw(Population(len(X), x=capped), key, over=pool.map), X, lengths
+        return ImportanceSampling(rule).draw(Population(len(X), UNNAMED, x=capped), key, over=pool.map), X, lengths
 
     return after_first_look(request, bill, ball, seen, draw, pool, progress)
 

@@ -82,7 +82,7 @@ class BallsInBins(Schedule):
         """The rounds of every record in this epoch, shape (records, times): secret."""
         whole(0, self.epochs - 1, epoch=epoch)
         population = Population.of(population)
-        subkey = key.subkey(self.identity, population.label, epoch)
+        subkey = key.subkey(self.identity, population.label_by(key), epoch)
         chosen = np.empty((population.size, self.times), dtype=np.int64)
         for i in range(self.times):  # Floyd: a number already chosen is replaced by the largest one allowed
             most = self.rounds - self.times + i

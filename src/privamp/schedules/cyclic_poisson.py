@@ -93,7 +93,7 @@ class CyclicPoisson(Schedule):
         return everybody_once(np.flatnonzero(turn & keep(coins, self.group_rate)))
 
     def _subkey(self, population: Population, key: Key) -> Key:
-        return key.subkey(self.identity, population.label)
+        return key.subkey(self.identity, population.label_by(key))
 
     def law(self, population: Population) -> Iterator[tuple[Meetings, Fraction]]:
         """All groups of all records, and all coins of the rounds in which their group has its turn."""

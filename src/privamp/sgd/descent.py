@@ -138,11 +138,12 @@ class Descent:
             mechanism, self.design, self.neighbors
         )  # a design without a theorem is refused before anything is drawn
         population, key = Population.of(population), key or Key.generate()
+        label = population.label_by(key)  # asked for before anything is charged
 
         def certify(neighbors: Neighbors | None) -> Guarantee:
             return compose(amplify(mechanism, self.design, neighbors), self.steps)
 
-        with whole_job(f"descent by {self.design} on {population.label}", key, certify, budget, self.delta):
+        with whole_job(f"descent by {self.design} on {label}", key, certify, budget, self.delta):
             here, total, sample = self._descended(clipped_sum, start, population, key, mechanism)
         guarantee = compose(sample.guarantee(self.neighbors).fresh(), self.steps)
         if not is_proved:

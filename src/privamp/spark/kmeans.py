@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..chance.keys import Key
 from ..core.ledger import BudgetLike
+from ..core.population import UNNAMED
 from ..core.sample import Drawn, Sample
 from ..designs.importance import ImportanceSampling
 from ..designs.poisson import Poisson
@@ -126,7 +127,7 @@ def _drawn(table: _Table, rule: Rule, key: Key, pin: Pin) -> tuple[Sample, NDArr
         return pa.RecordBatch.from_arrays([batch.column(id), pa.array(np.minimum(lengths, 1.0))], names=[id, _LENGTH])
 
     design, view = ImportanceSampling(rule), View(values, measured)
-    kernel = kernel_for(table.df, design, id=id, key=key, reads={design.column: _LENGTH}, view=view)
+    kernel = kernel_for(table.df, design, id=id, key=key, label=UNNAMED, reads={design.column: _LENGTH}, view=view)
     rows = Draw(table.df, kernel, view, None, pin, table.pin_key).to_arrow((id, *values)).sort_by(id)
     batch = rows.combine_chunks().to_batches()[0] if rows.num_rows else pa.RecordBatch.from_pylist([], rows.schema)
     X = raw_numbers(batch, values, d)

@@ -47,7 +47,7 @@ class SumOptions:
     p: float = 2.0  # of norm noise
     neighbors: Neighbors | None = None
     norms: NormHistogram | None = None  # public norms of the records, to size a privacy-constrained sample by
-    label: str = field(default="population", repr=False)  # names the data set, as in Population
+    label: str | None = field(default=None, repr=False)  # names the data set, as in Population; a kept key asks for it
     radius: InitVar[float | None] = None  # the old name of a number as bounds
 
     def __post_init__(self, radius: float | None) -> None:

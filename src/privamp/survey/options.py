@@ -35,6 +35,7 @@ class EstimateOptions:
     stratum: ArrayLike | None = None
     cluster: ArrayLike | None = None
     probability: ArrayLike | None = None
+    label: str | None = None  # names the data set that a design draws from; a kept key asks for it
 
     def __post_init__(self) -> None:
         one_of(("horvitz-thompson", "hajek"), weights=self.weights)
@@ -83,3 +84,4 @@ class EstimateKeywords(TypedDict, total=False):
     stratum: ArrayLike | None
     cluster: ArrayLike | None
     probability: ArrayLike | None
+    label: str | None

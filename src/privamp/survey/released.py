@@ -46,13 +46,16 @@ def asked_of(
 ) -> Asked:
     """The sample that was given, or a fresh one by the design that was given."""
     if isinstance(source, Sample):
-        if key is not None:
-            raise InvalidInput("this sample was drawn already, by a key of its own; give key= with a design, or not")
+        if key is not None or options.label is not None:
+            raise InvalidInput(
+                "this sample was drawn already, by a key and under a label of its own; give key= and label= with a "
+                "design, or not"
+            )
         return Asked(source, budget, options.delta)
     if not isinstance(source, Design):
         raise InvalidInput(f"estimate takes a sample or a design that draws one, got {type(source).__name__} instead")
     given = {name: column for name, column in options.columns.items() if column is not None}
-    return Asked(source.draw(Population(len(values), **given), key), budget, options.delta)
+    return Asked(source.draw(Population(len(values), options.label, **given), key), budget, options.delta)
 
 
 @dataclass(frozen=True, slots=True)

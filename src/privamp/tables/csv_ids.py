@@ -20,7 +20,11 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, "reading files and frames") from None
 
-_WRITTEN = r"^(0|[1-9][0-9]*)$"
+WRITTEN = r"^(0|[1-9][0-9]*)$"
+ODDLY_WRITTEN = (
+    "the id column {!r} of a CSV file must hold whole numbers without zeros, signs or spaces in front, as 7 and 00007 "
+    "are one number here and two texts elsewhere; write such ids to Parquet, as text"
+)
 
 
 def exactly_read(fragment: Any, schema: pa.Schema, id: str | None) -> Any:
@@ -55,11 +59,8 @@ class _ExactIds:
 
     def _numbers(self, column: pa.Array) -> pa.Array:
         column = compute.if_else(compute.equal(column, ""), None, column)  # missing, which is refused elsewhere
-        if compute.all(compute.match_substring_regex(column, _WRITTEN)).as_py() is False:
-            raise InvalidInput(
-                f"the id column {self.id!r} of a CSV file must hold whole numbers without zeros, signs or spaces in "
-                "front, as 7 and 00007 are one number here and two texts elsewhere; write such ids to Parquet, as text"
-            )
+        if compute.all(compute.match_substring_regex(column, WRITTEN)).as_py() is False:
+            raise InvalidInput(ODDLY_WRITTEN.format(self.id))
         return compute.cast(column, self.kind)
 
 
@@ -69,7 +70,7 @@ def ids_of_text(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     A reader that guesses the column's type has the same whole numbers and text, and refuses zeros in front.
     """
     text = column.combine_chunks()
-    if not len(text) or compute.all(compute.match_substring_regex(text, _WRITTEN)).as_py() is not True:
+    if not len(text) or compute.all(compute.match_substring_regex(text, WRITTEN)).as_py() is not True:
         return ids_of(text, name)
     try:
         return ids_of(compute.cast(text, pa.int64()), name)

@@ -29,7 +29,7 @@ def make_key_file(path: str | os.PathLike[str]) -> Key:
     except OSError as error:
         os.unlink(name)
         raise InvalidInput(f"cannot write {name!r} ({error.strerror}); nothing was written") from None
-    return key
+    return Key.from_bytes(key.secret_bytes())  # a kept key
 
 
 def read_key_file(path: str | os.PathLike[str]) -> Key:

@@ -85,7 +85,7 @@ class KeyringKey(KeyProvider):
         self._asked("set_password", self.service, self.name, key.secret_bytes().hex())
         if self._asked("get_password", self.service, self.name) != key.secret_bytes().hex():
             raise InvalidInput("the keyring did not keep the key; choose another backend of the keyring library")
-        return key
+        return Key.from_bytes(key.secret_bytes())  # a kept key
 
     @staticmethod
     def _asked(what: str, *arguments: str) -> Any:

@@ -14,7 +14,7 @@ from ..core.guarantee import NOT_PRIVATE, Guarantee
 from ..core.ledger import BudgetLike
 from ..core.log import logger
 from ..core.neighbors import Neighbors
-from ..core.population import Population
+from ..core.population import UNNAMED, Population
 from ..core.release import Release, renamed
 from ..errors import BudgetExceeded, InvalidInput
 from ..validation import whole
@@ -125,7 +125,7 @@ class PrivacyEngine:
         )  # fmt: skip
         plan.guarantee(1, neighbors)  # a design without a theorem is refused before anything is drawn
         records = Records(data_loader, next(module.parameters()).device)
-        people = Population(range(records.size) if ids is None else ids)
+        people = Population(range(records.size) if ids is None else ids, UNNAMED)
         if people.size != records.size:
             raise InvalidInput("ids must name every record of the data set once, but their number differs")
         stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None

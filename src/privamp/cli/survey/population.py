@@ -57,7 +57,7 @@ class Records:
                     table = table.set_column(at, name, typed(table.column(at)))
         return table.take(positions)
 
-    def population(self, label: str = "population") -> "Population":
+    def population(self, label: str | None = None) -> "Population":
         """What a design draws from. The label matters where the key is kept; it is never the name of a file."""
         import numpy as np
 
