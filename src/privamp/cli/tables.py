@@ -125,17 +125,17 @@ def _entries(column: Any, name: str) -> "NDArray[Any]":
 
 def words(column: Any, name: str) -> "NDArray[Any]":
     """Entries as text, without spaces around them; '' where there is none."""
-    import numpy as np
     import pyarrow as pa
     from pyarrow import compute
 
     from ..errors import InvalidInput
+    from ..numerics.entries import texts_of
 
     try:
         text = compute.utf8_trim_whitespace(compute.cast(column, pa.string())).fill_null("")
     except pa.lib.ArrowException:
         raise InvalidInput(f"column {name!r} must hold words or numbers, not {column.type}") from None
-    return np.asarray(text.to_pylist(), dtype=np.str_)
+    return texts_of(text.to_pylist())
 
 
 def numbers(column: Any, name: str) -> "tuple[NDArray[Any], NDArray[Any]]":

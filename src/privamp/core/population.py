@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..chance.keys import Key
 from ..errors import InvalidInput
-from ..numerics.entries import rows_of
+from ..numerics.entries import rows_of, texts_of
 from .ids import id_array
 
 _BATCH = 1 << 18  # records
@@ -126,14 +126,18 @@ def column_of(values: Any) -> NDArray[Any]:
 
 def _listed(values: Sequence[Any]) -> NDArray[Any]:
     """Text among numbers would make text of all of them, and a missing label an object: then each stays as it is."""
+    if any(isinstance(entry, str) for entry in values):
+        return texts_of(values) if all(isinstance(entry, str) for entry in values) else _objects(values)
     try:
         with warnings.catch_warnings():  # NumPy warns of a masked entry in a list, which would tell
             warnings.simplefilter("ignore")
             array = np.asarray(values)
     except (ValueError, TypeError, OverflowError):  # lists of different lengths, objects with errors of their own
         array = np.empty(0, dtype=object)
-    if array.dtype.kind in "biuf" or (array.dtype.kind == "U" and all(isinstance(entry, str) for entry in values)):
-        return array
+    return array if array.dtype.kind in "biuf" else _objects(values)
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found

@@ -30,7 +30,7 @@ from ..core.theorem import Theorem
 from ..core.weighting import Weighting
 from ..core.words import Word
 from ..errors import InvalidInput
-from ..numerics.entries import column_of
+from ..numerics.entries import column_of, is_text
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import in_range, positive
 from .coins import OwnCoins
@@ -161,7 +161,7 @@ class PoissonPPS(OwnCoins):
 def numbers(batch: Batch, name: str) -> FloatArray:
     """A column of numbers; in one of objects, which a list may be, what is no number is nan."""
     values = batch.column(name)
-    if values.dtype.kind == "O":
+    if values.dtype.kind == "O" and not is_text(values):
         return column_of(values, f"column {name!r}")
     if values.size and values.dtype.kind not in "iuf":
         raise InvalidInput(f"column {name!r} must hold numbers")

@@ -36,6 +36,7 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
+from ..numerics.entries import texts_of
 from ..numerics.log_domain import FloatArray, log_mix
 from ..validation import one_of, whole
 from . import rounded_size as rounded
@@ -216,4 +217,4 @@ def _labels(column: NDArray[Any]) -> NDArray[Any]:
     """Labels that can be sorted: of a list with several types the text of each; what is no label is one stratum."""
     if column.dtype.kind != "O":
         return column
-    return np.array([str(name) if isinstance(name, (str, int, float)) else "" for name in column.tolist()], dtype="U")
+    return texts_of([str(name) if isinstance(name, (str, int, float)) else "" for name in column.tolist()])

@@ -85,6 +85,23 @@ def _listed_rows(values: Sequence[Any]) -> FloatArray:
     return each(values).reshape(shape)
 
 
+def texts_of(values: Sequence[str]) -> NDArray[Any]:
+    """A column of text as Python's own strings, of which one long entry does not make the others long.
+
+    NULs at the end are dropped, as NumPy's text of a fixed width drops them: both are the same labels.
+    """
+    found = np.empty(len(values), dtype=object)
+    found[:] = [value.rstrip("\0") for value in values]
+    return found
+
+
+def is_text(array: NDArray[Any]) -> bool:
+    """Whether this is a column of text."""
+    if array.dtype.kind != "O":
+        return array.dtype.kind in "UT"
+    return bool(array.size) and all(isinstance(entry, str) for entry in array.ravel().tolist())
+
+
 def is_flat(values: Any) -> bool:
     """Whether this is one column and no table: a list is what most of its entries are, never what one of them is."""
     if isinstance(values, (list, tuple)):

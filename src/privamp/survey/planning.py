@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..amplification import amplify
 from ..calibration import calibrate
@@ -25,6 +25,7 @@ from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
+from ..numerics.entries import texts_of
 from ..validation import in_range, options_of, positive, whole
 from .allocation import Stratum, allocate
 from .frame import bounds_of
@@ -136,7 +137,7 @@ def plan(
     """
     asked = options_of(PlanOptions, options, given)
     strata, cluster, sd, overall_sd = asked.strata, asked.cluster, asked.sd, asked.overall_sd
-    columns = {name: np.asarray(values) for name, values in frame.items()}
+    columns = {name: _column(values) for name, values in frame.items()}
     for name in (strata, cluster):
         if name is not None and name not in columns:
             raise InvalidInput(f"the frame has no column {name!r}; it has {', '.join(sorted(columns)) or 'none'}")
@@ -167,6 +168,13 @@ def plan(
         rows += _clusters(facts, columns[cluster], notes)
     rows.sort(key=lambda row: row.standard_error)
     return Plan(tuple(rows), rows[0].name, _reason(rows), tuple(notes))
+
+
+def _column(values: ArrayLike) -> NDArray[Any]:
+    """A public column; one long name in a list does not make the others long."""
+    if isinstance(values, (list, tuple)) and all(isinstance(name, str) for name in values):
+        return texts_of(values)
+    return np.asarray(values)
 
 
 def _row(

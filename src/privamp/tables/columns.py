@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..extras import missing
+from ..numerics.entries import texts_of
 
 try:
     import pyarrow as pa
@@ -70,7 +71,7 @@ def _values(column: pa.Array, name: str) -> NDArray[Any]:
             f"the column {name!r} has missing values, and the design needs one for every record; fill or drop them"
         )
     if is_text(column.type):
-        return np.asarray(compute.cast(column, pa.string()).to_pylist(), dtype=np.str_)
+        return texts_of(compute.cast(column, pa.string()).to_pylist())
     if pa.types.is_decimal(column.type):
         column = compute.cast(column, pa.float64())
     if pa.types.is_fixed_size_list(column.type) or pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
