@@ -162,6 +162,8 @@ def test_a_kept_key_asks_for_the_label_of_a_population(door, tmp_path):
     draw = DOORS[door]
     with pytest.raises(InvalidInput, match="label"):
         draw(tmp_path, kept(), None)
+    with pytest.raises(InvalidInput, match="label"):
+        draw(tmp_path, kept(), " ")
     draw(tmp_path, kept(), "people")
     draw(tmp_path, Key.generate(), None)
     REGISTRY.clear()

@@ -19,7 +19,7 @@ UNNAMED = "population"  # the label of what is drawn by a key that nobody keeps
 
 def label_by(key: Key, label: str | None) -> str:
     """The label of a draw by this key. A kept key may draw from several data sets, so it asks which one this is."""
-    if label is not None:
+    if label is not None and (label.strip() or not key.is_kept):
         return label
     if key.is_kept:
         raise InvalidInput(
