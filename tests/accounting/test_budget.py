@@ -94,6 +94,32 @@ def test_only_an_unused_reservation_is_given_back(budget):
     assert states(budget) == ["cancelled", "answered"]
 
 
+def test_a_reservation_pays_for_one_release(budget):
+    """Entered again it would pay for any number of answers at the price of one."""
+    held = budget.reserve(PureDP(0.25))
+    with held:
+        pass
+    for again in (held.spend, held.__enter__):
+        with pytest.raises(InvalidInput, match="no second release"):
+            again()
+    failed = budget.reserve(PureDP(0.25))
+    with pytest.raises(ZeroDivisionError), failed:
+        raise ZeroDivisionError
+    with pytest.raises(InvalidInput, match="no second release"), failed:
+        pass
+    failed.commit()  # says nothing new
+    assert states(budget) == ["answered", "failed"]
+
+
+@pytest.mark.parametrize(
+    "label", ["", " ", "patients ", " patients", "patients\u200b", "pat\ufeffients", "patients\u00a0", 7]
+)
+def test_labels_that_look_the_same_are_the_same(budget, label):
+    with pytest.raises(InvalidInput, match="label in plain text"):
+        Budget.create(budget.path, population=label, epsilon=1.0)
+    Budget.create(budget.path, population="patients of 2020 (É)", epsilon=1.0)
+
+
 def test_noise_that_was_drawn_is_not_given_back(budget):
     """`with` spends on entry, on disk: neither this program nor another one can cancel what is inside."""
     with budget.reserve(PureDP(0.25)) as held:

@@ -35,6 +35,7 @@ from .filters import Filter, LimitOptions, Release, filter_within
 from .sample_ledger import Past, SamplePayment, check_terms, past_of
 
 _LAST = 2**62  # number of an entry
+_NO_WIDTH = "\u200b\u2060\ufeff"
 DISJOINT = "no record of this population was also counted, or released, under another label or outside the budget"
 
 
@@ -49,7 +50,10 @@ class Status:
 
 
 class Reservation:
-    """A cost set aside. Ends by `commit` (the answer is out) or, before `spend`, by `cancel`. `with` spends at once."""
+    """A cost set aside for one release. Ends by `commit` (the answer is out) or, before `spend`, by `cancel`.
+
+    `with` spends at once, and is entered once: what is released again is reserved again.
+    """
 
     __slots__ = ("_budget", "_lock", "_process", "_state", "_told", "number")
 
@@ -66,6 +70,10 @@ class Reservation:
         with self._mine():
             if self._state == CANCELLED:
                 raise InvalidInput("this reservation was cancelled and pays for nothing; reserve again")
+            if self._state in (ANSWERED, FAILED):
+                raise InvalidInput(
+                    f"this reservation is {self._state} and pays for no second release; reserve for each of them"
+                )
             if self._state == RESERVED:
                 self._go_on(SPENT)
 
@@ -75,7 +83,8 @@ class Reservation:
 
     def commit(self) -> None:
         """The answer was given out."""
-        self.spend()
+        if self._state in (RESERVED, CANCELLED):
+            self.spend()
         self._end(ANSWERED)
 
     def cancel(self, reason: str = "") -> None:
@@ -147,8 +156,10 @@ class Budget:
         else renyi), `order` (of renyi) and `neighbors`; or a filter as `limit`. Nothing is overwritten. A new file
         belongs to its owner alone (mode 0600), and with `shared` to its group too (0660).
         """
-        if not isinstance(population, str) or not population.strip() or plain(population) != population:
-            raise InvalidInput(f"population must be a label in plain text, got {population!r} instead")
+        if not isinstance(population, str) or not _is_label(population):
+            raise InvalidInput(
+                f"population must be a label in plain text without spaces around it, got {population!r} instead"
+            )
         if (limit is None) == (within.get("epsilon") is None):
             raise InvalidInput("a budget needs either an epsilon or a filter as its limit")
         if limit is None:
@@ -306,6 +317,11 @@ class Budget:
 
     def __reduce__(self) -> Any:
         return _reopened, (str(self.path), self.population, self._store.read_only)
+
+
+def _is_label(text: str) -> bool:
+    """No spaces around it, or of no width in it: two labels that look the same would be two budgets."""
+    return bool(text) and text == text.strip() and not set(text) & set(_NO_WIDTH) and plain(text) == text
 
 
 def _reopened(path: str, population: str, read_only: bool) -> Budget:
