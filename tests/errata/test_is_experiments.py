@@ -9,7 +9,7 @@ from scipy.stats import binom, gamma
 from privamp import NormNoise, PrivateKMeans
 from privamp.audits.audit import performed
 from privamp.audits.planted import exponential_radius
-from privamp.kmeans.noise_split import Split
+from privamp.kmeans.fit_plan import Split
 from privamp.mechanisms.norm_noise import directions
 from privamp.testing import seeded_stream, seeds_allowed
 

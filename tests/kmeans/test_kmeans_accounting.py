@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from privamp import ImportanceSampling, Influence, Neighbors, NoTheorem, PrivateKMeans, amplify
-from privamp.core.seeded_sample import SeededSample
+from privamp.core.sample import SeededSample
 from privamp.kmeans import compiled
 from privamp.kmeans import fit as fit_module
 from privamp.kmeans.ball import Ball, scan, taken_inside
 from privamp.kmeans.first_look import EDGES, norm_counts
-from privamp.kmeans.noise_split import Split
+from privamp.kmeans.fit_plan import Split
 from privamp.kmeans.privacy_spend import FirstThenSample
 from privamp.kmeans.threads import ThreadPool
 from privamp.testing import seeds_allowed

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import beta
 
 from privamp import LinearProfile, privacy_constrained
-from privamp.kmeans.noise_split import Split
+from privamp.kmeans.fit_plan import Split
 from privamp.mechanisms.norm_noise import directions
 from privamp.mechanisms.sum_and_count import SumAndCount
 from privamp.testing import seeded_stream

@@ -11,8 +11,7 @@ import numpy as np
 from ..chance.keys import Key
 from ..core.mechanism import Mechanism
 from ..core.population import UNNAMED, Population
-from ..core.sample import Bounded, Drawn, Sample
-from ..core.seeded_sample import SeededSample
+from ..core.sample import Bounded, Drawn, Sample, SeededSample
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from .planning import Plan

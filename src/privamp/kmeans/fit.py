@@ -17,8 +17,7 @@ from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike, whole_job
 from ..core.neighbors import Neighbors
 from ..core.population import UNNAMED, Population
-from ..core.sample import Bounded, Drawn, Sample
-from ..core.seeded_sample import SeededSample
+from ..core.sample import Bounded, Drawn, Sample, SeededSample
 from ..designs.importance import ImportanceSampling
 from ..errors import InvalidInput
 from ..mechanisms.laplace import Laplace
@@ -32,9 +31,8 @@ from .ball import Ball, taken_inside
 from .centres import Smoothing
 from .compiled import is_worth_compiling
 from .first_look import MIDDLES, FirstLook, look
-from .fit_plan import FitPlan, choose
+from .fit_plan import FitPlan, Split, choose
 from .lloyd import sums_and_counts
-from .noise_split import Split
 from .privacy_spend import PrivacySpend, Promise
 from .private_ball import private_center, private_radius
 from .sampling import Target, make_rule, noise_level

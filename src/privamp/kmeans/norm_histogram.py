@@ -13,8 +13,7 @@ from ..chance.keys import Key
 from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike
 from ..core.population import Population
-from ..core.sample import Bounded, Drawn
-from ..core.seeded_sample import SeededSample
+from ..core.sample import Bounded, Drawn, SeededSample
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.discrete_laplace import DiscreteLaplace

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..accounting.composition import Composition
 from ..accounting.joint import Joint
 from ..amplification import amplify
 from ..chance.keys import Key
@@ -112,5 +111,4 @@ def _within(
         reasons=because if callable(because) else lambda: because,
         assumes=assumes,
         parts=parts,
-        pld_maker=Composition(parts).pld,
     )

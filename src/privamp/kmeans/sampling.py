@@ -21,7 +21,7 @@ from ..rules.profiles import GaussianProfile, LinearProfile
 from ..rules.rule import Rule
 from ..rules.uniform import uniform
 from .first_look import MIDDLES, FirstLook
-from .noise_split import Split
+from .fit_plan import Split
 
 _INSIDE = 1.0 - 1e-9  # room for rounding on the way to a certified number
 _SHARE = 0.5  # the coreset rule's uniform part
