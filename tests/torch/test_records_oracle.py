@@ -11,6 +11,8 @@ PAIRS = 12
 
 @pytest.mark.parametrize("audit", [make() for make in training.JOBS], ids=lambda audit: audit.name)
 def test_one_record_moves_no_more_than_a_clip(audit):
+    if audit.missing:
+        pytest.skip(f"needs {audit.missing}")
     report = audit.perform(PAIRS)
     assert report.ok, str(report)
 

@@ -16,8 +16,7 @@ from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.design import Design
 from ..core.population import Population
-from ..core.sample import Drawn
-from ..core.seeded_sample import SeededSample
+from ..core.sample import Drawn, SeededSample
 from ..mechanisms.gaussian import Gaussian
 from ..numerics.log_domain import FloatArray
 from .importance import ImportanceRule
@@ -66,8 +65,13 @@ class Batches(ABC):
 
     @property
     @abstractmethod
-    def noise(self) -> tuple[float, float]:
-        """Standard deviation added to the sum, and what the noisy sum is divided by."""
+    def mechanism(self) -> Gaussian:
+        """The noise of the sum: what the sample is handed out for, and what is added."""
+
+    @property
+    @abstractmethod
+    def normaliser(self) -> float:
+        """What the noisy sum is divided by."""
 
     @abstractmethod
     def draw(self, step: int) -> Batch:
@@ -95,7 +99,8 @@ class DesignBatches(Batches):
 
     def __init__(self, plan: Plan, population: Population) -> None:
         self._design, self.clip, self._population = plan.design, plan.clip, population
-        self._noise = plan.noise_multiplier * plan.clip, plan.normaliser
+        self._mechanism = Gaussian(plan.noise_multiplier * plan.clip, sensitivity=plan.clip)
+        self._normaliser = plan.normaliser
 
     def begin_stretch(self, key: Key) -> None:
         """Take the key from which the samples of this stretch of the run are drawn."""
@@ -103,20 +108,25 @@ class DesignBatches(Batches):
         self._drawn: tuple[int, Drawn] | None = None
 
     @property
-    def noise(self) -> tuple[float, float]:
+    def mechanism(self) -> Gaussian:
         """The plan's noise, the same in every step."""
-        return self._noise
+        return self._mechanism
+
+    @property
+    def normaliser(self) -> float:
+        """The plan's."""
+        return self._normaliser
 
     def draw(self, step: int) -> Batch:
         """The design's sample of this round, handed out for one noisy sum."""
-        drawn = self._handed_out(step, self._design, Gaussian(self._noise[0], sensitivity=self.clip))
+        drawn = self._handed_out(step, self._design)
         return Batch(step, drawn.positions, drawn.counts, np.full(drawn.positions.size, self.clip))
 
-    def _handed_out(self, step: int, design: Design, mechanism: Gaussian) -> Drawn:
+    def _handed_out(self, step: int, design: Design) -> Drawn:
         """What the design drew for this step, by position; the same while the step is tried."""
         if self._drawn is None or self._drawn[0] != step:
             sample = SeededSample.if_test(design.draw(self._population, self._key, round=step))
-            drawn = sample._planned([mechanism], None, "training")._hand_out(mechanism)
+            drawn = sample._planned([self.mechanism], None, "training")._hand_out(self.mechanism)
             self._drawn = step, Drawn.joined([drawn])
         return self._drawn[1]
 

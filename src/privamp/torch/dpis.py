@@ -21,7 +21,7 @@ from ..core.guarantee import Guarantee
 from ..core.mechanism import IDEALISED
 from ..core.neighbors import Neighbors
 from ..core.population import Population
-from ..core.seeded_sample import SeededSample
+from ..core.sample import SeededSample
 from ..designs.poisson import Poisson
 from ..errors import BudgetExceeded, Infeasible, InvalidInput
 from ..mechanisms.gaussian import Gaussian
@@ -189,9 +189,14 @@ class DPISBatches(ImportanceBatches):
         return min(self._batch * self._clip / self._sum, 1.0)  # r
 
     @property
-    def noise(self) -> tuple[float, float]:
-        """m C and N~ r."""
-        return self._multiplier * self._clip, self._size * self._rate
+    def mechanism(self) -> Gaussian:
+        """Noise of standard deviation m C."""
+        return Gaussian(self._multiplier * self._clip, sensitivity=self._clip)
+
+    @property
+    def normaliser(self) -> float:
+        """N~ r."""
+        return self._size * self._rate
 
     @property
     def gradient_noise(self) -> float:
@@ -212,8 +217,7 @@ class DPISBatches(ImportanceBatches):
 
     def draw(self, step: int) -> Batch:
         """The Poisson sample at this epoch's rate r, thinned by bound/C."""
-        mechanism = Gaussian(self.noise[0], sensitivity=self._clip)
-        drawn = self._handed_out(step, Poisson(self._rate), mechanism)
+        drawn = self._handed_out(step, Poisson(self._rate))
         return self._thinned(Batch(step, drawn.positions, drawn.counts, np.empty(0)))
 
     def remember(self, batch: Batch, norms: FloatArray) -> None:

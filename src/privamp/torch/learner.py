@@ -1,9 +1,26 @@
-"""What a run trains: a module with its optimiser and criterion, and how a batch becomes losses."""
+"""What a run trains: a module with its optimiser and a loss with one value per record, on which `backward()` is called.
 
+Every record has a loss: one for which the criterion fails (a label out of range) gets the constant 0, and so counts as
+nothing. To stop, or to name it, would tell about it.
+"""
+
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
+from torch import nn
+
+from ..errors import InvalidInput
+from . import made_up
+
+if TYPE_CHECKING:
+    from .run import Run
+
+Tensor = Any
+_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)
+_SUMS = ("sum", "batchmean")  # reductions that add up what belongs to one record
 Compute = Callable[[Any, Any, Any], Any]
 """(module, criterion, batch) -> what the criterion gave, as in a training loop."""
 
@@ -24,3 +41,109 @@ class Learner:
     scheduler: Any = None
     compute: Compute = usual
     example: Any = None  # made-up records to try it on; of the data's own shape by default
+
+
+class PrivateCriterion:
+    """Calls the criterion record by record while a step is being made, and as it is everywhere else."""
+
+    def __init__(self, criterion: Any, run: "Run") -> None:
+        self._criterion, self._run = criterion, run
+        self._single = copy.copy(criterion)
+        if hasattr(criterion, "reduction"):
+            self._single.reduction = "none"
+
+    def __call__(self, output: Tensor, *targets: Any) -> Any:
+        """The losses of a batch that was drawn, else the criterion's own value."""
+        if not (self._run.is_waiting and torch.is_grad_enabled()):
+            return self._criterion(output, *targets)
+        return PrivateLoss(self.losses(output, *targets), self._run)
+
+    def losses(self, output: Tensor, *targets: Any) -> Tensor:
+        """One loss per record, 0 for records that have none."""
+        if not isinstance(output, torch.Tensor) or output.dim() == 0:
+            raise InvalidInput("the criterion must be given the model's output as one tensor, a row per record")
+        targets, is_sane = self._within_range(output, targets)
+        try:
+            losses = self.unguarded(output, *targets)
+        except (InvalidInput, torch.OutOfMemoryError):
+            raise
+        except Exception:
+            losses = self._of_those_that_have_one(output, targets)
+        return losses if is_sane is None else losses.masked_fill(~is_sane, 0.0)
+
+    def unguarded(self, output: Tensor, *targets: Any) -> Tensor:
+        """One loss per record, or whatever the criterion raises."""
+        losses = self._single(output, *targets)
+        if not isinstance(losses, torch.Tensor) or losses.shape[:1] != output.shape[:1]:
+            raise InvalidInput(
+                "the criterion must give one loss per record; use a torch loss, or a function that returns a vector as "
+                "long as the batch"
+            )
+        if losses.dim() == 1:
+            return losses
+        rest = losses.flatten(1)
+        return rest.sum(dim=1) if getattr(self._criterion, "reduction", "mean") in _SUMS else rest.mean(dim=1)
+
+    def _within_range(self, output: Tensor, targets: tuple[Any, ...]) -> tuple[tuple[Any, ...], Tensor | None]:
+        """Class labels that are no column of the output become 0, and their records are marked."""
+        labels = targets[0] if targets else None
+        if not isinstance(self._criterion, _CLASSES) or not isinstance(labels, torch.Tensor):
+            return targets, None
+        if labels.is_floating_point() or labels.shape[:1] != output.shape[:1] or output.dim() < 2:
+            return targets, None
+        is_class = (labels >= 0) & (labels < output.shape[1])
+        is_class |= labels == getattr(self._criterion, "ignore_index", 0)
+        is_sane = is_class.flatten(1).all(dim=1) if labels.dim() > 1 else is_class
+        return (labels.where(is_class, torch.zeros_like(labels)), *targets[1:]), is_sane
+
+    def _of_those_that_have_one(self, output: Tensor, targets: tuple[Any, ...]) -> Tensor:
+        """The criterion failed: on made-up values too, then it does not fit the shapes, or on records, then 0."""
+        try:
+            self.unguarded(*made_up.like([output, *targets], output.shape[0]))
+        except Exception as error:
+            raise InvalidInput(
+                f"the criterion fails on numbers of these shapes ({type(error).__name__}); check what it takes"
+            ) from None
+        some = [r for r in range(output.shape[0]) if self._has_one(output, targets, r)]
+        at = torch.tensor(some, dtype=torch.long, device=output.device)
+        nothing = output.flatten(1).sum(dim=1).masked_fill(torch.ones(len(output), device=output.device).bool(), 0.0)
+        if not some:
+            return nothing
+        found = self.unguarded(output[at], *made_up.rows(list(targets), at))
+        return nothing.to(found.dtype).index_put((at,), found)
+
+    def _has_one(self, output: Tensor, targets: tuple[Any, ...], record: int) -> bool:
+        here = slice(record, record + 1)
+        try:
+            with torch.no_grad():
+                self.unguarded(output[here], *made_up.rows(list(targets), here))
+        except Exception:
+            return False
+        return True
+
+
+class PrivateLoss:
+    """The losses of a drawn batch: secret. `backward` measures, weighs and adds up the gradients."""
+
+    __slots__ = ("_losses", "_run")
+
+    def __init__(self, losses: Tensor, run: "Run") -> None:
+        self._losses, self._run = losses, run
+
+    def backward(self) -> None:
+        """Once per batch."""
+        self._run.backward(self._losses)
+
+    def detach(self) -> Tensor:
+        """The mean loss of the batch: secret, it carries no noise."""
+        return self._losses.detach().mean() if self._losses.numel() else self._losses.new_zeros(())
+
+    def item(self) -> float:
+        """The mean loss of the batch: secret, it carries no noise."""
+        return float(self.detach())
+
+    def __float__(self) -> float:
+        return self.item()
+
+    def __repr__(self) -> str:
+        return "PrivateLoss(secret)"

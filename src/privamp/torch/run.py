@@ -14,11 +14,10 @@ from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
 from . import made_up, records_apart
 from .batches import Batch, Batches, Ints
-from .criterion import PrivateCriterion
 from .dpis import DPISPlan
 from .ghost import GradientRecorder
 from .journal import Journal
-from .learner import Learner
+from .learner import Learner, PrivateCriterion
 from .optimizers import check_optimizer, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records

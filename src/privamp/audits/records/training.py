@@ -179,7 +179,7 @@ def _unchecked() -> Iterator[None]:
 @contextlib.contextmanager
 def _stopping() -> Iterator[None]:
     """Labels are looked at by the criterion itself, which stops with the label in its message."""
-    room = "privamp.torch.criterion.PrivateCriterion"
+    room = "privamp.torch.learner.PrivateCriterion"
 
     def losses(self: Any, output: Any, *targets: Any) -> Any:
         return self.unguarded(output, *targets)
