@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .accounting.allocation import allocation
-from .accounting.composition import Composition, compose
+from .accounting.composition import compose
 from .accounting.joint import Joint
 from .core.claim import Claim
 from .core.curves import group
@@ -69,7 +69,6 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
         parts=parts,
         lower=Lower(lower) if lower else None,
         degrades=_degrades(mechanism, design, neighbors, upper),
-        pld_maker=Composition(parts).pld,
     )
 
     def personal(record: Any) -> Guarantee:
@@ -79,7 +78,7 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
             return everybody
         own = Profile.minimum([own.rounded_up(), upper])
         part = (Part(own, None),)
-        return replace(everybody, upper=own, parts=part, lower=None, pld_maker=Composition(part).pld)
+        return replace(everybody, upper=own, parts=part, lower=None)
 
     return replace(everybody, personal=personal)
 

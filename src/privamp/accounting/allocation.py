@@ -17,7 +17,6 @@ from ..core.profile import Curve, Profile
 from ..core.schedule import OneOf
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
-from .composition import Composition
 from .convex_order import one_of_many
 
 ALLOCATION = (
@@ -47,7 +46,6 @@ def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors) -> Guar
         assumes=mechanism.assumes,
         parts=parts,
         lower=Lower(lower) if lower else None,
-        pld_maker=Composition(parts).pld,
     )
 
 

@@ -2,6 +2,11 @@
 
 Valid for adaptive choice of what to release inside each declared part. Queries that share one sample are not
 fresh draws: they are a `Joint`, composed inside the sample and amplified once.
+
+Lower bounds: the changed record is one and the same in every round. Where records differ (strata, norms), the attack on
+one round is the largest of several pairs' curves. Composing that largest curve would be false: no record reaches it in
+two rounds. So the rounds are composed for one kind of record at a time, and the largest result counts. Parts that list
+different kinds (other strata, other norms) have no attack together: nothing says which kinds can be the same record.
 """
 
 import math
@@ -20,7 +25,6 @@ from ..extras import need
 from ..numerics.log_domain import FloatArray, log_sum
 from ..numerics.rounding import total_up, up
 from ..validation import positive, whole
-from .attacks_in_rounds import attacks_in_rounds
 from .blocks import QUADRATURE, ROUNDS, followed
 from .discretize import loss_laws, reach
 from .tangents import counted
@@ -33,6 +37,8 @@ COMPOSED = (
 _POINTS, _ROUGH = 2**18, 2**13  # points of the composed law's window that are aimed at; of a first guess
 _GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of one law; never an interval of 0
 _COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
+_ALL = 4  # so many kinds of records are all tried as an attack; of more, the two that look strongest
+_SMALL = 1e-6
 
 
 def compose(
@@ -135,7 +141,7 @@ class Composition:
     @property
     def lower(self) -> Profile | None:
         """Optimistic: never above what the attacks reach."""
-        several = attacks_in_rounds(self.parts)
+        several = _attacks(self.parts)
         if not several:
             return None
         return Profile.maximum(self._attacked(profiles) for profiles in several)
@@ -265,3 +271,27 @@ def composed_profile(profiles: Sequence[Profile]) -> Profile:
     """The (upper) profile of several mechanisms run once each on the same data."""
     parts = _merged([Part(profile, None) for profile in profiles])
     return parts[0].upper if len(parts) == 1 and parts[0].steps == 1 else Composition(parts).upper
+
+
+def _attacks(parts: Sequence[Part]) -> tuple[tuple[Profile, ...], ...]:
+    """One profile per part, for each kind of record worth trying; empty when there is no attack."""
+    if any(part.lower is None for part in parts):
+        return ()
+    listed = [dict(part.attacks) for part in parts if part.attacks]
+    if any(kinds.keys() != listed[0].keys() for kinds in listed):
+        return ()
+    kinds: list[Any] = list(listed[0]) if listed else [None]
+    choices = {kind: tuple(p for part in parts if (p := _of_kind(part, kind)) is not None) for kind in kinds}
+    if len(kinds) > _ALL:
+        by_distance = max(kinds, key=lambda kind: sum(_distance(parts, choices[kind])))
+        by_reach = max(kinds, key=lambda kind: sum(p.epsilon(_SMALL) for p in choices[kind]))
+        kinds = list(dict.fromkeys((by_distance, by_reach)))
+    return tuple(choices[kind] for kind in kinds)
+
+
+def _of_kind(part: Part, kind: Any) -> Profile | None:
+    return dict(part.attacks)[kind] if part.attacks else part.lower
+
+
+def _distance(parts: Sequence[Part], profiles: Sequence[Profile]) -> list[float]:
+    return [part.steps * float(p.delta(0.0)) for part, p in zip(parts, profiles, strict=True)]

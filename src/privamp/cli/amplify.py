@@ -80,13 +80,15 @@ def _check_question(epsilon: float | None, delta: float | None) -> None:
         in_range(0, 1, open_ends=True, delta=delta)
 
 
-def answers(guarantee: "Guarantee", *, epsilon: float | None, delta: float | None) -> dict[str, Any]:
+def answers(
+    guarantee: "Guarantee", *, epsilon: float | None, delta: float | None, certificate: bool = True
+) -> dict[str, Any]:
     """The numbers asked for with their reasons, ready for JSON; an error when there is no such number."""
     from ..errors import Infeasible, InvalidInput
 
     if epsilon is None and delta is None and not math.isfinite(guarantee.epsilon()):
         raise InvalidInput("this release is not pure DP, so one number cannot describe it; give --delta or --epsilon")
-    answer = guarantee.to_json(epsilon=epsilon, delta=delta)
+    answer = (guarantee.to_json if certificate else guarantee.stated)(epsilon=epsilon, delta=delta)
     if delta is not None and answer["epsilon_upper"] is None:
         raise Infeasible(f"no epsilon reaches delta {delta:g}, this release is never that private; ask for more")
     if answer.pop("private", True) is False:

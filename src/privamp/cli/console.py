@@ -1,7 +1,12 @@
-"""Printing: tables and lines for people, JSON for machines, progress for whoever waits at a terminal."""
+"""Printing: tables and lines for people, JSON for machines, progress for whoever waits at a terminal.
+
+Text of others is shown with the characters written out that would move the cursor, colour the terminal or turn lines
+around.
+"""
 
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -9,13 +14,27 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
-from .errors import SCHEMA
-from .visible import visible
-
+SCHEMA = 1
 _WIDE = 120  # for files and pipes, which have no width of their own
 _PATIENCE = 1.0  # seconds before a progress bar appears
+# C0 and C1 controls, DEL, the marks that change the direction of text, and halves of characters
+_ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 Advance = Callable[[int, int], None]  # done, in all
+
+
+def visible(text: str) -> str:
+    r"""The same text, with such characters written out; newlines and tabs stay.
+
+    >>> visible("\x1b[2Jstudy")
+    '\\x1b[2Jstudy'
+    """
+    return _ACTIVE.sub(lambda found: found.group().encode("unicode_escape").decode("ascii"), text)
+
+
+def one_line(text: str) -> str:
+    r"""`visible`, and newlines and tabs written out too, for labels and cells of tables."""
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def console(*, err: bool = False) -> Any:

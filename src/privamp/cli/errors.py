@@ -17,10 +17,9 @@ from typer.core import TyperGroup
 
 from ..errors import Infeasible, InvalidInput, NoTheorem, PrivampError
 from ..extras import missing
+from .console import SCHEMA, visible
 from .surroundings import discard_output, interrupted, is_output_error
-from .visible import visible
 
-SCHEMA = 1
 _INTERRUPTED = 130
 _QUESTION_WAS_WRONG = (InvalidInput, NoTheorem, Infeasible)
 # typer carries its own copy of click in some versions and not in others: the family of BadParameter is right in both

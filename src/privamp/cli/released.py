@@ -42,7 +42,7 @@ class Told:
 
     def tell(self, *, json: bool, report: Path | None = None, files: Files | None = None) -> None:
         """Write `files` and the page, all or none, then print it, as JSON or for people."""
-        answer = answers(self.first.guarantee, epsilon=self.epsilon, delta=self.delta)
+        answer = answers(self.first.guarantee, epsilon=self.epsilon, delta=self.delta, certificate=json)
         answer["assumes"] += self.assumes
         page = {"report": (report, self.page().encode("utf-8"))} if report is not None else {}
         written = {**(files or {}), **page}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InvalidInput, NoTheorem
+from ..errors import InvalidInput
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray, as_floats
 from ..numerics.printing import shown_up
@@ -68,8 +68,8 @@ class Guarantee:
     `delta` is at most `upper` and, where there is one, at least `lower`. `because` gives the theorems (`reasons` finds
     them), `assumes` what else must be true, `parts` what it is composed of. `degrades` says that the design costs
     privacy against the mechanism alone. `personal` gives one record's own guarantee (`at`), `pld_maker` the
-    distribution of the loss (`pld`), and `draws` names the samples it is about, so that one draw is never composed as
-    two.
+    distribution of the loss (`pld`) where it is at hand, and `draws` names the samples it is about, so that one draw is
+    never composed as two.
 
     >>> from privamp import Laplace, Poisson, amplify
     >>> round(amplify(Laplace(1.0), Poisson(0.1)).epsilon(), 4)
@@ -182,9 +182,11 @@ class Guarantee:
 
     def pld(self) -> Any:
         """The pessimistic privacy-loss distribution, as dp-accounting's object."""
-        if self.pld_maker is None:
-            raise NoTheorem("this guarantee carries no privacy-loss distribution; use compose(guarantee, 1)")
-        return self.pld_maker()
+        if self.pld_maker is not None:
+            return self.pld_maker()
+        from ..accounting.composition import Composition
+
+        return Composition(self.parts).pld()
 
     def renyi(self, order: float) -> float:
         """The Rényi divergence of this order (> 1), in both directions, rounded up; `inf` where there is none.
@@ -220,7 +222,14 @@ class Guarantee:
         return float(misses) if rates.ndim == 0 else misses
 
     def to_json(self, *, epsilon: float | None = None, delta: float | None = None) -> dict[str, Any]:
-        """A dictionary for machines, with a schema version; infinite numbers become null."""
+        """A dictionary for machines, with a schema version and a certificate; infinite numbers become null."""
+        answer = self.stated(epsilon=epsilon, delta=delta)
+        numbers = {name: value for name, value in answer.items() if name.startswith(("epsilon", "delta"))}
+        answer["certificate"] = import_module(".certificate", __package__).certificate(self, numbers)
+        return answer
+
+    def stated(self, *, epsilon: float | None = None, delta: float | None = None) -> dict[str, Any]:
+        """The numbers at `epsilon` or `delta`, their reasons and assumptions: `to_json` without the certificate."""
         answer: dict[str, Any] = {"schema": SCHEMA, "neighbors": self.neighbors.kind, "steps": self.steps}
         if self.neighbors.scope != "anywhere":
             answer["scope"] = self.neighbors.scope
@@ -235,11 +244,9 @@ class Guarantee:
         if epsilon is None and delta is None:
             answer |= {"delta_upper": 0.0, "epsilon_upper": _finite(self.epsilon())}
             answer["epsilon_lower"] = _finite(self.lower.epsilon()) if self.lower else None
-        numbers = {name: value for name, value in answer.items() if name.startswith(("epsilon", "delta"))}
         answer |= {"because": list(self.because), "assumes": list(self.assumes), "private": self.is_private}
         if self.degrades:
             answer["degrades"] = True
-        answer["certificate"] = import_module(".certificate", __package__).certificate(self, numbers)
         return answer
 
 

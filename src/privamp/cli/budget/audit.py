@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..console import emit, facts
+from ..console import emit, facts, one_line
 from ..options import Json
-from ..visible import one_line
 
 if TYPE_CHECKING:
     from ...accounting.budget_chain import Totals

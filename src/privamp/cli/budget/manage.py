@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..console import emit, facts, grid, lower, number, say, upper
+from ..console import emit, facts, grid, lower, number, one_line, say, upper
 from ..options import Json, Records
-from ..visible import one_line
 from .audit import SigningKey, signing_key
 
 if TYPE_CHECKING:

@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import emit, grid, say
+from ..console import emit, grid, one_line, say
 from ..options import Json
-from ..visible import one_line
 
 MIGRATE_EXAMPLES = """\
 Examples:

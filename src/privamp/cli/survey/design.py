@@ -65,18 +65,23 @@ def check_columns(design: "Design", records: "Records") -> None:
     """A design that reads clusters or probabilities comes with the option that names their column, others do not."""
     from ...errors import InvalidInput
 
-    word = (design.spec or type(design).__name__).partition(":")[0]
     others = [name for name in design.reads if name not in ("stratum", "cluster", "probability")]
     if "size" in others and design.decides_alone:
         raise InvalidInput("give the probabilities themselves with --probability COLUMN, and leave per_size out")
     for role, example in (("cluster", "cluster"), ("probability", "poisson-pps")):
         if role in design.reads and role not in records.roles:
-            raise InvalidInput(f"a design {word} needs --{role} COLUMN, which says it for every record")
+            raise InvalidInput(f"a design {_word(design)} needs --{role} COLUMN, which says it for every record")
         if role in records.roles and role not in design.reads:
             raise InvalidInput(f"--{role} goes with --design {example}:…; leave it out for other designs")
     check_clusters(design, records)
     if others:
-        raise InvalidInput(f"a design {word} reads {others[0]!r}, which no option names; use privamp.survey in Python")
+        raise InvalidInput(
+            f"a design {_word(design)} reads {others[0]!r}, which no option names; use privamp.survey in Python"
+        )
+
+
+def _word(design: "Design") -> str:
+    return (design.spec or type(design).__name__).partition(":")[0]
 
 
 def check_clusters(design: "Design", records: "Records") -> None:
