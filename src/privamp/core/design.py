@@ -27,7 +27,54 @@ Over = Callable[[Callable[[Batch], Any], Sequence[Batch]], Iterable[Any]]
 Name = str | int
 
 
-class Design(ABC):
+class Answers:
+    """What a design and a schedule both say of themselves; a frozen dataclass per kind."""
+
+    word: ClassVar[Word | None] = None  # what its spec string starts with, and which of its fields follow
+    assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
+
+    def __post_init__(self) -> None:
+        keep_plain(self)
+
+    @property
+    def identity(self) -> str:
+        """One text for equal designs on every machine, with a version; the subkeys of its draws are made of it."""
+        return identity(self)
+
+    @property
+    def spec(self) -> str | None:
+        """The spec string that makes it again, or None where none does."""
+        return spec_of(self, self.word)
+
+    @property
+    def reads(self) -> Mapping[str, Read]:
+        """The columns it looks at besides the id, and what they hold."""
+        return {}
+
+    @property
+    def weight(self) -> float | None:
+        """One over the expected number of times a draw (a round) takes a record, where it is public and one for all."""
+        return None
+
+    def weights(self, population: Population) -> FloatArray | None:
+        """One over the expected number of times each of these records is drawn; secret unless `weight` says it too."""
+        return None if self.weight is None else np.full(population.size, self.weight)
+
+    def neighboring(
+        self, population: int | Population, neighbors: Neighbors
+    ) -> Iterator[tuple[Population, Population]]:
+        """Pairs of neighbouring tiny populations that stand for all pairs (all records are alike here).
+
+        Under add/remove `population` is the smaller one.
+        """
+        ids = np.arange(Population.of(population).size + 1, dtype=np.uint64)
+        if neighbors.kind == "add-remove":
+            yield Population(ids), Population(ids[:-1])
+        else:
+            yield Population(ids[:-1]), Population(ids[1:])
+
+
+class Design(Answers, ABC):
     """Frozen dataclass per kind; the fields are public facts, the drawn units are secret.
 
     Drawing is `finish(merge(partial(batch) ...))`, so that one key draws the same sample in one piece,
@@ -37,10 +84,8 @@ class Design(ABC):
 
     theorems: ClassVar[tuple[Theorem, ...]]
     natural: ClassVar[Neighbors]  # the relation reported when none is asked for
-    word: ClassVar[Word | None] = None  # what its spec string starts with, and which of its fields follow
     keeps_apart: ClassVar[str] = "anywhere"  # a scope: what a mechanism stated within it says is still true here
     trades_privacy: ClassVar[bool] = False  # costs privacy by its nature and saves work: nothing to warn about
-    assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
 
     @abstractmethod
     def partial(self, batch: Batch, subkey: Key) -> Any:
@@ -67,24 +112,6 @@ class Design(ABC):
     def appearances(self, records: int = 1) -> Multiplicity:
         """How often the records of one person (who has `records` of them) appear, under replace-one."""
 
-    def __post_init__(self) -> None:
-        keep_plain(self)
-
-    @property
-    def identity(self) -> str:
-        """One text for equal designs on every machine, with a version; the subkey of a draw is made of it."""
-        return identity(self)
-
-    @property
-    def spec(self) -> str | None:
-        """The spec string that makes this design again, or None where none does."""
-        return spec_of(self, self.word)
-
-    @property
-    def reads(self) -> Mapping[str, Read]:
-        """The columns it looks at besides the id, and what they hold."""
-        return {}
-
     @property
     def decides_alone(self) -> bool:
         """Whether every record is decided by itself, so that one pass, batch by batch, draws the sample."""
@@ -101,11 +128,6 @@ class Design(ABC):
         return None
 
     @property
-    def weight(self) -> float | None:
-        """One over the expected number of times a record is drawn, where that is public and the same for all."""
-        return None
-
-    @property
     def spread(self) -> float | None:
         """v such that the sum of `weight` x over the sample has a variance of at most v (sum of x^2); None: unknown."""
         return None
@@ -119,10 +141,6 @@ class Design(ABC):
     def weighing_rule(self) -> RuleLike | None:
         """The rule whose weights the drawn records carry; they are certified for what the rule looked at alone."""
         return None
-
-    def weights(self, population: Population) -> FloatArray | None:
-        """One over the expected number of times each of these records is drawn; secret unless `weight` says it too."""
-        return None if self.weight is None else np.full(population.size, self.weight)
 
     def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
         """How a total is estimated with Laplace noise, and its variance; None where no public weight is known.
@@ -195,16 +213,3 @@ class Design(ABC):
         part = self.merge(over(lambda batch: self.partial(batch, subkey), population.batches()))
         drawn = self.finish(part, subkey)
         return Sample(self, population.ids, drawn, subkey, key.fingerprint, **population.columns)
-
-    def neighboring(
-        self, population: int | Population, neighbors: Neighbors
-    ) -> Iterator[tuple[Population, Population]]:
-        """Pairs of neighbouring tiny populations that stand for all pairs (all records are alike here).
-
-        Under add/remove `population` is the smaller one.
-        """
-        ids = np.arange(Population.of(population).size + 1, dtype=np.uint64)
-        if neighbors.kind == "add-remove":
-            yield Population(ids), Population(ids[:-1])
-        else:
-            yield Population(ids[:-1]), Population(ids[1:])

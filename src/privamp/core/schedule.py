@@ -5,25 +5,21 @@ which each record joins one). `amplify(mechanism, schedule)` certifies each bloc
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
-from ..numerics.log_domain import FloatArray
 from ..validation import whole
-from .design import Design, Units
-from .identity import identity, keep_plain
+from .design import Answers, Design, Units
 from .neighbors import Neighbors
 from .population import Population
-from .reads import Read
 from .sample import Drawn
-from .words import Word, spec_of
 
 Meetings = tuple[Units, ...]  # the ids in each round, sorted
 MOST_BINS = 2**32
@@ -47,44 +43,13 @@ class OneOf:
         whole(1, MOST_BINS, rounds=self.rounds)
 
 
-class Schedule(ABC):
+class Schedule(Answers, ABC):
     """Frozen dataclass per kind; the fields are public facts, who joins which round is secret."""
-
-    assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
-
-    word: ClassVar[Word | None] = None  # what its spec string starts with, and which of its fields follow
-
-    def __post_init__(self) -> None:
-        keep_plain(self)
-
-    @property
-    def identity(self) -> str:
-        """One text for equal schedules on every machine, with a version; the subkeys of its draws are made of it."""
-        return identity(self)
-
-    @property
-    def spec(self) -> str | None:
-        """The spec string that makes this schedule again, or None where none does."""
-        return spec_of(self, self.word)
-
-    @property
-    def reads(self) -> Mapping[str, Read]:
-        """The columns it looks at besides the id, and what they hold."""
-        return {}
 
     @property
     def decides_alone(self) -> bool:
         """Whether every record is decided by itself, so that one pass, batch by batch, draws a round."""
         return True
-
-    @property
-    def weight(self) -> float | None:
-        """One over the chance that a record joins a given round, where that is public and the same for all."""
-        return None
-
-    def weights(self, population: Population) -> FloatArray | None:
-        """The same for each of these records."""
-        return None if self.weight is None else np.full(population.size, self.weight)
 
     @property
     @abstractmethod
@@ -123,14 +88,6 @@ class Schedule(ABC):
     @abstractmethod
     def small_cases(cls) -> Iterator[tuple[Self, int]]:
         """Instances with the size of a population small enough to enumerate."""
-
-    def neighboring(self, population: int, neighbors: Neighbors) -> Iterator[tuple[Population, Population]]:
-        """Neighbouring tiny populations; under add/remove `population` counts the others."""
-        ids = np.arange(population + 1, dtype=np.uint64)
-        if neighbors.kind == "add-remove":
-            yield Population(ids), Population(ids[:-1])
-        else:
-            yield Population(ids[:-1]), Population(ids[1:])
 
     def _check_step(self, step: int) -> None:
         whole(0, self.steps - 1, step=step)

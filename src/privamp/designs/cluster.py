@@ -18,7 +18,7 @@ Controlling privacy loss in sampling schemes (SD), section 5, corrected; proofs:
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
@@ -85,16 +85,8 @@ def _moved(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors
     return upper_profile(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
 
 
-def _added_gaussian(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return gaussian.added(gaussian.add_remove_shift(mechanism), design.share, design.farthest())
-
-
-def _replaced_gaussian(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return gaussian.replaced(gaussian.add_remove_shift(mechanism), design.share, design.farthest())
-
-
-def _moved_gaussian(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return gaussian.moved(_added_gaussian(design, mechanism, neighbors))
+def _in_each(design: "ClusterSampling", mechanism: Mechanism, one: Callable[..., Profile]) -> Profile:
+    return one(gaussian.add_remove_shift(mechanism), design.share, design.farthest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,34 +145,7 @@ class ClusterSampling(Clustered):
         Theorem(
             "Trimmed clusters, one record more", "docs/designs/cluster.md, Thm 5", AR.kind, AR.kind, False, _trimmed
         ),
-        Theorem(
-            "Clusters, one record more, Gaussian",
-            "docs/designs/cluster.md, Thm 8",
-            AR.kind,
-            AR.kind,
-            True,
-            _added_gaussian,
-            applies=lambda m: m.is_gaussian,
-        ),
-        Theorem(
-            "Clusters, one record replaced inside its cluster, Gaussian",
-            "docs/designs/cluster.md, Thm 8",
-            AR.kind,
-            RO.kind,
-            True,
-            _replaced_gaussian,
-            applies=lambda m: m.is_gaussian,
-            scope=WITHIN.scope,
-        ),
-        Theorem(
-            "Clusters, one record replaced, Gaussian",
-            "docs/designs/cluster.md, Thm 8",
-            AR.kind,
-            RO.kind,
-            False,
-            _moved_gaussian,
-            applies=lambda m: m.is_gaussian,
-        ),
+        *gaussian.theorems("Clusters", _in_each),
         *transport.THEOREMS,
     )
 
@@ -371,8 +336,7 @@ class ClusterSampling(Clustered):
         """The worst event of a black box, or Gaussian sums at equal caps: the supremum; else one record looked for."""
         plain = self.second_stage is None and not self.trim and len(set(self.caps)) == 1
         if mechanism.is_gaussian and neighbors.records == 1 and plain:
-            within = _added_gaussian if neighbors.kind == AR.kind else _replaced_gaussian
-            return within(self, mechanism, neighbors)
+            return _in_each(self, mechanism, gaussian.added if neighbors.kind == AR.kind else gaussian.replaced)
         if not is_black_box(mechanism, neighbors):
             return None
         epsilon = pure_epsilon(mechanism, AR)

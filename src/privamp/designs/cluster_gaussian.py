@@ -15,7 +15,8 @@ Exact for equal caps and for one cluster with public probabilities. Proof: docs/
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +24,18 @@ from ..core.curves import group
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
+from ..core.theorem import Theorem
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mills_gap, log_sum
 from ..numerics.roots import NumericalFailure
 from .shared_copies import gaussian_shift
 
-AR = Neighbors.ADD_REMOVE
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _ROUNDS = 200
+_PAGE = "docs/designs/cluster.md, Thm 8"
+
+InEach = Callable[[Any, Mechanism, Callable[..., Profile]], Profile]
+"""(design, mechanism, added or replaced) -> the profile over the clusters that the changed record may be in."""
 
 
 def one_against_several(chance: float, near: float, others: Sequence[tuple[float, float]]) -> Curve:
@@ -91,3 +97,29 @@ def replaced(theta: float, chance: float, others: Sequence[tuple[float, float]])
 def moved(one: Profile) -> Profile:
     """Out of one cluster and into another: two steps of the larger direction."""
     return group(one.symmetrised(), 2)
+
+
+def theorems(subject: str, in_each: InEach) -> tuple[Theorem, ...]:
+    """The three statements about a design of whole clusters."""
+
+    def one_more(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+        return in_each(design, mechanism, added)
+
+    def inside(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+        return in_each(design, mechanism, replaced)
+
+    def elsewhere(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+        return moved(one_more(design, mechanism, neighbors))
+
+    return (
+        Theorem(f"{subject}, one record more, Gaussian", _PAGE, AR.kind, AR.kind, True, one_more, _is_gaussian),
+        Theorem(
+            f"{subject}, one record replaced inside its cluster, Gaussian", _PAGE, AR.kind, RO.kind, True, inside,
+            _is_gaussian, scope="within cluster",
+        ),
+        Theorem(f"{subject}, one record replaced, Gaussian", _PAGE, AR.kind, RO.kind, False, elsewhere, _is_gaussian),
+    )  # fmt: skip
+
+
+def _is_gaussian(mechanism: Mechanism) -> bool:
+    return mechanism.is_gaussian

@@ -67,18 +67,6 @@ def _in_each(design: "ClusterPPS", mechanism: Mechanism, one: Callable[..., Prof
     return Profile.maximum(profiles)
 
 
-def _added_gaussian(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return _in_each(design, mechanism, gaussian.added)
-
-
-def _replaced_gaussian(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return _in_each(design, mechanism, gaussian.replaced)
-
-
-def _moved_gaussian(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return gaussian.moved(_added_gaussian(design, mechanism, neighbors))
-
-
 @dataclass(frozen=True, slots=True)
 class ClusterPPS(Clustered):
     """Draw one cluster, number h with the public probability `probabilities[h]`.
@@ -109,34 +97,7 @@ class ClusterPPS(Clustered):
             scope=WITHIN.scope,
         ),
         Theorem("One cluster, one record replaced", "docs/designs/pps.md, Thm 6", AR.kind, RO.kind, False, _moved),
-        Theorem(
-            "One cluster, one record more, Gaussian",
-            "docs/designs/cluster.md, Thm 8",
-            AR.kind,
-            AR.kind,
-            True,
-            _added_gaussian,
-            applies=lambda m: m.is_gaussian,
-        ),
-        Theorem(
-            "One cluster, one record replaced inside its cluster, Gaussian",
-            "docs/designs/cluster.md, Thm 8",
-            AR.kind,
-            RO.kind,
-            True,
-            _replaced_gaussian,
-            applies=lambda m: m.is_gaussian,
-            scope=WITHIN.scope,
-        ),
-        Theorem(
-            "One cluster, one record replaced, Gaussian",
-            "docs/designs/cluster.md, Thm 8",
-            AR.kind,
-            RO.kind,
-            False,
-            _moved_gaussian,
-            applies=lambda m: m.is_gaussian,
-        ),
+        *gaussian.theorems("One cluster", _in_each),
         *transport.ONE_CLUSTER,
     )
 
@@ -229,7 +190,7 @@ class ClusterPPS(Clustered):
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The worst event of a black box, or Gaussian sums at the caps: the exact supremum."""
         if mechanism.is_gaussian and neighbors.records == 1:
-            return (_added_gaussian if neighbors.kind == AR.kind else _replaced_gaussian)(self, mechanism, neighbors)
+            return _in_each(self, mechanism, gaussian.added if neighbors.kind == AR.kind else gaussian.replaced)
         if not is_black_box(mechanism, neighbors):
             return None
         return lower_profile(self.worst(pure_epsilon(mechanism, AR), AR if neighbors.kind == AR.kind else WITHIN))

@@ -16,12 +16,17 @@ from ..chance.keyed import keyed_pairs, smallest
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design
+from ..core.mechanism import Mechanism
+from ..core.multiplicity import Multiplicity
+from ..core.neighbors import Neighbors
 from ..core.population import Batch, Population
+from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 
 Ints = NDArray[np.int64]
+RO = Neighbors.REPLACE_ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,32 @@ class FixedSize(Design):
             )
         counts = self.hits(Stream(subkey.subkey("cells")), part.seen)
         return Drawn(part.positions[: counts.size], counts, np.ones(counts.size))
+
+
+class OneStage(FixedSize):
+    """`size` entries drawn from `population` records at once, with or without putting each back."""
+
+    size: int
+
+    @property
+    def draws(self) -> int:
+        """`size`."""
+        return self.size
+
+    @property
+    def most_distinct(self) -> int:
+        """At most one new record per entry."""
+        return self.size
+
+    @abstractmethod
+    def appearances_of_extra(self, records: int = 1) -> Multiplicity:
+        """How often `records` further records of the population appear."""
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """A sum with all other records at one end of the range and the changed ones at the other."""
+        if neighbors.kind == RO.kind:
+            return mechanism.mixture(RO, self.appearances(neighbors.records))
+        return mechanism.mixture(RO, self.appearances_of_extra(neighbors.records))
 
 
 def occupancy(cells: Ints) -> Ints:

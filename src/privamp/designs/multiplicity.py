@@ -13,7 +13,7 @@ docs/theory.md). For eps' < 0 the formula is false; Profile extends by the ident
 """
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum, log_unmix
 
 Side = Literal["forward", "backward"]
+RO = Neighbors.REPLACE_ONE
 
 _NOTHING = Curve(lambda epsilon: np.full_like(epsilon, -np.inf), 0.0)
 _AT_ONCE, _PIECE = 65_536, 8_192  # numbers worth computing in one array; epsilons that end their sums together
@@ -52,6 +53,21 @@ def known(pair: Profile | None) -> Profile:
     if pair is None:
         raise NoTheorem("no exact pair is known for this mechanism")
     return pair
+
+
+def replaced(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """The bound of a design of fixed size: as many of the changed records appear as `appearances` says."""
+    return shared_absence(design.appearances(neighbors.records), mechanism, RO)
+
+
+def added(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """The same for further records, of which as many appear as `appearances_of_extra` says."""
+    return one_sided(design.appearances_of_extra(neighbors.records), mechanism, RO)
+
+
+def added_pair(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """The same by the mechanism's exact pair."""
+    return known(mechanism.mixture(RO, design.appearances_of_extra(neighbors.records)))
 
 
 class _Distances:

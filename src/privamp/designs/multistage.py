@@ -37,15 +37,11 @@ from ..numerics.log_domain import log_mix
 from ..validation import whole
 from .exact_law import with_replacement, without_replacement
 from .fixed_size import FixedSize, Ints, occupancy
-from .multiplicity import shared_absence
+from .multiplicity import replaced
 from .shared_copies import copies_bound
 
 RO = Neighbors.REPLACE_ONE
 Stages = tuple[tuple[str, int], ...]
-
-
-def _theorem_a(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return shared_absence(design.appearances(neighbors.records), mechanism, RO)
 
 
 def _theorem_b(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -84,7 +80,7 @@ class MultiStage(FixedSize):
             RO.kind,
             RO.kind,
             False,
-            _theorem_a,
+            replaced,
             groups=True,
         ),
         Theorem(

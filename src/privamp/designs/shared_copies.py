@@ -20,6 +20,7 @@ alpha is an upper bound, because the true delta' is convex in alpha. Proof: docs
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,11 @@ def copies_bound(stages: Stages, population: int, mechanism: Mechanism) -> Profi
 def copies_table(law: Multiplicity, theta: float) -> Table:
     """Theorem B with no first stage, for a record that appears u times with this law."""
     return Copies(law, theta, -math.inf).table(_FINE)
+
+
+def replaced_people(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """Theorem B for a design of fixed size and a person with several records."""
+    return people_bound(design.appearances(neighbors.records), mechanism)
 
 
 def people_bound(law: Multiplicity, mechanism: Mechanism) -> Profile:

@@ -35,23 +35,11 @@ from ..core.theorem import Theorem
 from ..core.weighting import Subset
 from ..core.words import Word
 from ..validation import whole
-from .fixed_size import FixedSize, Ints
-from .multiplicity import known, one_sided, shared_absence
-from .shared_copies import people_bound
+from .fixed_size import Ints, OneStage
+from .multiplicity import added, added_pair, replaced
+from .shared_copies import replaced_people
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
-
-
-def _replaced(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return shared_absence(design.appearances(neighbors.records), mechanism, RO)
-
-
-def _replaced_people(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return people_bound(design.appearances(neighbors.records), mechanism)
-
-
-def _added(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(design.appearances_of_extra(neighbors.records), mechanism, RO)
 
 
 def _added_pure(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -59,12 +47,8 @@ def _added_pure(design: "WithoutReplacement", mechanism: Mechanism, neighbors: N
     return Profile.symmetric(pure_curve(design.appearances_of_extra(neighbors.records).log_moment(epsilon)))
 
 
-def _added_people(design: "WithoutReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return known(mechanism.mixture(RO, design.appearances_of_extra(neighbors.records)))
-
-
 @dataclass(frozen=True, slots=True)
-class WithoutReplacement(FixedSize):
+class WithoutReplacement(OneStage):
     """Draw `size` of `population` records, all subsets equally likely.
 
     >>> from privamp import Neighbors, PureDP, amplify
@@ -84,7 +68,7 @@ class WithoutReplacement(FixedSize):
             RO.kind,
             RO.kind,
             True,
-            _replaced,
+            replaced,
             groups=True,
         ),
         Theorem(
@@ -93,7 +77,7 @@ class WithoutReplacement(FixedSize):
             RO.kind,
             AR.kind,
             True,
-            _added,
+            added,
             groups=True,
         ),
         Theorem(
@@ -102,7 +86,7 @@ class WithoutReplacement(FixedSize):
             RO.kind,
             RO.kind,
             False,
-            _replaced_people,
+            replaced_people,
             applies=lambda m: m.is_gaussian,
             people=True,
         ),
@@ -112,7 +96,7 @@ class WithoutReplacement(FixedSize):
             RO.kind,
             AR.kind,
             True,
-            _added_people,
+            added_pair,
             applies=lambda m: m.is_gaussian,
             people=True,
             settles=True,
@@ -137,11 +121,6 @@ class WithoutReplacement(FixedSize):
         keep_plain(self)
 
     @property
-    def draws(self) -> int:
-        """`size`."""
-        return self.size
-
-    @property
     def equal_chances(self) -> Subset:
         """A subset of fixed size."""
         return Subset(self.size, self.population)
@@ -150,11 +129,6 @@ class WithoutReplacement(FixedSize):
     def spread(self) -> float | None:
         """(n/m - 1) n/(n-1)."""
         return (self.population / self.size - 1.0) * self.population / max(self.population - 1, 1)
-
-    @property
-    def most_distinct(self) -> int:
-        """Every drawn record is different."""
-        return self.size
 
     def hits(self, stream: Stream, population: int) -> Ints:
         """Each drawn record once."""
@@ -180,9 +154,3 @@ class WithoutReplacement(FixedSize):
         for population in range(1, 7):
             for size in range(1, population + 1):
                 yield cls(size, population), population
-
-    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A sum with all other records at one end of the range and the changed ones at the other."""
-        if neighbors.kind == RO.kind:
-            return mechanism.mixture(RO, self.appearances(neighbors.records))
-        return mechanism.mixture(RO, self.appearances_of_extra(neighbors.records))

@@ -33,19 +33,15 @@ from ..core.words import Word
 from ..numerics.log_domain import log_mix
 from ..validation import whole
 from .exact_law import with_replacement
-from .fixed_size import FixedSize, Ints, occupancy
-from .multiplicity import known, one_sided, shared_absence
-from .shared_copies import copies_bound, people_bound
+from .fixed_size import Ints, OneStage, occupancy
+from .multiplicity import added, added_pair, replaced
+from .shared_copies import copies_bound, replaced_people
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
 def _pure(mechanism: Mechanism) -> bool:
     return math.isfinite(mechanism.profile(RO).largest_loss)
-
-
-def _replaced(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return shared_absence(design.appearances(neighbors.records), mechanism, RO)
 
 
 def _replaced_gaussian(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -57,20 +53,8 @@ def _replaced_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: N
     return _draw_by_draw(design, mechanism, chance)
 
 
-def _replaced_people(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return people_bound(design.appearances(neighbors.records), mechanism)
-
-
-def _added(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return one_sided(design.appearances_of_extra(neighbors.records), mechanism, RO)
-
-
 def _added_pure(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     return _draw_by_draw(design, mechanism, neighbors.records / (design.population + neighbors.records))
-
-
-def _added_gaussian(design: "WithReplacement", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return known(mechanism.mixture(RO, design.appearances_of_extra(neighbors.records)))
 
 
 def _draw_by_draw(design: "WithReplacement", mechanism: Mechanism, chance: float) -> Profile:
@@ -79,7 +63,7 @@ def _draw_by_draw(design: "WithReplacement", mechanism: Mechanism, chance: float
 
 
 @dataclass(frozen=True, slots=True)
-class WithReplacement(FixedSize):
+class WithReplacement(OneStage):
     """Draw `size` times from `population` records, putting each back.
 
     >>> from privamp import Neighbors, PureDP, amplify
@@ -94,7 +78,7 @@ class WithReplacement(FixedSize):
     natural: ClassVar[Neighbors] = RO
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem(
-            "With replacement", "Balle, Barthe & Gaboardi 2018, Thm 10", RO.kind, RO.kind, False, _replaced, groups=True
+            "With replacement", "Balle, Barthe & Gaboardi 2018, Thm 10", RO.kind, RO.kind, False, replaced, groups=True
         ),
         Theorem(
             "With replacement, Gaussian copies against copies",
@@ -121,7 +105,7 @@ class WithReplacement(FixedSize):
             RO.kind,
             AR.kind,
             False,
-            _added,
+            added,
             groups=True,
         ),
         Theorem(
@@ -140,7 +124,7 @@ class WithReplacement(FixedSize):
             RO.kind,
             AR.kind,
             True,
-            _added_gaussian,
+            added_pair,
             applies=lambda m: m.is_gaussian,
         ),
         Theorem(
@@ -149,7 +133,7 @@ class WithReplacement(FixedSize):
             RO.kind,
             RO.kind,
             False,
-            _replaced_people,
+            replaced_people,
             applies=lambda m: m.is_gaussian,
             people=True,
         ),
@@ -159,7 +143,7 @@ class WithReplacement(FixedSize):
             RO.kind,
             AR.kind,
             True,
-            _added_gaussian,
+            added_pair,
             applies=lambda m: m.is_gaussian,
             people=True,
             settles=True,
@@ -172,16 +156,6 @@ class WithReplacement(FixedSize):
         whole(1, population=self.population)
         whole(1, size=self.size)
         keep_plain(self)
-
-    @property
-    def draws(self) -> int:
-        """`size`."""
-        return self.size
-
-    @property
-    def most_distinct(self) -> int:
-        """At most one new record per draw."""
-        return self.size
 
     def hits(self, stream: Stream, population: int) -> Ints:
         """Throw `size` balls into `population` cells."""
@@ -205,9 +179,3 @@ class WithReplacement(FixedSize):
         for population in range(1, 6):
             for size in range(1, 5):
                 yield cls(size, population), population
-
-    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A sum with all other records at one end of the range and the changed ones at the other."""
-        if neighbors.kind == RO.kind:
-            return mechanism.mixture(RO, self.appearances(neighbors.records))
-        return mechanism.mixture(RO, self.appearances_of_extra(neighbors.records))
