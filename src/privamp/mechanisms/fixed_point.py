@@ -138,8 +138,32 @@ def _whole(x: FloatArray, scale: Fraction) -> Whole:
     return np.array(list(cut), dtype=np.int64).reshape(x.shape)
 
 
+class _OnGrid(Mechanism):
+    """Noise for sums of rows that are clipped and rounded toward zero to multiples of a grid."""
+
+    __slots__ = ()
+
+    sensitivity: float
+    grid: float
+    p: ClassVar[float]
+
+    @property
+    def row_bound(self) -> RowBound:
+        """A row's norm; `total` rounds to the grid of the noise."""
+        return RowBound(self.sensitivity, self.p, self.grid)
+
+    def total(self, kept: ArrayLike, drawn: Drawn) -> GridUnits:
+        """The weighted sum of the kept records' rows, each clipped and rounded toward zero."""
+        return whole_sum(kept, drawn, self.sensitivity, self.p, self.grid)
+
+    def sum_of(self, rows: ArrayLike) -> Bounded:
+        """The statistic for `Sample.release`, from one row per record of the population."""
+        known = rows_of(rows)
+        return Bounded(lambda drawn: self.total(drawn.fitted(known[drawn.positions]), drawn))
+
+
 @dataclass(frozen=True, slots=True)
-class ExactLaplace(Mechanism):
+class ExactLaplace(_OnGrid):
     """Laplace noise for sums of real vectors in exact arithmetic; `sensitivity` is the l1 norm records are clipped to.
 
     The noise is about as wide as Laplace noise of this `scale`. Records are rounded toward zero to multiples of `grid`,
@@ -186,27 +210,13 @@ class ExactLaplace(Mechanism):
         one = math.floor(self.sensitivity / self.grid) - 1  # clipping may have cost a unit
         return binned_mixture(1.0 / float(self._drawn), one * self.records_apart(neighbors), law)
 
-    @property
-    def row_bound(self) -> RowBound:
-        """A row's norm; `total` rounds to the grid of the noise."""
-        return RowBound(self.sensitivity, self.p, self.grid)
-
-    def total(self, kept: ArrayLike, drawn: Drawn) -> GridUnits:
-        """The weighted sum of the kept records' rows, each clipped and rounded toward zero."""
-        return whole_sum(kept, drawn, self.sensitivity, self.p, self.grid)
-
-    def sum_of(self, rows: ArrayLike) -> Bounded:
-        """The statistic for `Sample.release`, from one row per record of the population."""
-        known = rows_of(rows)
-        return Bounded(lambda drawn: self.total(drawn.fitted(known[drawn.positions]), drawn))
-
     def release(self, value: Any, stream: Stream) -> Any:
         """A sum in units of the grid (`total`, `sum_of`), or numbers of any type, with noise, as real numbers."""
         return _released(value, self.grid, self.sensitivity, lambda n: discrete_laplace(stream, self._drawn, n))
 
 
 @dataclass(frozen=True, slots=True)
-class ExactGaussian(Mechanism):
+class ExactGaussian(_OnGrid):
     """Gaussian noise for sums of real vectors in exact arithmetic; `sensitivity` is the l2 norm records are clipped to.
 
     `sigma` is the noise's standard deviation. Records are rounded toward zero to multiples of `grid`, a power of two; 0
@@ -244,20 +254,6 @@ class ExactGaussian(Mechanism):
     def influence(self) -> Influence:
         """u/sigma' for a record of l2 norm u."""
         return Influence("gaussian", 0.0, 1.0 / self._covering, self.p)
-
-    @property
-    def row_bound(self) -> RowBound:
-        """A row's norm; `total` rounds to the grid of the noise."""
-        return RowBound(self.sensitivity, self.p, self.grid)
-
-    def total(self, kept: ArrayLike, drawn: Drawn) -> GridUnits:
-        """The weighted sum of the kept records' rows, each clipped and rounded toward zero."""
-        return whole_sum(kept, drawn, self.sensitivity, self.p, self.grid)
-
-    def sum_of(self, rows: ArrayLike) -> Bounded:
-        """The statistic for `Sample.release`, from one row per record of the population."""
-        known = rows_of(rows)
-        return Bounded(lambda drawn: self.total(drawn.fitted(known[drawn.positions]), drawn))
 
     def release(self, value: Any, stream: Stream) -> Any:
         """A sum in units of the grid (`total`, `sum_of`), or numbers of any type, with noise, as real numbers."""

@@ -58,6 +58,11 @@ def _linear(layer: Any, inputs: list[Tensor], backs: list[Tensor]) -> Measured:
     a, b = _places(inputs), _places(backs)
     squares, weight_sum = _products(a, b) if layer.weight.requires_grad else (_zeros(b), None)
     bias = b.sum(dim=1) if layer.bias is not None and layer.bias.requires_grad else None
+    return _with_bias(layer, squares, weight_sum, bias)
+
+
+def _with_bias(layer: Any, squares: Tensor, weight_sum: Any, bias: Tensor | None) -> Measured:
+    """A layer's norms and weighted sums from those of its weight (None: it is not trained) and every record's bias."""
     if bias is not None:
         squares = squares + norms_of(bias).square()
 
@@ -133,14 +138,7 @@ def _conv(layer: Any, inputs: list[Tensor], backs: list[Tensor]) -> Measured:
     if layer.weight.requires_grad:
         squares, written = _conv_squares(layer, x, g, size, stride, dilation, padding)
         weight_sum = gradient if written is None else lambda w: written(w).reshape(layer.weight.shape)
-    if bias is not None:
-        squares = squares + norms_of(bias).square()
-
-    def weighted(weights: Tensor) -> Gradients:
-        found: Gradients = [(layer.weight, weight_sum(weights))] if weight_sum is not None else []
-        return found if bias is None else [*found, (layer.bias, weights @ bias)]
-
-    return Measured(squares, weighted)
+    return _with_bias(layer, squares, weight_sum, bias)
 
 
 def _conv_squares(layer: Any, x: list[Tensor], g: list[Tensor], *geometry: Any) -> tuple[Tensor, Any]:

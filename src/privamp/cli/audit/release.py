@@ -111,10 +111,7 @@ def workloads(
 
     findings = _series([make() for make in _named(WORKLOADS, only)], trials, confidence, jobs, plot, json)
     bad = [found.name for found in findings if found.refuted]
-    if not json:
-        say(f"{len(findings)} workloads, " + (f"REFUTED: {', '.join(bad)}." if bad else "none refuted."))
-    if bad:
-        raise typer.Exit(1)
+    _judged(f"{len(findings)} workloads", f"REFUTED: {', '.join(bad)}" if bad else "", "none refuted", json)
 
 
 def mistakes(
@@ -130,9 +127,14 @@ def mistakes(
 
     findings = _series([make() for make in _named(PLANTED, only)], trials, confidence, jobs, plot, json)
     missed = [found.name for found in findings if not found.refuted]
+    _judged(f"{len(findings)} mistakes", f"MISSED: {', '.join(missed)}" if missed else "", "all found", json)
+
+
+def _judged(what: str, wrong: str, right: str, json: bool) -> None:
+    """Say how a series ended; exit code 1 where something is wrong."""
     if not json:
-        say(f"{len(findings)} mistakes, " + (f"MISSED: {', '.join(missed)}." if missed else "all found."))
-    if missed:
+        say(f"{what}, {wrong or right}.")
+    if wrong:
         raise typer.Exit(1)
 
 
