@@ -21,6 +21,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
+from importlib.util import find_spec
 from inspect import signature
 from io import StringIO
 from pathlib import Path
@@ -112,7 +113,9 @@ def survey_estimate(folder: Path) -> Flow:
 
     file = folder / "people.csv"
     file.write_text("stratum,income\n" + "".join(f"{'ab'[i % 2]},{i / 200}\n" for i in range(200)))
-    asked = ["survey", "estimate", "--population", str(file), "--strata", "stratum", "--size", "40"]
+    is_old = find_spec("privamp.cli.survey_estimate") is not None  # the file was an option before
+    given = ["--population", str(file)] if is_old else [str(file)]
+    asked = ["survey", "estimate", *given, "--strata", "stratum", "--size", "40"]
     asked += ["--value", "income", "--bounds", "0:1", "--epsilon"]
 
     def run(turn: int) -> None:

@@ -118,7 +118,7 @@ def test_the_core_draws_releases_and_certifies_in_memory(tmp_path: Path) -> None
 
 POISSON, GAUSSIAN = ("--design", "poisson:rate=0.3"), ("--mechanism", "gaussian:sigma=2")
 COMPARE = ("compare", "--size", "40", "--population", "100", *GAUSSIAN)
-PLAN = ("--population", "people.csv", "--size", "6", "--epsilon", "1")
+PLAN = ("people.csv", "--size", "6", "--epsilon", "1")
 VALUE = ("--value", "x", "--bounds", "0:1", "--statistic", "mean")
 WORKS = [
     ("demo",),

@@ -26,18 +26,17 @@ TAKES_NO_RECORDS = {
     ("budget", "rotate-key"), ("budget", "migrate"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
     ("audit", "bounds"), ("audit", "mistakes"), ("audit", "records"), ("verify",), ("theorem",),
 }  # fmt: skip
-POPULATION = ("--population", "people.csv")
 RECORDS = {
-    ("survey", "plan"): [[*POPULATION, "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"]],
+    ("survey", "plan"): [["people.csv", "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"]],
     ("survey", "draw"): [
-        [*POPULATION, "--id", "id", "--design", "poisson:rate=0.5", "--out", "drawn.csv"],
-        [*POPULATION, "--id", "value", "--design", "poisson:rate=0.5", "--out", "bad.csv"],
-        [*POPULATION, "--id", "mixed", "--design", "poisson:rate=0.5", "--out", "bad.csv"],
+        ["people.csv", "--id", "id", "--design", "poisson:rate=0.5", "--out", "drawn.csv"],
+        ["people.csv", "--id", "value", "--design", "poisson:rate=0.5", "--out", "bad.csv"],
+        ["people.csv", "--id", "mixed", "--design", "poisson:rate=0.5", "--out", "bad.csv"],
     ],
     ("survey", "estimate"): [
-        [*POPULATION, "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"],
-        [*POPULATION, "--size", "60", "--value", "mixed", "--bounds", "0:9000", "--epsilon", "1"],
-        [*POPULATION, "--size", "60", "--value", "id", "--bounds", "0:9000", "--epsilon", "1"],
+        ["people.csv", "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"],
+        ["people.csv", "--size", "60", "--value", "mixed", "--bounds", "0:9000", "--epsilon", "1"],
+        ["people.csv", "--size", "60", "--value", "id", "--bounds", "0:9000", "--epsilon", "1"],
     ],
     ("bootstrap",): [
         ["people.csv", "--column", "value", "--bounds", "0:9000", "--report", "b.html"],

@@ -238,7 +238,7 @@ def _training_data(folder):
 
 COMMANDS = {  # name: (arguments, relation, the file it writes)
     "survey estimate": (
-        lambda folder: ["survey", "estimate", "--population", str(_table(folder)), "--size", "50", "--value", "a",
+        lambda folder: ["survey", "estimate", str(_table(folder)), "--size", "50", "--value", "a",
                         "--bounds", "0:1", "--epsilon", "0.5", "--report", str(folder / "page.html")],
         RO, "page.html",
     ),

@@ -142,7 +142,7 @@ def whole_files(folder: Path) -> dict[str, list[list[str]]]:
     told("budget", "create", str(folder / "budget.db"), "--population", "p", "--epsilon", "3")
     for file in folder.iterdir():
         file.chmod(0o600)
-    survey = ["--population", "FILE", "--size", "20"]
+    survey = ["FILE", "--size", "20"]
     tables = [
         ["bootstrap", "FILE", "--column", "x", "--bounds", "0:9", "--jobs", "1"],
         ["survey", "estimate", *survey, "--value", "x", "--bounds", "0:9", "--epsilon", "1"],
@@ -151,7 +151,7 @@ def whole_files(folder: Path) -> dict[str, list[list[str]]]:
         ["survey", "draw", *survey, "--id", "id", "--out", "o.csv", "--overwrite"],
         ["kmeans", "FILE", "--k", "2", "--epsilon", "1", "--radius", "9", "--columns", "x", "--out", "c.csv"],
     ]
-    draw = ["survey", "draw", "--population", "people.csv", "--size", "20", "--out", "o.csv", "--overwrite"]
+    draw = ["survey", "draw", "people.csv", "--size", "20", "--out", "o.csv", "--overwrite"]
     return {
         "people.csv": tables,
         "people.parquet": tables,

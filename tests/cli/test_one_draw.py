@@ -25,7 +25,7 @@ def test_every_door_draws_the_same_people(privamp, kind: str, spec: str) -> None
     assert privamp("sample", "--new-key", "a.key").exit_code == 0
     found = []
     for source in ("people.parquet", "people.csv"):
-        for command in (["sample", source], ["survey", "draw", "--population", source]):
+        for command in (["sample", source], ["survey", "draw", source]):
             out = f"{command[0]}-{source.replace('.', '-')}.parquet"
             done = privamp(*command, *common, "--out", out)
             assert done.exit_code == 0, done.output
@@ -47,6 +47,6 @@ def test_zeros_in_front_are_text_or_refused_and_never_other_people(privamp, tmp_
     assert refused.exit_code == 2
     assert "write such ids to Parquet, as text" in " ".join(refused.stderr.split())
     assert privamp("sample", "people.parquet", *common, "--out", "b.parquet").exit_code == 0
-    assert privamp("survey", "draw", "--population", "people.csv", *common, "--out", "c.parquet").exit_code == 0
+    assert privamp("survey", "draw", "people.csv", *common, "--out", "c.parquet").exit_code == 0
     one, other = (parquet.read_table(name)["id"].to_pylist() for name in ("b.parquet", "c.parquet"))
     assert sorted(one) == sorted(other)

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 BOUNDS = "E=0:1600,M=0:4200,H=0:4200"
-COMMON = {"--population": "schools.csv", "--strata": "level", "--size": "60", "--bounds": BOUNDS, "--epsilon": "1"}
+COMMON = {"FILE": "schools.csv", "--strata": "level", "--size": "60", "--bounds": BOUNDS, "--epsilon": "1"}
 COMMANDS = {
     "plan": COMMON | {"--value": "enroll"},
     "draw": COMMON | {"--id": "school", "--out": "sample.csv", "--key-file": "sample.key", "--label": "schools"},
@@ -36,11 +36,11 @@ READING = {
 }  # fmt: skip
 ODD_VALUES = ("gaps.csv", "words.csv", "infinite.csv")
 BAD = [
-    *[("all", {"--population": name}, part) for name, part in READING.items()],
+    *[("all", {"FILE": name}, part) for name, part in READING.items()],
     *[("all", {"--size": text}, "from 1 to 600") for text in ("0", "601")],
     *[("all", {"--bounds": text}, "must be LOW:HIGH") for text in ("", "0", "9:1", "0:inf", "nan:1", "a:b")],
     *[("all", {"--epsilon": text}, "epsilon must be a finite number above 0") for text in ("0", "-1", "nan")],
-    *[(command, {"--population": "doubles.csv"}, "some repeat") for command in ("draw", "estimate")],
+    *[(command, {"FILE": "doubles.csv"}, "some repeat") for command in ("draw", "estimate")],
     *[(command, {"--method": "best"}, "method must be one of") for command in ("draw", "estimate")],
     ("all", {"--strata": "kind"}, "has no column 'kind' (--strata); it has school, level, district, enroll, public"),
     ("all", {"--bounds": "E=0:1600"}, "stratum 'H' is missing"),
@@ -66,7 +66,7 @@ BAD = [
             ({"--design": "proportional:rate=0.1,rounding=floor"}, "rounding='random'"),
         )
     ],
-    ("draw", {"--population": "weights.csv"}, "has a column 'design_weight' already"),
+    ("draw", {"FILE": "weights.csv"}, "has a column 'design_weight' already"),
     ("draw", {"--epsilon": None}, "needs --bounds and --epsilon"),
     ("draw", {"--size": None}, "give --design SPEC, or --size"),
     ("draw", FIXED | {"--design": "wor:size=5,population=700"}, "declares 700 records"),
@@ -96,9 +96,22 @@ def schools(tmp_path) -> pa.Table:
 
 def question(command: str, changes: dict[str, str | None] | None = None) -> list[str]:
     options = {name: value for name, value in (COMMANDS[command] | (changes or {})).items() if value is not None}
-    if options["--population"] in FILES and "--size" in options:  # those are tiny
+    if options["FILE"] in FILES and "--size" in options:  # those are tiny
         options["--size"] = "3"
-    return ["survey", command, *(word for pair in options.items() for word in pair)]
+    return ["survey", command, options.pop("FILE"), *(word for pair in options.items() for word in pair)]
+
+
+def test_the_file_has_one_form_and_the_old_one_warns(privamp) -> None:
+    new = privamp(*question("plan"), "--json")
+    _, _, file, *others = question("plan")
+    old = privamp("survey", "plan", "--population", file, *others, "--json")
+    assert (old.exit_code, old.stdout) == (0, new.stdout)
+    assert "--population FILE is written FILE now" in " ".join(old.stderr.split())
+    assert not new.stderr
+    for words in ([], [file, "--population", file]):
+        refused = privamp("survey", "plan", *words, *others)
+        assert refused.exit_code == 2
+        assert "needs the file of records" in refused.stderr
 
 
 def answer(privamp, command: str, changes: dict[str, str | None] | None = None, *flags: str) -> dict:
@@ -129,7 +142,7 @@ def test_no_value_is_refused(privamp, tmp_path, name) -> None:
     for file in ODD_VALUES:
         (tmp_path / file).write_text(FILES[file], encoding="utf-8")
     for changes in ({}, FIXED | {"--bounds": "0:9", "--design": "poisson:rate=0.5"}):
-        found = answer(privamp, "estimate", {"--population": name} | changes)
+        found = answer(privamp, "estimate", {"FILE": name} | changes)
         assert found["epsilon_upper"] <= 1
         assert any("can be read is public" in words for words in found["assumes"])
 
@@ -137,7 +150,7 @@ def test_no_value_is_refused(privamp, tmp_path, name) -> None:
 def test_an_empty_file_is_answered_where_the_number_of_records_is_secret(privamp, tmp_path) -> None:
     (tmp_path / "header.csv").write_text(HEAD, encoding="utf-8")
     for design in ("poisson:rate=0.5", "systematic:step=7", "proportional:rate=0.1"):
-        found = answer(privamp, "estimate", FIXED | {"--population": "header.csv", "--size": None, "--bounds": "0:9",
+        found = answer(privamp, "estimate", FIXED | {"FILE": "header.csv", "--size": None, "--bounds": "0:9",
                                                      "--design": design, "--id": None})  # fmt: skip
         assert not any("how many records" in words for words in found["assumes"])
 
@@ -161,7 +174,7 @@ def test_plan_ranks_and_recommends(privamp, schools, tmp_path) -> None:
     assert answer(privamp, "plan", known)["recommendation"] == "stratified, optimal"
     assert any("units of the range" in note for note in answer(privamp, "plan", {"--bounds": None})["notes"])
     parquet.write_table(schools.set_column(3, "enroll", [[7] * 600]), "schools.parquet")
-    assert answer(privamp, "plan", {"--population": "schools.parquet"}) == answer(privamp, "plan")  # no value is used
+    assert answer(privamp, "plan", {"FILE": "schools.parquet"}) == answer(privamp, "plan")  # no value is used
 
 
 @pytest.mark.parametrize("name", ["sample.csv", "sample.parquet"])
@@ -233,7 +246,7 @@ def test_estimate_has_both_errors_and_a_guarantee(privamp, schools) -> None:
         (f"{SPEC},second_rate=0.5", {"--cluster": "district"}),
         ("systematic:step=4", {}),
         ("proportional:rate=0.2", {}),
-        ("poisson-pps:low=0.3,high=0.6", {"--probability": "chance", "--population": "chances.csv"}),
+        ("poisson-pps:low=0.3,high=0.6", {"--probability": "chance", "FILE": "chances.csv"}),
     ],
 )
 def test_estimates_from_other_designs(privamp, schools, tmp_path, design, column, statistic) -> None:
@@ -253,7 +266,7 @@ def test_the_schools_of_california(privamp) -> None:
     path = Path(os.environ.get("PRIVAMP_SHARED", Path(__file__).parents[3] / "shared"), "data", "api_schools.csv.gz")
     if not path.exists():
         pytest.skip("api_schools.csv.gz is neither below PRIVAMP_SHARED nor in a folder 'shared' beside the repository")
-    here = {"--population": str(path), "--strata": "stype", "--size": "200", "--id": None}
+    here = {"FILE": str(path), "--strata": "stype", "--size": "200", "--id": None}
     here |= {"--sd": "E=175.8747,M=438.6117,H=688.3190"}
     rows = answer(privamp, "plan", here | {"--cluster": "dnum"}, "--drop-missing")["designs"]
     variance = {row["name"]: row["standard_error"] ** 2 for row in rows}

@@ -28,7 +28,7 @@ def file_of(path, rows):
 
 
 def asked(path, rows, *options):
-    return CliRunner().invoke(app, ["survey", "estimate", "--population", file_of(path, rows), *COMMON, *options])
+    return CliRunner().invoke(app, ["survey", "estimate", file_of(path, rows), *COMMON, *options])
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -7,7 +7,21 @@ import typer
 
 from ..console import emit, facts, grid, number, say, waiting
 from ..options import Json, population_label
-from .options import Bounds, Cluster, Delta, DesignOrSize, DropMissing, Id, Method, PopulationFile, Sd, Size, Strata
+from .options import (
+    Bounds,
+    Cluster,
+    Delta,
+    DesignOrSize,
+    DropMissing,
+    File,
+    Id,
+    Method,
+    OldFile,
+    Sd,
+    Size,
+    Strata,
+    file_of,
+)
 
 if TYPE_CHECKING:
     from ...core.design import Design
@@ -15,18 +29,18 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  privamp survey draw --population schools.csv --id school --strata level --size 60 --method minimax \\
+  privamp survey draw schools.csv --id school --strata level --size 60 --method minimax \\
       --bounds E=0:1600,M=0:4200,H=0:4200 --epsilon 1 --out sample.parquet --key-file sample.key --label schools
 
-  privamp survey draw --population schools.csv --id school --design poisson:rate=0.1 --out sample.csv --json"""
+  privamp survey draw schools.csv --id school --design poisson:rate=0.1 --out sample.csv --json"""
 WEIGHT = "design_weight"
 FORGOTTEN = "population"  # of a key that nobody keeps, which draws once
 SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it"
 
 
 def draw(
-    population: PopulationFile,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the sample goes: .csv or .parquet.")],
+    file: File = None,
     design: DesignOrSize = None,
     size: Size = None,
     strata: Strata = None,
@@ -50,6 +64,7 @@ def draw(
         str | None, typer.Option("--label", metavar="TEXT", help="Names the population; needed with --key-file.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out when it exists.")] = False,
+    population: OldFile = None,
     json: Json = False,
 ) -> None:
     """Draw a sample and write its records, with the column design_weight, for interviews.
@@ -65,11 +80,12 @@ def draw(
     from .files import check_output, key_from, write_secrets
     from .population import read_records
 
+    source = file_of(file, population)
     named = FORGOTTEN if key_file is None and label is None else population_label(label)
-    check_output(out, overwrite, population, key_file)
+    check_output(out, overwrite, source, key_file)
     key, is_fresh = key_from(key_file)
     with waiting("drawing", quiet=json):
-        records = read_records(population, drop_missing=drop_missing, whole=True, strata=strata, cluster=cluster, id=id)
+        records = read_records(source, drop_missing=drop_missing, whole=True, strata=strata, cluster=cluster, id=id)
         _check(records)
         chosen = choose(records, design, size, method, bounds, sd, epsilon, delta)
         if "cluster" in records.roles:

@@ -15,13 +15,15 @@ from .options import (
     Delta,
     DesignOrSize,
     DropMissing,
+    File,
     Groups,
     Id,
     Method,
-    PopulationFile,
+    OldFile,
     Probability,
     Size,
     Strata,
+    file_of,
     noise_of,
     read_bounds,
     read_groups,
@@ -34,10 +36,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  privamp survey estimate --population schools.csv --strata level --size 60 \\
+  privamp survey estimate schools.csv --strata level --size 60 \\
       --value enroll --bounds E=0:1600,M=0:4200,H=0:4200 --statistic mean --epsilon 1
 
-  privamp survey estimate --population schools.csv --size 60 --value enroll --bounds 0:4200 \\
+  privamp survey estimate schools.csv --size 60 --value enroll --bounds 0:4200 \\
       --statistic total --by level --epsilon 1 --delta 1e-6 --json"""
 PUBLIC = "how many records the population and its strata have is public, and so is who is in which stratum"
 COLUMNS = "the columns given as clusters or probabilities are public, and keep to the design"
@@ -49,9 +51,9 @@ SOURCES = {
 
 
 def estimate(
-    population: PopulationFile,
     value: Annotated[str, typer.Option("--value", metavar="COLUMN", help="The column that is asked about.")],
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What the release may cost.")],
+    file: File = None,
     statistic: Annotated[
         str, typer.Option("--statistic", metavar="WORD", help="mean, total or proportion (of values 0 and 1).")
     ] = "mean",
@@ -78,6 +80,7 @@ def estimate(
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
     report: Report = None,
+    population: OldFile = None,
     json: Json = False,
 ) -> None:
     """Draw a fresh sample and release one estimate from it, with its errors and its guarantee.
@@ -101,6 +104,7 @@ def estimate(
     from .design import check_columns, choose
     from .population import DROPPED, READABLE, read_records
 
+    source = file_of(file, population)
     _check(statistic, bounds, epsilon)
     declared = read_groups(groups)
     if declared is not None and by is None:
@@ -109,7 +113,7 @@ def estimate(
     paying = opened_budget(budget, budget_population)
     with waiting("drawing and releasing", quiet=json):
         records = read_records(
-            population, drop_missing=drop_missing, may_be_empty=design is not None, value=value, strata=strata,
+            source, drop_missing=drop_missing, may_be_empty=design is not None, value=value, strata=strata,
             by=by if groups is None else None, group=None if groups is None else by, id=id, cluster=cluster,
             probability=probability,
         )  # fmt: skip

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ..console import warn
 from ..options import read_pair
 
-PopulationFile = Annotated[
-    Path, typer.Option("--population", metavar="FILE", help="The records to draw from: .csv, .csv.gz or .parquet.")
+File = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="The records to draw from: .csv, .csv.gz or .parquet.")
 ]
+OldFile = Annotated[Path | None, typer.Option("--population", hidden=True)]  # elsewhere a number of records
 Strata = Annotated[
     str | None, typer.Option("--strata", metavar="COLUMN", help="The public column that says who is in which stratum.")
 ]
@@ -65,6 +67,17 @@ def listed(words: Iterable[str]) -> str:
     """A few words of a list, for a sentence."""
     every = [word if len(word) <= 40 else f"{word[:39]}…" for word in words]
     return ", ".join(every[:_SHOWN]) + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "")
+
+
+def file_of(file: Path | None, population: Path | None) -> Path:
+    """The file of records; --population FILE was how the version before was told."""
+    from ...errors import InvalidInput
+
+    if (file is None) == (population is None):
+        raise InvalidInput("a survey needs the file of records to draw from: privamp survey COMMAND FILE …")
+    if population is not None:
+        warn("--population FILE is written FILE now, without the option; the old form goes with the next version")
+    return Path(file or population or "")
 
 
 def noise_of(delta: float) -> str:

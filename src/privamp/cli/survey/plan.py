@@ -14,9 +14,11 @@ from .options import (
     Cluster,
     Delta,
     DropMissing,
-    PopulationFile,
+    File,
+    OldFile,
     Sd,
     Strata,
+    file_of,
     noise_of,
     read_bounds,
     read_sd,
@@ -28,18 +30,18 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  privamp survey plan --population schools.csv --strata level --cluster district \\
+  privamp survey plan schools.csv --strata level --cluster district \\
       --value enroll --bounds E=0:1600,M=0:4200,H=0:4200 --size 60 --epsilon 1 --plot plan.png
 
-  privamp survey plan --population schools.csv --strata level --size 60 --epsilon 1 --delta 1e-6 --json"""
+  privamp survey plan schools.csv --strata level --size 60 --epsilon 1 --delta 1e-6 --json"""
 _GROUPS = {"strata": "strata", "cluster": "clusters"}
 UNITS = "no --bounds were given: noise and errors are in units of the range of the values"
 
 
 def plan(
-    population: PopulationFile,
     size: Annotated[int, typer.Option("--size", metavar="N", help="How many records to draw.")],
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The epsilon that the release may cost.")],
+    file: File = None,
     strata: Strata = None,
     cluster: Cluster = None,
     value: Annotated[
@@ -57,6 +59,7 @@ def plan(
     delta: Delta = 0.0,
     drop_missing: DropMissing = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")] = None,
+    population: OldFile = None,
     json: Json = False,
 ) -> None:
     """Which design should draw the sample? What each amplifies to, the noise it needs, the error to expect.
@@ -69,11 +72,12 @@ def plan(
     from ...survey import plan as compare
     from .population import read_records
 
+    source = file_of(file, population)
     if plot is not None:
         check_picture(plot)
     with waiting("planning", quiet=json):
         asked = value if drop_missing else None  # which records have a value is public where others are left out
-        records = read_records(population, drop_missing=drop_missing, strata=strata, cluster=cluster, value=asked)
+        records = read_records(source, drop_missing=drop_missing, strata=strata, cluster=cluster, value=asked)
         frame, names = _frame(records)
         known = read_sd(sd, names)
         found = compare(
