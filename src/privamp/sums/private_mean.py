@@ -20,9 +20,20 @@ from .release import Released, SumJob, SumRelease, flattened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateMean(SumJob):
-    """A private mean of vectors; arguments as for `PrivateSum`, `scale` is still that of the sum.
+    """A private mean of vectors.
 
-    Where the number of records is secret, `count_share` is what its count may add to a row, in lengths of a record.
+    Parameters:
+        population: The public number of records, by which the sum is divided; None: it is secret, and counted.
+        count_share: What the count of a secret number may add to a row, in lengths of a record.
+        bounds, epsilon, delta, noise, sampler, sample_size, scale, error_share, arithmetic, p, neighbors, norms, label:
+            As for `PrivateSum`; `scale` is that of the sum. `radius` is an old name of `bounds`.
+
+    Returns:
+        `release(X, key=None, budget=None)` gives a `Release`: the mean of the clipped records, its `noise_error`, its
+        `sampling_error` and its `guarantee`. A ratio of two noisy numbers is slightly biased.
+
+    Formal guarantee:
+        That of the released sum (and count), of which the mean is a function: (epsilon, delta)-DP for `neighbors`.
 
     >>> from privamp.testing import seeded_key
     >>> mean = PrivateMean(bounds=2.0, epsilon=1.0, population=1000).release([0.5] * 1000, key=seeded_key(90211))

@@ -18,17 +18,28 @@ from .release import Released, SumJob, SumRelease, flattened
 class PrivateSum(SumJob):
     """A private sum of vectors.
 
-    `bounds` are public: a number r for rows of norm at most r, (lowest, highest) for every number, or one such pair per
-    column. A missing number counts as 0, cut to the bounds.
+    Parameters:
+        bounds: Public: a number r for rows of norm at most r, (lowest, highest) for every number, or one such pair per
+            column. Records are cut to them; a missing number counts as 0 before that. `radius` is its old name.
+        epsilon, delta: What the release may cost; `delta` goes with Gaussian noise.
+        scale: The noise itself, in place of `epsilon`.
+        noise: "laplace", "gaussian" or "norm" (in l_`p`); `arithmetic` is "exact" or "idealised".
+        sampler: None (all records), a design, a rule, or "uniform" or "privacy-constrained", which take two of
+            `epsilon`, `scale` and `sample_size`.
+        sample_size: The expected size, given `population`, the public number of records, whatever the records are; or
+            for public `norms` (a `NormHistogram`) of the records.
+        error_share: The share of the budget for a private estimate of the sampling error; 0: a public bound on it.
+        neighbors: The relation of the guarantee; None: the one that the design's theorem gives.
+        label: Names the data set, as in `Population`.
 
-    Give `epsilon` (and `delta` for Gaussian noise) or the noise itself as `scale`. With `sampler` "uniform" or
-    "privacy-constrained" give two of `epsilon`, `scale` and `sample_size`; the last needs `population`, the public
-    number of records, and then bounds the expected size whatever the records are, or public `norms` (a
-    `NormHistogram`), and then is the expected size for those. `error_share` > 0 spends that share on a private estimate
-    of the sampling error; without it the error is a bound from public facts.
+    Returns:
+        `release(X, key=None, budget=None)` gives a `Release`: the estimated sum of the clipped records without bias,
+        its `noise_error`, its `sampling_error` and its `guarantee`.
 
-    The noise is `noise`, "laplace", "gaussian" or "norm" (in l_`p`), `arithmetic` is "exact" or "idealised", `label`
-    names the data set, and `neighbors` is the relation of the guarantee. `radius` is an old name of `bounds`.
+    Formal guarantee:
+        The release is (epsilon, delta)-DP for `neighbors`, with the noise that is really added where the arithmetic is
+        exact. With `scale` it has whatever `guarantee` says. The number of rows of X is protected as far as the
+        relation goes: under replace-one it is public.
 
     >>> from privamp.testing import seeded_key
     >>> total = PrivateSum(bounds=2.0, epsilon=1.0).release([[1.0, 0.5]] * 1000, key=seeded_key(90210))
