@@ -1,10 +1,12 @@
 import pytest
+from typer.testing import CliRunner
 
 from privamp import (
     ApproxDP,
     ClusterPPS,
     DiscreteGaussian,
     Gaussian,
+    Guarantee,
     InvalidInput,
     Laplace,
     MultiStage,
@@ -12,12 +14,14 @@ from privamp import (
     NormNoise,
     Poisson,
     PureDP,
+    RandomSize,
     Stratified,
     WithoutReplacement,
     WithReplacement,
     amplify,
     spec,
 )
+from privamp.cli.application import app
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -138,6 +142,12 @@ def test_bad_importance_specs_are_told(text, part):
         "cluster:chosen=5,clusters=50,max_size=2,second_rate=0.3",
         "cluster:chosen=5,clusters=50,max_size=2,second_size=1,min_size=1",
         "cluster-by-size:clusters=50,max_size=4,min_size=2",
+        "cluster-pps:probabilities=0.2+0.3+0.5,max_size=4",
+        "cluster-pps:probabilities=0.1+0.9,caps=4+2",
+        "random-size:low=2,high=10,population=30",
+        "random-size-law:chances=0=0.25+3=1e-05+7=0.74999,population=9",
+        "rounds:steps=3,design=random-size-law:chances=1=0.5+3=0.5,population=4",
+        "stratified:a=[random-size-law:chances=1=0.5+3=0.5,population=4],b=[poisson:rate=0.1]",
         "proportional-pps:size=10.0,low=1.0,high=5.0,at_least=1000,capping=recursive",
         "rounds:steps=3,design=stratified:a=[poisson:rate=0.1],b=[multistage:wr=3,population=9]",
     ],
@@ -146,6 +156,43 @@ def test_a_spec_is_written_and_read_again(text):
     made = spec.design_or_schedule(text)
     assert made.spec == text
     assert spec.design_or_schedule(made.spec) == made
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        RandomSize.truncated_normal(5, 2, 30),
+        RandomSize.binomial(40, 0.3),
+        RandomSize([0.1, 0.2, 0.3, 0.4]),
+        RandomSize.uniform(3, 3, 9),
+        ClusterPPS((1 / 3, 1 / 3, 1 / 3), 2),
+        ClusterPPS((0.3, 0.7), (2, 5)),
+    ],
+)
+def test_laws_of_sizes_and_of_clusters_survive_the_command_line(design):
+    assert spec.design(design.spec) == design
+    done = CliRunner().invoke(app, ["amplify", "--design", design.spec, "--mechanism", "pure:epsilon=1", "--json"])
+    assert done.exit_code == 0, done.output
+    assert Guarantee.from_json(done.stdout).claims[0].design == design
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("cluster-pps:probabilities=0.5+0.5", "max_size=… for all clusters, or caps=…"),
+        ("cluster-pps:probabilities=0.5+0.5,max_size=2,caps=2+2", "max_size=… for all clusters, or caps=…"),
+        ("cluster-pps:probabilities=0.5+0.5,caps=2+x", "caps must be whole numbers joined by '+'"),
+        ("cluster-pps:probabilities=0.5+a,max_size=2", "probabilities must be numbers joined by '+'"),
+        ("random-size-law:chances=1=0.5+1=0.5,population=4", "each size from 0 to 4 once"),
+        ("random-size-law:chances=1=0.5+5=0.5,population=4", "each size from 0 to 4 once"),
+        ("random-size-law:chances=1+2,population=4", "chances must be numbers joined by '+'"),
+        ("random-size-law:chances=1=0.5,population=4", "sum to 1"),
+    ],
+)
+def test_bad_laws_are_told(text, part):
+    with pytest.raises(InvalidInput) as caught:
+        spec.design(text)
+    assert part in str(caught.value)
 
 
 def test_strata_have_a_design_each_in_brackets():

@@ -9,6 +9,7 @@
     balls-in-bins:rounds=100,epochs=10               cyclic-poisson:rate=0.01,bands=4,steps=1000
     rounds:steps=100,design=poisson:rate=0.01        (a design's own spec comes last)
     stratified:shops=[poisson:rate=0.1],mines=[wor:size=5,population=50]    (a design for each stratum, in brackets)
+    random-size-law:chances=10=0.5+20=0.5,population=100    (each size that may be drawn, with its chance)
     cluster-pps:probabilities=0.2+0.3+0.5,max_size=4  cluster-by-size:clusters=50,max_size=4,min_size=2
     proportional-pps:size=10,low=1,high=5,at_least=1000
 
@@ -62,7 +63,7 @@ from .rules.variance_optimal import variance_optimal
 from .schedules.balls_in_bins import BallsInBins
 from .schedules.cyclic_poisson import CyclicPoisson
 from .schedules.rounds import Rounds
-from .validation import one_of
+from .validation import one_of, whole
 
 UNKNOWN = "?"
 
@@ -85,12 +86,32 @@ def _cluster(
     return ClusterSampling(chosen, clusters, max_size, second, min_size)
 
 
-def _cluster_pps(probabilities: str, max_size: int) -> ClusterPPS:
+def _joined(kind: Callable[[str], Any], text: str, name: str) -> tuple[Any, ...]:
     try:
-        chances = tuple(float(each) for each in probabilities.split("+"))
+        return tuple(kind(each) for each in text.split("+"))
     except ValueError:
-        raise InvalidInput(f"probabilities must be numbers joined by '+', got {probabilities!r} instead") from None
-    return ClusterPPS(chances, max_size)
+        what = "whole numbers" if kind is int else "numbers"
+        raise InvalidInput(f"{name} must be {what} joined by '+', got {text!r} instead") from None
+
+
+def _cluster_pps(probabilities: str, max_size: int | None = None, caps: str | None = None) -> ClusterPPS:
+    if (max_size is None) == (caps is None):
+        raise InvalidInput("'cluster-pps' takes max_size=… for all clusters, or caps=… with one number each")
+    chances = _joined(float, probabilities, "probabilities")
+    return ClusterPPS(chances, _joined(int, caps, "caps") if caps is not None else int(max_size or 0))
+
+
+def _random_size_law(chances: str, population: int) -> RandomSize:
+    whole(1, 10**7, population=population)  # kept as one number per record
+    pairs = [each.partition("=") for each in chances.split("+")]
+    sizes, law = (_joined(int, "+".join(size for size, _, _ in pairs), "sizes"), [0.0] * (population + 1))
+    known = _joined(float, "+".join(chance for _, _, chance in pairs), "chances")
+    if len(set(sizes)) < len(sizes) or min(sizes) < 0 or max(sizes) > population:
+        rule = f"chances must be SIZE=CHANCE joined by '+', each size from 0 to {population} once"
+        raise InvalidInput(f"{rule}, got {chances!r} instead")
+    for size, chance in zip(sizes, known, strict=True):
+        law[size] = chance
+    return RandomSize(tuple(law))
 
 
 _RULES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
@@ -146,6 +167,10 @@ DESIGNS: dict[str, Word] = {
         Word("multistage", ("population",), ("wor", "wr"), whole=("population", "wor", "wr"), make=_multistage),
         Word("random-size", _SIZES, whole=_SIZES, make=RandomSize.uniform),
         Word(
+            "random-size-law", ("chances", "population"), whole=("population",), text=("chances",),
+            make=_random_size_law,
+        ),
+        Word(
             "random-size-normal", ("mean", "sd", "population"), whole=("population",), make=RandomSize.truncated_normal
         ),
     ),
@@ -158,8 +183,8 @@ DESIGNS: dict[str, Word] = {
     ),
     **_named(
         Word(
-            "cluster-pps", ("probabilities", "max_size"), whole=("max_size",), text=("probabilities",),
-            make=_cluster_pps,
+            "cluster-pps", ("probabilities",), ("max_size", "caps"), whole=("max_size",),
+            text=("probabilities", "caps"), make=_cluster_pps,
         ),
         Word("stratified", ()),  # strata are read by their names
     ),

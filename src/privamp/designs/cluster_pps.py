@@ -121,6 +121,15 @@ class ClusterPPS(Clustered):
         return ClusterBySize(clusters, max_size, min_size)
 
     @property
+    def spec(self) -> str | None:
+        """What the words of a spec can say: clusters without labels."""
+        if self.labels is not None:
+            return None
+        caps = "+".join(map(str, self.max_size)) if isinstance(self.max_size, tuple) else ""
+        sizes = f"caps={caps}" if caps else f"max_size={self.max_size}"
+        return f"cluster-pps:probabilities={'+'.join(map(repr, self.probabilities))},{sizes}"
+
+    @property
     def clusters(self) -> int:  # type: ignore[override]
         """k, public; clusters may be empty."""
         return len(self.probabilities)

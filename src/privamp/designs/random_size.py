@@ -167,6 +167,16 @@ class RandomSize(SizeOnly):
         return cls(_normalised(log_p))
 
     @property
+    def spec(self) -> str | None:
+        """By its ends where every size between them is as likely, or size by size."""
+        drawn = [m for m, p in enumerate(self.sizes) if p > 0.0]
+        low, high = drawn[0], drawn[-1]
+        if self == RandomSize.uniform(low, high, self.population):
+            return f"random-size:low={low},high={high},population={self.population}"
+        chances = "+".join(f"{m}={self.sizes[m]!r}" for m in drawn)
+        return f"random-size-law:chances={chances},population={self.population}"
+
+    @property
     def population(self) -> int:
         """n, public under replace-one."""
         return len(self.sizes) - 1
