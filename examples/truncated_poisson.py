@@ -31,7 +31,7 @@ def _replaced(design, mechanism, neighbors):
         raise NoTheorem("replace-one needs a public number of records: population=n")
     sizes = [(m, p) for m, p in enumerate(design.sizes(design.population)) if m and p > 0]
     each = [shared_absence(Multiplicity.binomial(1, m / design.population), mechanism, RO).forward for m, _ in sizes]
-    log_p = np.log([float(p) for _, p in sizes])
+    log_p = np.log([p for _, p in sizes])
     return Profile.symmetric(
         Curve(
             lambda epsilon: log_sum(np.stack([w + curve(epsilon) for w, curve in zip(log_p, each, strict=True)])),
@@ -53,10 +53,12 @@ def _added(design, mechanism, neighbors):
 
 @lru_cache
 def _sizes(rate, most, records):
-    q, law = Fraction(rate), [Fraction(0)] * (min(most, records) + 1)
+    """Exact whole numbers over q^n, divided once: fractions of thousands of digits would take minutes to reduce."""
+    p, q = Fraction(rate).as_integer_ratio()
+    law, whole_law = [0] * (min(most, records) + 1), q**records
     for heads in range(records + 1):
-        law[min(heads, most)] += comb(records, heads) * q**heads * (1 - q) ** (records - heads)
-    return tuple(law)
+        law[min(heads, most)] += comb(records, heads) * p**heads * (q - p) ** (records - heads)
+    return tuple(chance / whole_law for chance in law)
 
 
 @register
@@ -87,7 +89,7 @@ class TruncatedPoisson(Design):
         return RO if isinstance(self.population, int) else AR
 
     def sizes(self, records):
-        """The exact law of the sample size: min(Binomial(records, rate), most)."""
+        """The law of the sample size, min(Binomial(records, rate), most): each chance rounded once."""
         return _sizes(self.rate, self.most, records)
 
     def expected_size(self, population):
