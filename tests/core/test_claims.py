@@ -150,6 +150,46 @@ def test_the_answer_around_a_certificate_says_the_same(name, value):
         Guarantee.from_json(data | {name: value})
 
 
+UNASKED = {
+    "a pair that nothing is computed for": {"epsilon": 0.001, "delta": 1e-9},
+    "a delta without its epsilon": {"delta_upper": 1e-12},
+    "a delta at no number": {"epsilon": None, "delta_upper": 1e-12},
+    "a pure epsilon beside a delta": {"delta": 1e-6, "delta_upper": 0.0, "epsilon_upper": 2.181694109248498},
+    "a text": {"epsilon": "1.0", "delta_upper": 0.0},
+    "a truth": {"delta": True, "epsilon_upper": 0.0},
+    "another name": {"epsilon": 1.0, "delta_upper": 0.00020712148602336332, "epsilon_total": 0.01},
+    "another spelling": {"Epsilon_upper": 0.01, "delta": 1e-6, "epsilon_upper": 2.181694109248498},
+    "nothing": {},
+    "another currency": {"rho": 0.001},
+}
+
+
+@pytest.mark.parametrize("name", UNASKED)
+def test_a_number_that_nothing_is_computed_for_is_not_confirmed(name):
+    content = dict(amplify(Gaussian(1.0), Poisson(0.1)).to_json(epsilon=1.0)["certificate"])
+    content["numbers"] = UNASKED[name]
+    content["digest"] = _digest({part: value for part, value in content.items() if part != "digest"})
+    with pytest.raises(InvalidInput, match="does not hold"):
+        Guarantee.from_json(content)
+
+
+def test_numbers_around_a_certificate_are_asked_for_too():
+    answer = amplify(Gaussian(1.0), Poisson(0.1)).to_json(delta=1e-6)
+    assert Guarantee.from_json(answer)
+    assert Guarantee.from_json({"certificate": answer["certificate"]})
+    del answer["epsilon_upper"]
+    with pytest.raises(InvalidInput, match="without delta_upper"):
+        Guarantee.from_json(answer | {"epsilon": 0.01})
+
+
+def test_a_name_that_stands_twice_is_refused():
+    """Readers differ in which one they take."""
+    text = json.dumps(amplify(Gaussian(1.0), Poisson(0.1)).to_json(delta=1e-6))
+    assert Guarantee.from_json(text)
+    with pytest.raises(InvalidInput, match="stands twice"):
+        Guarantee.from_json(text.replace('"epsilon_upper": ', '"epsilon_upper": 0.001, "epsilon_upper": '))
+
+
 def test_a_certificate_of_a_test_is_not_called_private():
     sample = Poisson(0.5).draw(10, seeded_key(92031)).declare([Laplace(1.0)])
     data = sample.guarantee().to_json()

@@ -1,6 +1,5 @@
 """`privamp verify`: recompute a certificate that somebody else made."""
 
-import json as text
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,13 +46,16 @@ def verify(
 
 
 def _read(path: Path) -> Any:
+    from ..core.certificate import parsed
     from ..errors import InvalidInput
 
     try:
-        content = sys.stdin.read(_LARGEST) if str(path) == "-" else path.read_text(encoding="utf-8")[:_LARGEST]
-        data = text.loads(content)
-    except (OSError, ValueError, RecursionError):
+        content = sys.stdin.read(_LARGEST + 1) if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
         raise InvalidInput(f"{str(path)!r} must be a readable JSON file with a certificate") from None
+    if len(content) > _LARGEST:
+        raise InvalidInput(f"{str(path)!r} must hold at most {_LARGEST:,} characters: no certificate is as long")
+    data = parsed(content)
     if not isinstance(data, dict):
         raise InvalidInput(f"{str(path)!r} must hold one JSON object, the certificate")
     return data

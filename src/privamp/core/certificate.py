@@ -20,6 +20,7 @@ from .written import functions_in
 FORMAT = 1
 _AGREE = 1e-9  # processors and libraries differ in last digits, which root finding may enlarge
 _ASKED = (("epsilon", "delta"), ("delta", "epsilon"))  # given, answered
+_NAMES = {f"{name}{end}" for name in ("epsilon", "delta") for end in ("", "_upper", "_lower")}
 
 
 def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,11 +44,30 @@ def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, A
     return content | {"digest": _digest(content)}
 
 
+def parsed(text: str) -> Any:
+    """The JSON of a certificate; a name that stands twice is refused, because another reader may take the other one."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except InvalidInput:
+        raise
+    except (ValueError, RecursionError):
+        raise InvalidInput("a certificate is JSON, and this text is not") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidInput("a name stands twice in this certificate; it was not made by privamp")
+    return found
+
+
 def read_certificate(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The certificate inside an answer of privamp, or the answer itself; unknown formats are refused."""
     inside = data.get("certificate", data)
     if not isinstance(inside, Mapping) or "format" not in inside or "claims" not in inside:
         raise InvalidInput("this is no certificate: it has no format and no claims; make one with Guarantee.to_json()")
+    if not isinstance(inside.get("numbers"), Mapping):
+        raise InvalidInput("this certificate is damaged: its numbers are no JSON object")
     if inside["format"] != FORMAT:
         raise InvalidInput(
             f"this certificate has format {inside['format']!r}, and this privamp reads format {FORMAT}; "
@@ -82,7 +102,8 @@ def disagreements(data: Mapping[str, Any], again: Guarantee) -> list[str]:
     inside = read_certificate(data)
     content = {name: part for name, part in inside.items() if name != "digest"}
     found = [] if _digest(content) == inside.get("digest") else ["the digest does not fit the content: it was changed"]
-    found += list(_numbers(inside.get("numbers", {}), again))
+    found += list(_numbers(inside["numbers"], again)) if inside["numbers"] else ["no number is stated"]
+    found += [f"{name} is stated, and no certificate has that" for name in inside["numbers"] if name not in _NAMES]
     if data is not inside:
         found += [*_numbers(data, again), *_around(data, inside, again)]
     unknown = [cite for cite in again.because if cite not in inside.get("because", ())]
@@ -113,19 +134,41 @@ def _around(data: Mapping[str, Any], inside: Mapping[str, Any], again: Guarantee
             yield f"what stands under {name!r} is less than in the certificate"
 
 
-def _numbers(stated: Mapping[str, Any], again: Guarantee) -> Iterator[str]:
-    """Uppers must not be below, lowers not above what is computed now."""
+def _numbers(stated: Any, again: Guarantee) -> Iterator[str]:
+    """Uppers must not be below, lowers not above what is computed now, and none may stand without its question."""
+    numbers = {name: value for name, value in stated.items() if str(name).lower().startswith(("epsilon", "delta"))}
+    wrong = list(_out_of_form(numbers))
+    if wrong:
+        yield from wrong
+        return
     for given, answer in _ASKED:
-        if f"{answer}_upper" not in stated:
+        if f"{answer}_upper" not in numbers or (answer == "delta" and "epsilon" not in numbers):
             continue
-        at = stated.get(given) if answer == "delta" else stated.get("delta", 0.0)
-        if answer == "delta" and at is None:
-            continue
-        upper, lower = _answers(again, answer, float(at or 0.0))
-        yield from _compared(f"{answer} at {given} {at:g}" if at else answer, stated.get(f"{answer}_upper"), upper)
-        if stated.get(f"{answer}_lower") is not None:
+        at = numbers.get(given) or 0.0
+        upper, lower = _answers(again, answer, float(at))
+        yield from _compared(f"{answer} at {given} {at:g}" if at else answer, numbers[f"{answer}_upper"], upper)
+        if numbers.get(f"{answer}_lower") is not None:
             what = f"lower end of {answer} at {given} {at:g}" if at else f"lower end of {answer}"
-            yield from _compared(what, stated[f"{answer}_lower"], lower)
+            yield from _compared(what, numbers[f"{answer}_lower"], lower)
+
+
+def _out_of_form(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """A number that nothing is computed for would be taken for one that was confirmed."""
+    for name, value in numbers.items():
+        if name not in _NAMES:
+            yield f"{name} is stated, and no certificate has that"
+        elif not _is_number(value) and not (value is None and name.endswith(("_upper", "_lower"))):
+            yield f"{name} is no number"
+    for given, answer in _ASKED:
+        if given in numbers and f"{answer}_upper" not in numbers:
+            yield f"{given} is stated without {answer}_upper, which is what is certified there"
+    is_pure = numbers.get("delta_upper") == 0.0 and "epsilon_upper" in numbers and not numbers.get("delta")
+    if "delta_upper" in numbers and "epsilon" not in numbers and not is_pure:
+        yield "delta_upper is stated without epsilon"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _answers(again: Guarantee, answer: str, at: float) -> tuple[float, float | None]:
@@ -137,9 +180,7 @@ def _answers(again: Guarantee, answer: str, at: float) -> tuple[float, float | N
 
 def _compared(what: str, stated: Any, now: float | None) -> Iterator[str]:
     claimed = math.inf if stated is None else stated
-    if not isinstance(claimed, (int, float)):
-        yield f"{what} is no number"
-    elif now is None or not math.isclose(float(claimed), now, rel_tol=_AGREE):
+    if now is None or not math.isclose(float(claimed), now, rel_tol=_AGREE):
         yield f"{what} is stated as {claimed!r}, and recomputed as {now!r}"
 
 

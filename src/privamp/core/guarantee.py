@@ -1,6 +1,5 @@
 """What may be said about a release: two-sided numbers, their relation, their reasons, their assumptions."""
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -259,10 +258,7 @@ def _recomputed(
 
 
 def _parsed(data: Mapping[str, Any] | str) -> Mapping[str, Any]:
-    try:
-        content = json.loads(data) if isinstance(data, str) else data
-    except ValueError:
-        raise InvalidInput("a certificate is JSON, and this text is not") from None
+    content = import_module(".certificate", __package__).parsed(data) if isinstance(data, str) else data
     if not isinstance(content, Mapping):
         raise InvalidInput("a certificate is a JSON object, and this is none")
     return content
