@@ -27,6 +27,7 @@ class Taken:
     mechanism: Any
     value: Any = field(repr=False)
     answer: Any = field(repr=False)
+    form: str = ""  # of what it would have answered: type and shape
 
 
 class Tape:
@@ -38,13 +39,25 @@ class Tape:
         self._lock = threading.RLock()
 
     def take(self, mechanism: Any, value: Any, noisy: Noisy) -> Any:
-        """Keep the value; answer with noise, or as before."""
+        """Keep the value; answer with noise, or as before.
+
+        The noise is drawn either way, so that a mechanism that refuses the value refuses it, and what it would have
+        answered is known by its form.
+        """
         with self._lock:
             place, kept = len(self.taken), deepcopy(value)
-            fresh = place >= len(self._answers)
-            answer = noisy(self._stream) if fresh else deepcopy(self._answers[place])
-            self.taken.append(Taken(mechanism, kept, deepcopy(answer)))
+            fresh = noisy(self._stream)
+            answer = fresh if place >= len(self._answers) else deepcopy(self._answers[place])
+            self.taken.append(Taken(mechanism, kept, deepcopy(answer), _form(fresh)))
             return answer
+
+
+def _form(answer: Any) -> str:
+    """Type and shape of an answer, which anybody can see."""
+    if isinstance(answer, (list, tuple)):
+        return f"{type(answer).__name__} of {', '.join(map(_form, answer))}"
+    facts = [str(getattr(answer, name)) for name in ("dtype", "shape") if hasattr(answer, name)]
+    return " ".join([type(answer).__name__, *facts])
 
 
 _tape: Tape | None = None

@@ -1,17 +1,19 @@
 """One run of a job with everything that leaves it: releases before noise, the result, messages, the error."""
 
-import contextlib
-import io
-import logging
-import warnings
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from traceback import extract_tb
+from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from ..chance.stream import Stream
 from ..core.ledger import REGISTRY
 from ..core.tape import Taken, Tape, taping
-from .traces import traces
+from .listening import chain, listening, shown
+from .traces import Traces, traces
 
 Job = Callable[[Any], Any]
 
@@ -21,59 +23,43 @@ class Run:
     """What left one run of a job."""
 
     taken: tuple[Taken, ...]
-    result: dict[str, str]
+    result: Traces
     said: tuple[str, ...]  # warnings, log lines, printed lines
     error: str | None
+    raised: Traces = ()  # where the error came from, line by line, and what else it carries
 
 
 def observed(job: Job, data: Any, stream: Stream, answers: Sequence[Any] = ()) -> Run:
     """Run the job on the data with its noise taped; `answers` are given back in place of fresh noise.
 
-    The ledgers of the run are its own, so that one key may be used on both data sets.
+    The ledgers of the run are its own, so that one key may be used on both data sets, and so is its data: a job that
+    changes its input changes a copy. What the job returns is read while the tape runs, since reading an iterator runs
+    the job.
     """
-    tape, result, error = Tape(stream, answers), None, None
-    with _listening() as said, REGISTRY.set_aside(), taping(tape):
+    tape = Tape(stream, answers)
+    result: Traces = ()
+    raised: Traces = ()
+    error = None
+    with listening() as said, REGISTRY.set_aside(), taping(tape):
         try:
-            result = job(data)
-        except Exception as problem:
-            error = " ← ".join(_chain(problem))
-    return Run(tuple(tape.taken), {} if error else traces(result), tuple(said), error)
+            result = (*traces(job(_own(data))), *traces(_state(job), "the job"))
+        except (Exception, SystemExit) as problem:
+            error, raised = " ← ".join(map(shown, chain(problem))), tuple(_places(problem))
+    return Run(tuple(tape.taken), result, tuple(said), error, raised)
 
 
-def _chain(problem: BaseException | None) -> Iterator[str]:
-    """The error and what a traceback would show under it."""
-    while problem is not None:
-        yield f"{type(problem).__name__}: {problem}"
-        problem = problem.__cause__ or (None if problem.__suppress_context__ else problem.__context__)
+def _own(data: Any) -> Any:
+    return deepcopy(data) if isinstance(data, (np.ndarray, list, tuple, dict, set)) else data
 
 
-class _Lines(logging.Handler):
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__(logging.DEBUG)
-        self._lines = lines
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(f"log {record.levelname}: {record.getMessage()}")
+def _state(job: Job) -> Any:
+    """What a job that is an object keeps of its last run."""
+    return None if isinstance(job, (FunctionType, type)) else job
 
 
-@contextlib.contextmanager
-def _listening() -> Iterator[list[str]]:
-    """Collect privamp's log, everybody's warnings, and what is printed."""
-    said: list[str] = []
-    printed, logger, handler = io.StringIO(), logging.getLogger("privamp"), _Lines(said)
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.DEBUG)
-    try:
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            contextlib.redirect_stdout(printed),
-            contextlib.redirect_stderr(printed),
-        ):
-            warnings.simplefilter("always")
-            yield said
-    finally:
-        logger.setLevel(level)
-        logger.removeHandler(handler)
-        said += [f"warning {w.category.__name__}: {w.message}" for w in caught]
-        said += [f"printed: {line}" for line in printed.getvalue().splitlines()]
+def _places(problem: BaseException) -> Iterator[tuple[str, str]]:
+    """The lines of code that a traceback shows, and the attributes of every error in it."""
+    for one in chain(problem):
+        lines = extract_tb(one.__traceback__)
+        yield "its traceback", " ".join(f"{line.filename}:{line.lineno}" for line in lines)
+        yield from ((f"the error{path.removeprefix('result')}", text) for path, text in traces(dict(vars(one))))

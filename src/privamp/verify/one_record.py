@@ -5,10 +5,12 @@ tests that premise. It runs the job on two data sets that differ by one record, 
 gets the answers of the first, so that later releases stay comparable. Then it compares everything that leaves:
 
     statistic   each value before noise: no farther apart than the mechanism declares, in its own norm
-    plan        the mechanisms themselves (noise scale, sensitivity, grid) and how many there are: equal
+    plan        the mechanisms (noise scale, sensitivity, grid), how many there are, types and shapes of answers: equal
     result      everything readable off what the job returns: equal, because it may depend on the answers only
-    messages    warnings, log lines, printed lines: equal
-    errors      their type and text, with what they were raised from: equal
+    messages    warnings, log lines of every logger, printed lines: equal
+    errors      their type, text, notes, attributes and traceback, with what they were raised from: equal
+
+What a job leaves elsewhere (files, processes, global variables) is not seen: it must return what it gives out.
 
 A passed check is evidence, not proof: it says that these records, in these places, moved nothing too far.
 """
@@ -21,13 +23,14 @@ from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..errors import InvalidInput, NoTheorem
 from ..testing import seeded_stream
-from ..validation import in_range, nonnegative
+from ..validation import in_range
 from .displacement import MARGIN, displacement
 from .observe import Job, Run, observed
 from .report import Report, Tally
 from .traces import difference
 
 KINDS = ("statistic", "plan", "result", "messages", "errors")
+_FARTHEST = 1e6  # sensitivities of rounding: more, or an infinity, would pass everything
 Progress = Callable[[int], None]  # pairs done
 
 
@@ -102,7 +105,7 @@ def check_release(
     >>> check_release(job(lambda x: np.clip(x, -1, 1)), pairs).violations[0]
     'nan added at 0 of 4: release 1 moves by inf sensitivities, not 1'
     """
-    nonnegative(rounding=rounding)
+    in_range(0, _FARTHEST, rounding=rounding)
     in_range(0, 1, least_released=least_released)
     counts = dict.fromkeys(KINDS, 0)
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -133,16 +136,21 @@ def _compared(one: Run, other: Run, pair: Pair, most: Most, rounding: float) -> 
         if a.mechanism != b.mechanism:
             yield "plan", f"release {number} is by {b.mechanism} instead of {a.mechanism}"
             continue
-        yield "plan", None
+        yield "plan", None if a.form == b.form else f"release {number} answers {b.form} instead of {a.form}"
         moved, allowed = displacement(a.mechanism, a.value, b.value), most(a.mechanism, pair, number)
         fine = moved <= allowed * MARGIN + rounding
         yield "statistic", None if fine else f"release {number} moves by {moved:.6g} sensitivities, not {allowed:.6g}"
-    yield "errors", _unequal(one.error, other.error)
+    yield "errors", _unequal(one.error, other.error) or _raised(one, other)
     if one.error is None and other.error is None:
         path = difference(one.result, other.result)
         yield "result", None if path is None else f"{path} differs although all answers are the same"
     new = {*one.said} ^ {*other.said}
     yield "messages", None if one.said == other.said else f"a message differs: {min(new, default='their order')}"
+
+
+def _raised(one: Run, other: Run) -> str | None:
+    path = difference(one.raised, other.raised)
+    return None if path is None else f"the error is the same, but {path} differs"
 
 
 def _unequal(one: str | None, other: str | None) -> str | None:
