@@ -287,6 +287,18 @@ def test_a_budget_of_another_relation_is_refused(tmp_path):
     assert budget.log() == []
 
 
+@pytest.mark.parametrize("job", JOBS)
+def test_what_is_no_budget_or_no_key_is_refused_in_one_sentence(job, tmp_path):
+    """The path of a budget pays for nothing, and an empty text is no key: neither counts as none."""
+    run, _ = JOBS[job]
+    for wrong in ("study.db", tmp_path, False):
+        with pytest.raises(InvalidInput, match="must be a Budget"):
+            run(tmp_path, Key.generate(), wrong)
+    for wrong in ("", b"", "secret"):
+        with pytest.raises(InvalidInput, match="must be a Key"):
+            run(tmp_path, wrong, None)
+
+
 def test_estimate_takes_a_sample_or_a_design_with_a_key():
     with pytest.raises(InvalidInput, match="drawn already"):
         survey.estimate(Poisson(0.5).draw(N), X, bounds=(0, 1), epsilon=1.0, key=Key.generate())

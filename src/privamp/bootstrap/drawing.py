@@ -12,7 +12,6 @@ from ..chance.keys import Key
 from ..core.mechanism import Mechanism
 from ..core.population import UNNAMED, Population
 from ..core.sample import Bounded, Drawn, Sample, SeededSample
-from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from .planning import Plan
 from .procedure import Procedure
@@ -36,13 +35,6 @@ def group_averages(
             if progress:
                 progress(done, groups)
     return np.stack(averages)
-
-
-def checked_key(key: Key | None) -> Key:
-    """The key that was given, or a fresh one."""
-    if key is not None and not isinstance(key, Key):
-        raise InvalidInput(f"key must be a Key, got a {type(key).__name__} instead; leave it out for a fresh one")
-    return key or Key.generate()
 
 
 def _group(plan: Plan, statistic: Statistic, rows: FloatArray, key: Key, group: int) -> FloatArray:

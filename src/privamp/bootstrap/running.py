@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any, Unpack
 
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..core.guarantee import NOT_PRIVATE
 from ..core.ledger import BudgetLike, whole_job
 from ..errors import InvalidInput
 from ..validation import in_range, whole
 from .bounded import DECLARED, TRUSTED, Bounded
-from .drawing import Progress, checked_key, group_averages
+from .drawing import Progress, group_averages
 from .moments import Mean, Variance
 from .planning import Plan, PlanKeywords, PlanOptions, plan
 from .quantile import Quantile
@@ -59,7 +59,7 @@ def run(
     chosen = plan(len(rows), options=options, least=computed.least, **asked)
     if isinstance(computed, Bounded):
         computed.probe(rows, chosen.procedure.size)
-    key = checked_key(key)
+    key = given_key(key)
     with whole_job("bootstrap", key, chosen.certified, budget, chosen.delta):
         averages = group_averages(chosen, computed, rows, key, jobs, progress)
     return conclude(chosen, computed, averages, key)

@@ -115,6 +115,16 @@ def build(secret: bytes, *, is_test: bool = False, is_kept: bool = False) -> Key
     return key
 
 
+def given_key(key: Key | None) -> Key:
+    """The key that was given, or a fresh one for None; anything else is no key."""
+    if key is not None and not isinstance(key, Key):
+        raise InvalidInput(
+            f"key must be a Key, got a {type(key).__name__} instead; read it by Key.from_bytes or a provider's key(), "
+            "or leave it out for a fresh one"
+        )
+    return Key.generate() if key is None else key
+
+
 def derive(key: Key, purpose: bytes, message: bytes = b"") -> bytes:
     """Return 32 bytes for one purpose inside this package; no subkey label can reach another purpose."""
     return blake2b(message, key=key.secret_bytes(), digest_size=_SIZE, person=purpose).digest()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..numerics.log_domain import FloatArray
 from ..validation import whole
 from .identity import identity, keep_plain
@@ -208,7 +208,7 @@ class Design(Answers, ABC):
         `over` goes through the batches of the population: `map`, or the `map` of a pool of threads.
         """
         population = Population.of(population)
-        key = key or Key.generate()
+        key = given_key(key)
         subkey = self.subkey(key, population.label_by(key), round)
         part = self.merge(over(lambda batch: self.partial(batch, subkey), population.batches()))
         drawn = self.finish(part, subkey)

@@ -322,6 +322,14 @@ class Registry:
 REGISTRY = Registry()
 
 
+def check_budget(budget: Any) -> None:
+    """Refuse what is no budget, before anything is drawn or charged."""
+    if not hasattr(budget, "pay_for_sample"):
+        raise InvalidInput(
+            f"budget must be a Budget, got a {type(budget).__name__} instead; open its file by Budget.open(path)"
+        )
+
+
 @contextmanager
 def whole_job(
     job: str,
@@ -341,6 +349,7 @@ def whole_job(
     draw = key.subkey("job", job).fingerprint
     paid = None
     if budget is not None:
+        check_budget(budget)
         guarantee = certify(budget.neighbors)
         if key.is_test:
             guarantee = replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE))

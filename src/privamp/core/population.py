@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..errors import InvalidInput
 from ..numerics.entries import rows_of, texts_of
 from .ids import id_array
@@ -19,6 +19,7 @@ UNNAMED = "population"  # the label of what is drawn by a key that nobody keeps
 
 def label_by(key: Key, label: str | None) -> str:
     """The label of a draw by this key. A kept key may draw from several data sets, so it asks which one this is."""
+    given_key(key)
     if label is not None and (label.strip() or not key.is_kept):
         return label
     if key.is_kept:

@@ -17,7 +17,7 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from .guarantee import Guarantee
 from .influence import clipped
-from .ledger import REGISTRY, BudgetLike, Finished, Ledger, Limit, Payment, certificate_of
+from .ledger import REGISTRY, BudgetLike, Finished, Ledger, Limit, Payment, certificate_of, check_budget
 from .log import logger
 from .mechanism import Mechanism
 from .neighbors import Neighbors
@@ -144,6 +144,7 @@ class Sample:
         When the budget refuses, nothing is released from this sample any more. A sample that an earlier program charged
         to the same budget is not charged again: stated with the same plan or limit, it goes on where it was left.
         """
+        check_budget(budget)
         ledger = self._opened_ledger()
 
         def reserve() -> Payment:

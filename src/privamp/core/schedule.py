@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..chance.keyed import keyed_numbers
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..validation import whole
 from .design import Answers, Design, Units
 from .neighbors import Neighbors
@@ -76,7 +76,7 @@ class Schedule(Answers, ABC):
 
     def draw(self, population: Population | int, key: Key | None = None) -> Iterator[Drawn]:
         """Who joins each round, one after the other; with a fresh key when none is given."""
-        key = key or Key.generate()
+        key = given_key(key)
         for step in range(self.steps):
             yield self.drawn(population, key, step)
 

@@ -86,6 +86,8 @@ class Kernel:
         the same data read by other columns is another population, so give it another label.
         Records outside the ball of an importance rule decide as if they were clipped to it; `clip` changes nothing.
         """
+        if key is None:
+            raise InvalidInput("a table is drawn from by a key, got none instead; take Key.generate() or a kept one")
         rule = design.weighing_rule
         if clip and (rule is None or rule.radius is None):
             raise InvalidInput("clip=True is for importance sampling by a rule with a radius; leave it out here")

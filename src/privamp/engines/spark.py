@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..core.design import Design
 from ..errors import InvalidInput
 from ..validation import options_of
@@ -80,7 +80,7 @@ def kernel_for(
     check_pyspark()
     if not isinstance(id, str):
         raise InvalidInput("Spark keeps rows in no order, so id= must name a column with an id of its own in every row")
-    kernel = Kernel.of(design, key or Key.generate(), id=id, label=label, round=round, reads=reads, clip=clip)
+    kernel = Kernel.of(design, given_key(key), id=id, label=label, round=round, reads=reads, clip=clip)
     seen = kernel if view is None else replace(kernel, reads=tuple((name, (name,)) for name in view.uses))
     schema = arrow_schema(df)
     seen.schema(schema)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..chance.seeds import key_of_seed
 from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike
@@ -117,7 +117,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
     ) -> "PrivateKMeans":
         """Release centres of X, charged to `budget` if given, before anything is looked at. `y` is ignored."""
         X = self._records(X, reset=True)
-        request, key = Request.of(self, X.shape[1]), key or self._key()
+        request, key = Request.of(self, X.shape[1]), self._key() if key is None else given_key(key)
         with ThreadPool(self.n_jobs) as pool, request.paid(key, budget) as done:
             fitted, guarantee = run(request, X, key, pool, self.progress)
             done(guarantee)

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..core.design import Design
 from ..core.identity import keep_plain
 from ..core.population import Population
@@ -100,7 +100,7 @@ class BallsInBins(Schedule):
 
     def draw(self, population: Population | int, key: Key | None = None) -> Iterator[Drawn]:
         """Who joins each round; the bins of an epoch are found once."""
-        key = key or Key.generate()
+        key = given_key(key)
         for epoch in range(self.epochs):
             bins = self.bins(population, key, epoch)
             order = np.argsort(bins.ravel(), kind="stable")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..accounting.composition import compose
 from ..amplification import amplify
 from ..calibration import calibrate
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike, whole_job
@@ -137,7 +137,7 @@ class Descent:
         amplify(
             mechanism, self.design, self.neighbors
         )  # a design without a theorem is refused before anything is drawn
-        population, key = Population.of(population), key or Key.generate()
+        population, key = Population.of(population), given_key(key)
         label = population.label_by(key)  # asked for before anything is charged
 
         def certify(neighbors: Neighbors | None) -> Guarantee:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..chance.keys import Key
+from ..chance.keys import Key, given_key
 from ..core.ledger import BudgetLike
 from ..core.population import UNNAMED
 from ..core.sample import Drawn, Sample
@@ -67,7 +67,7 @@ def fit(
     check_values(df.select(*map(column, values)))
     if not trust_ids:
         check_unique(df, id)
-    key = key or model._key()
+    key = model._key() if key is None else given_key(key)
     bill, ball = PrivacySpend(request.epsilon, request.delta, key), Ball(request.center, request.radius)
     table = _Table(df, id, values, ball, key.subkey("pin", id))
     with ThreadPool(model.n_jobs) as pool, request.paid(key, budget) as done:

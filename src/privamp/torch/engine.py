@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..chance.keys import Key, build
+from ..chance.keys import Key, build, given_key
 from ..core.design import Design
 from ..core.guarantee import NOT_PRIVATE, Guarantee
 from ..core.ledger import BudgetLike
@@ -56,7 +56,7 @@ class PrivacyEngine:
     """
 
     def __init__(self, *, key: Key | None = None, budget: BudgetLike | None = None) -> None:
-        self._key = key or Key.generate()
+        self._key = given_key(key)
         self._budget = budget
         self._run: Run | None = None
         self._neighbors: Neighbors | None = None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ..chance.keys import Key
 from ..core.guarantee import Guarantee
-from ..core.ledger import REGISTRY, BudgetLike, Payment, certificate_of
+from ..core.ledger import REGISTRY, BudgetLike, Payment, certificate_of, check_budget
 from ..core.neighbors import Neighbors
 from ..mechanisms.gaussian import Gaussian
 from .dpis import DPISPlan
@@ -29,6 +29,8 @@ def open_run(
     draw = key.subkey("job", _JOB).fingerprint
     if not resumed and not key.is_test and REGISTRY.find(draw) is not None:
         REGISTRY.claim(draw, _JOB)  # refuses, before anything is paid
+    if budget is not None:
+        check_budget(budget)
     paid = None if budget is None else _charged(plan, key, certify(budget.neighbors), budget, draw, resumed)
     if not key.is_test and REGISTRY.find(draw) is None:
         REGISTRY.claim(draw, _JOB)
