@@ -30,6 +30,9 @@ ADAPTIVE = "the total over this sample was bounded beforehand (a filter); withou
 CLAIMED = "what was run on the sample by Sample.run is as private as it was declared to be"
 DECLARED = "the declared sensitivity bounds what one record moves each released function of the sample"
 OWN_IDS = ("every record of a person has an id of its own (records that share an id share their chance)",)
+AT_LEAST = (
+    "every data set has at least as many records as the design declares, also without the record or person in question",
+)
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
 
@@ -60,7 +63,8 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
     lower = Profile.maximum(attacks.values()) if attacks else None
     several = tuple(attacks.items()) if len(attacks) > 1 else ()
     parts = (Part(upper, lower, claim=Claim(mechanism, design, neighbors), attacks=several),)
-    assumed = OWN_IDS if neighbors.records > 1 else ()
+    is_counted = neighbors.kind == "add-remove" and _declares_records(design)
+    assumed = (*(OWN_IDS if neighbors.records > 1 else ()), *(AT_LEAST if is_counted else ()))
     everybody = Guarantee(
         neighbors=neighbors,
         upper=upper,
@@ -121,6 +125,13 @@ def evaluated(claims: tuple[Claim, ...]) -> Guarantee:
         warnings.simplefilter("ignore", DegradingDesign)  # said when the claim was made
         each = [compose(_of_block(c.mechanism, c.design, c.neighbors), c.times) for c in claims]
         return compose(each) if len(each) > 1 else each[0]
+
+
+def _declares_records(design: Design) -> bool:
+    """Whether it declares a number of records, under add/remove a lower bound: data sets below it are not covered."""
+    if design.parts:
+        return any(_declares_records(part) for _, part in design.parts)
+    return design.public_size is not None or getattr(design, "at_least", 0) > 0
 
 
 def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[tuple[str, Profile]]:
