@@ -49,8 +49,9 @@ class Multiplicity:
     @property
     def log_eta(self) -> float:
         """log Pr[u >= 1], accurate when it is tiny and when it is nearly 1."""
-        by_sum = float(np.logaddexp(log_sum(self.log_p), self.log_tail))
-        return float(log1mexp(self.log_none)) if self.log_none < -1e-3 else min(by_sum, 0.0)
+        if self.log_none < -1e-3:
+            return float(log1mexp(self.log_none))
+        return min(float(np.logaddexp(log_sum(self.log_p), self.log_tail)), 0.0)
 
     @property
     def eta(self) -> float:
