@@ -63,7 +63,7 @@ for name in {*privamp.__all__, *privamp._HOME, *privamp._EXTRAS}:
     run = in_the_core(code, tmp_path)
     assert run.returncode == 0, run.stderr
     said = dict(line.split(": ", 1) for line in run.stdout.splitlines())
-    assert said.keys() == {"PrivateKMeans", "spark"}
+    assert said.keys() == {"PrivateKMeans", "Table", "open_table", "spark"}
     assert all(SENTENCE.match(sentence) for sentence in said.values()), said
 
 
@@ -80,11 +80,11 @@ for found in pkgutil.walk_packages(privamp.__path__, "privamp.", onerror=lambda 
     run = in_the_core(code, tmp_path)
     assert run.returncode == 0, run.stderr
     needs_more = {
-        "privamp.engines", "privamp.spark", "privamp.tables.columns", "privamp.tables.sources",
+        "privamp.engines", "privamp.queries", "privamp.spark", "privamp.tables.columns", "privamp.tables.sources",
         "privamp.tables.csv_ids", "privamp.tables.id_columns",
         "privamp.tables.secret_files", "privamp.kmeans.estimator", "privamp.cli.train.run",
     }  # fmt: skip
-    rooms = ("privamp.audits.records.", "privamp.torch.", "privamp.engines.", "privamp.spark.")
+    rooms = ("privamp.audits.records.", "privamp.torch.", "privamp.engines.", "privamp.queries.", "privamp.spark.")
     assert {name for name in run.stdout.split() if not name.startswith(rooms)} == needs_more
 
 
@@ -153,6 +153,7 @@ NEEDS_MORE = [
     ("weights", "--epsilon", "1", "--plot", "picture.png"),
     ("sample", "people.csv", *POISSON, "--out", "sample.parquet", "--key-file", "old.key"),
     ("bootstrap", "people.csv", "--column", "x", "--bounds", "0:1", "--epsilon", "1"),
+    ("query", "people.csv", "--count", "--epsilon", "1"),
     ("kmeans", "people.npz", "--k", "2", "--epsilon", "1", "--radius", "1", "--out", "centres.csv"),
     ("train", "--data", "people.npz", "--model", "mlp", "--epsilon", "1", "--population", "9", "--out", "model.pt"),
     ("reproduce", "must-figure-4", "--out", "."),

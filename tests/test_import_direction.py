@@ -25,7 +25,7 @@ ORDER = (
     ("verify", "tables"),
     ("engines",),
     ("sums",),
-    ("kmeans", "survey", "bootstrap", "sgd", "torch"),
+    ("queries", "kmeans", "survey", "bootstrap", "sgd", "torch"),
     ("spark",),
     ("spec",),
     ("report",),

@@ -10,6 +10,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 
 import privamp
@@ -149,6 +150,14 @@ def resamples() -> list[object]:
     return [found, found.plan, found.guarantee]
 
 
+def tables() -> list[object]:
+    frame = pyarrow.table({"person": np.arange(PEOPLE), "x": VALUES})
+    table = privamp.open_table(frame, id="person", key=key(8), population="patients").sample(Poisson(0.5))
+    question = table.mean("x", (0, 9000))
+    found = question.run(epsilon=1.0)
+    return [table, question, table.plan([question]), found, found.guarantee, found.interval(), found.details]
+
+
 SPEAKERS = {
     "Budget": budgets,
     "Guarantee": sample_of_many,
@@ -158,6 +167,8 @@ SPEAKERS = {
     "PrivateSum": sums,
     "Rule": weighted_sample,
     "Sample": sample_of_many,
+    "Table": tables,
+    "open_table": tables,
     "amplify": sample_of_many,
     "compose": composed,
     "private_norm_histogram": histogram,

@@ -43,6 +43,13 @@ RECORDS = {
         ["people.csv", "--column", "mixed", "--bounds", "0:9000"],
         ["people.csv", "--column", "id", "--bounds", "0:9000"],
     ],
+    ("query",): [
+        ["people.csv", "--mean", "value", "--median", "mixed", "--bounds", "0:9000", "--epsilon", "1",
+         "--report", "q.html"],
+        ["people.csv", "--count", "--by", "value", "--values", "a,b", "--epsilon", "1"],
+        ["people.csv", "--sum", "id", "--histogram", "value:4", "--bounds", "0:9000", "--epsilon", "1",
+         "--rate", "0.5"],
+    ],
     ("kmeans",): [
         [
             "people.csv", "--k", "2", "--epsilon", "1", "--radius", "9000", "--columns", "value", "--out", "c.csv",

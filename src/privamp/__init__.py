@@ -82,6 +82,8 @@ _HOME = {
     "size_for_noise": "rules.noise_and_size",
     "private_norm_histogram": "kmeans.norm_histogram",
     "PrivateSum": "sums.private_sum",
+    "open_table": "queries",
+    "Table": "queries",
     "PrivateKMeans": "kmeans.estimator",
     "PrivateMean": "sums.private_mean",
     "PublicScaler": "numerics.public_scaler",
@@ -91,7 +93,8 @@ _HOME = {
 }
 _ROOMS = ("bootstrap", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify")
 _EXTRAS = ("spark", "torch")  # need more than the core's dependencies, so `from privamp import *` leaves them out
-_NEEDS = {"PrivateKMeans": "sklearn"}  # `from privamp import *` leaves it out where that is not installed
+# `from privamp import *` leaves these out where what they need is not installed.
+_NEEDS = {"PrivateKMeans": "sklearn", "open_table": "pyarrow", "Table": "pyarrow"}
 
 __all__ = [*sorted(name for name in _HOME if name not in _NEEDS or _is_installed(_NEEDS[name])), "__version__", *_ROOMS]
 

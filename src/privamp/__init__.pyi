@@ -73,6 +73,8 @@ from .mechanisms.norm_noise import NormNoise as NormNoise
 from .mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from .mechanisms.sum_and_count import SumAndCount as SumAndCount
 from .numerics.public_scaler import PublicScaler as PublicScaler
+from .queries.table import Table as Table
+from .queries.table import open_table as open_table
 from .rules.coreset import coreset as coreset
 from .rules.noise_and_size import noise_for_guarantee as noise_for_guarantee
 from .rules.noise_and_size import noise_for_size as noise_for_size

@@ -13,7 +13,7 @@ from privamp import Budget, Gaussian
 
 COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["audit", "designs"], ["reproduce"])
 COMMANDS += (["survey", "plan"], ["survey", "draw"], ["survey", "estimate"], ["bootstrap"])
-COMMANDS += (["weights"], ["kmeans"], ["sample"])
+COMMANDS += (["weights"], ["kmeans"], ["sample"], ["query"])
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (make test-torch)")
 COMMANDS += (pytest.param(["train"], marks=NEEDS_TORCH),)
 COMMANDS += tuple(["budget", name] for name in ("create", "show", "log", "cancel", "head", "verify", "backup"))

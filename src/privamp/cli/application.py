@@ -13,6 +13,7 @@ from . import (
     calibrate,
     compare,
     kmeans,
+    query,
     reproduce,
     sample,
     survey,
@@ -39,6 +40,7 @@ app.command(cls=ExampleCommand, epilog=amplify.EXAMPLES)(amplify.amplify)
 app.command(cls=ExampleCommand, epilog=compare.EXAMPLES)(compare.compare)
 app.command(cls=ExampleCommand, epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command(cls=ExampleCommand, epilog=sample.EXAMPLES)(sample.sample)
+app.command(cls=ExampleCommand, epilog=query.EXAMPLES)(query.query)
 app.add_typer(survey.group, name="survey")
 app.command(cls=ExampleCommand, epilog=bootstrap.EXAMPLES)(bootstrap.bootstrap)
 app.command(cls=ExampleCommand, epilog=weights.EXAMPLES)(weights.weights)

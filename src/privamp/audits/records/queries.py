@@ -1,0 +1,117 @@
+"""Questions to a table: every kind, alone and together, by groups, from everybody and from a sample.
+
+Rows are (id, x, text, group). Ids decide who is drawn, so records come and go anywhere.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...core.design import Design
+from ...designs.poisson import Poisson
+from ...designs.simple_random import WithoutReplacement
+from ...queries import Table, open_table
+from ...testing import seeded_key
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_numbers, pairs_of
+from ...verify.one_record import Pair
+from .audit import RecordAudit
+
+SIZE, BOUNDS = 14, (-2.0, 3.0)
+GROUPS: list[Any] = ["a", "b", None]
+TEXTS = ("yes", "No", "1e3", "-7", "", "nan", "1e999", "none", None, "\x00", "9" * 400)
+Row = tuple[int, float | None, str | None, str | None]
+Asked = Callable[[Table], list[Any]]
+
+EVERYTHING: dict[str, Asked] = {
+    "count": lambda t: [t.count()],
+    "counts by group": lambda t: [t.count().by("g", GROUPS)],
+    "sum": lambda t: [t.sum("x", BOUNDS)],
+    "sum, missing as a number": lambda t: [t.sum("x", BOUNDS, missing=1.0)],
+    "mean": lambda t: [t.mean("x", BOUNDS)],
+    "means by group": lambda t: [t.mean("x", BOUNDS).by("g", GROUPS)],
+    "mean of text": lambda t: [t.mean("text", (0.0, 10.0))],
+    "proportion": lambda t: [t.proportion("text"), t.proportion("g", ["a", None])],
+    "histogram": lambda t: [t.histogram("x", [-2.0, 0.0, 0.5, 3.0], missing=True).by("g", GROUPS)],
+    "quantiles": lambda t: [t.quantile("x", [0.25, 0.5], BOUNDS)],
+    "several": lambda t: [t.count(), t.mean("x", BOUNDS).weighing(3.0), t.histogram("x", 4, BOUNDS)],
+}
+
+
+def _table(rows: list[Row]) -> pa.Table:
+    kinds = {"id": pa.int64(), "x": pa.float64(), "text": pa.string(), "g": pa.string()}
+    return pa.table({name: pa.array([row[k] for row in rows], kind) for k, (name, kind) in enumerate(kinds.items())})
+
+
+def _opened(design: Design, rows: list[Row]) -> Table:
+    return open_table(_table(rows), id="id", key=seeded_key(15), population="audit").sample(design)
+
+
+def _answers(table: Table, asked: Asked, delta: float) -> Any:
+    found = table.plan(asked(table)).run(epsilon=1.0, delta=delta)
+    return [(r.value, r.noise_error, r.sampling_error, r.interval(), r.names, r.guarantee) for r in found]
+
+
+def _run(design: Design, asked: Asked, delta: float, rows: list[Row]) -> Any:
+    return _answers(_opened(design, rows), asked, delta)
+
+
+def _rows(random: np.random.Generator, size: int) -> list[Row]:
+    values, groups = 2.0 * random.standard_normal(size), random.integers(0, 3, size)
+    return [(k, float(values[k]), TEXTS[k % 4], GROUPS[groups[k]]) for k in range(size)]
+
+
+def _pairs(changes: tuple[str, ...], random: np.random.Generator) -> Iterator[Pair]:
+    hard = [Hard(what, (1000, float(x), "yes", "a")) for what, x in hard_numbers(3.0)]
+    hard += [Hard("no number", (1000, None, None, "b")), Hard("an unknown group", (1000, 1.0, "no", "elsewhere"))]
+    hard += [Hard("no group", (1000, 1.0, "no", None)), Hard("an edge", (1000, 0.5, "y", "b"))]
+    hard += [Hard(f"text {k}", (1000, 0.0, text, "a")) for k, text in enumerate(TEXTS)]
+    for size in (0, 1, SIZE) if changes == ADD_REMOVE else (SIZE,):
+        yield from pairs_of(_rows(random, size), hard, changes=changes, places=range(max(size, 1)))
+
+
+_add_remove = partial(_pairs, ADD_REMOVE)
+
+
+def _audit(name: str, design: Design, delta: float = 0.0, changes: tuple[str, ...] = ADD_REMOVE) -> RecordAudit:
+    how = f"{name}, {design}{', Gaussian' if delta else ''}"
+    run = partial(_run, design, EVERYTHING[name], delta)
+    return RecordAudit(f"query, {how}", "a question to a table", run, partial(_pairs, changes), quick=12)
+
+
+JOBS = [
+    *(partial(_audit, name, Poisson(1.0)) for name in EVERYTHING),
+    *(partial(_audit, name, Poisson(0.5)) for name in ("counts by group", "sum", "means by group", "several")),
+    *(partial(_audit, name, Poisson(0.5), 1e-6) for name in ("quantiles", "several")),
+    *(
+        partial(_audit, name, WithoutReplacement(7, SIZE), 0.0, REPLACE)
+        for name in ("counts by group", "mean", "sum, missing as a number", "quantiles")
+    ),
+]
+
+
+def _groups_as_they_occur(rows: list[Row]) -> Any:
+    table = _opened(Poisson(1.0), rows)
+    seen = sorted({row[3] for row in rows if row[3] is not None}) or ["a"]
+    return _answers(table, lambda t: [t.count().by("g", seen)], 0.0)
+
+
+def _bounds_of_the_data(rows: list[Row]) -> Any:
+    table = _opened(Poisson(1.0), rows)
+    known = [abs(row[1]) for row in rows if row[1] is not None and np.isfinite(row[1])]
+    return _answers(table, lambda t: [t.sum("x", (-1.0, 1.0 + max(known, default=0.0)))], 0.0)
+
+
+def _missing_dropped(rows: list[Row]) -> Any:
+    if any(row[1] is None for row in rows):
+        raise ValueError("the column has missing values")
+    return _run(Poisson(1.0), EVERYTHING["sum"], 0.0, rows)
+
+
+PLANTED = [
+    lambda: RecordAudit("query, groups as they occur", "group keys from the data", _groups_as_they_occur, _add_remove),
+    lambda: RecordAudit("query, bounds of the data", "bounds from the data", _bounds_of_the_data, _add_remove),
+    lambda: RecordAudit("query, a missing value stops it", "refuses a table by a cell", _missing_dropped, _add_remove),
+]

@@ -1,0 +1,199 @@
+"""Several questions of one sample: the noise is split by need, and everything is released at once.
+
+A record adds one row to the release, the rows of all questions side by side, each multiplied by a public factor a_k. In
+the norm of the noise it is at most sum a_k r_k (Laplace) or sqrt(sum a_k^2 r_k^2) (Gaussian), r_k the question's reach.
+The error of question k is c_k s / a_k for noise s. The factors with the least sum of w_k (c_k / a_k)^2, where the norm
+is 1, are
+
+    Laplace   a_k ~ (w_k c_k^2 / r_k)^(1/3),      Gaussian   a_k ~ (w_k c_k^2 / r_k^2)^(1/4),
+
+by Lagrange's condition; both problems are convex. Rows are rounded toward zero to the grid of the noise, then added up
+as whole numbers, so the total does not depend on the order of the records.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..calibration import calibrate
+from ..core.release import Release
+from ..core.sample import Bounded, Drawn
+from ..engines.stored_sample import ExactNoise, drawn_of
+from ..errors import InvalidInput
+from ..mechanisms.fixed_point import RECORDS, ExactGaussian, ExactLaplace, GridUnits, grid_for, in_grid_units
+from ..numerics.log_domain import FloatArray
+from ..numerics.row_norms import clipped
+from ..numerics.whole_sums import toward_zero
+from ..validation import in_range, positive
+from .answers import Alone, Told, release_parts
+from .questions import Asking, Question
+
+if TYPE_CHECKING:
+    from .table import Table
+
+_INSIDE = 1.0 - 1e-9  # of the norm that records may have: so that none is shortened for rounding
+_MOST_CELLS = 10**7
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Questions that are asked of one sample of a table, all at once."""
+
+    table: "Table"
+    questions: tuple[Question, ...]
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise InvalidInput("a plan needs at least one question, such as table.count()")
+        for question in self.questions:
+            if not isinstance(question, Question) or question.table is not self.table:
+                raise InvalidInput("a plan takes questions to its own table, such as table.mean('age', (0, 110))")
+
+    def run(self, *, epsilon: float, delta: float = 0.0) -> list[Release]:
+        """One release per question, in order; they share one guarantee, which covers all of them together."""
+        noise = self.noise(epsilon, delta)
+        design, asking = self.table.design, self._asking(noise.p)
+        layout = Layout.of(self.questions, asking)
+        sample = self.table._drawn(tuple(dict.fromkeys(c for q in self.questions for c in q.columns)))
+        names = "; ".join(question.name for question in self.questions)
+        sample._planned([noise], self.table.budget, names, delta or None)
+        noisy = sample.release(noise, Bounded(lambda batches: layout.total(batches, noise)))
+        weight = design.weight
+        assert weight is not None  # the table refuses designs without one
+        facts = {"epsilon": epsilon, "delta": delta, "design": str(design)}
+        return layout.releases(np.asarray(noisy) * weight, noise, weight, design.spread or 0.0, sample.guarantee, facts)
+
+    def noise(self, epsilon: float, delta: float = 0.0) -> ExactNoise:
+        """The noise for this epsilon: exact Laplace without a delta, exact Gaussian with one."""
+        positive(epsilon=epsilon)
+        in_range(0, 1, delta=delta)
+        records = self.table.records or RECORDS
+        kind: Callable[..., ExactNoise] = ExactGaussian if delta else ExactLaplace
+        found = calibrate(
+            lambda s: kind(s, 1.0, grid_for(s, 1.0, records)), self.table.design, epsilon=epsilon, delta=delta,
+            within=(2.0**-24, 1e6),
+        )  # fmt: skip
+        assert isinstance(found, (ExactLaplace, ExactGaussian))
+        return found
+
+    def _asking(self, p: float) -> Asking:
+        design = self.table.design
+        return Asking(p, bool(design.spread), design.public_size if design.natural.kind == "replace-one" else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where in the released vector each question's totals are, and what its rows are multiplied with."""
+
+    questions: tuple[Question, ...]
+    asking: Asking
+    factors: tuple[float, ...]
+
+    @classmethod
+    def of(cls, questions: Sequence[Question], asking: Asking) -> "Layout":
+        """The layout with the least weighted error."""
+        made = cls(tuple(questions), asking, split(questions, asking))
+        if made.size > _MOST_CELLS:
+            raise InvalidInput(f"these questions have {made.size} cells in all, at most {_MOST_CELLS} are answered")
+        return made
+
+    @property
+    def size(self) -> int:
+        """Numbers that are released."""
+        return sum(self._size(question) for question in self.questions)
+
+    def _groups(self, question: Question) -> int:
+        return 1 if question.groups is None else len(question.groups.values)
+
+    def _size(self, question: Question) -> int:
+        return self._groups(question) * sum(cells * width for cells, width in question.cells(self.asking))
+
+    def total(self, batches: Iterable[pa.RecordBatch], noise: ExactNoise) -> GridUnits:
+        """The sum of all records' rows, in units of the noise's grid."""
+        sums = np.zeros(self.size, dtype=np.int64)
+        for batch in batches:
+            self._add(sums, batch, noise)
+        return in_grid_units(sums)
+
+    def _add(self, sums: Any, batch: pa.RecordBatch, noise: ExactNoise) -> None:
+        """Add one batch: rows without their cells are clipped as one, then every number goes to its cell."""
+        drawn, entries, places = drawn_of(batch), [], []
+        start = 0
+        for question, factor in zip(self.questions, self.factors, strict=True):
+            group = np.zeros(batch.num_rows, dtype=np.int64)
+            if question.groups is not None:
+                group = question.groups.places(batch)
+            for (cells, width), (rows, cell) in zip(
+                question.cells(self.asking), question.levels(batch, self.asking), strict=True
+            ):
+                inside = (group >= 0) & (cell >= 0)
+                entries.append(np.where(inside[:, None], factor * rows, 0.0))
+                first = np.where(inside, start + (group * cells + cell) * width, 0)
+                places.append(first[:, None] + np.arange(width))
+                start += self._groups(question) * cells * width
+        np.add.at(sums, np.concatenate(places, axis=1), _units(np.concatenate(entries, axis=1), drawn, noise))
+
+    def releases(
+        self, totals: FloatArray, noise: ExactNoise, weight: float, spread: float, guarantee: Any, facts: dict[str, Any]
+    ) -> list[Release]:
+        """One per question."""
+        kind, error = _law(noise)
+        made, start = [], 0
+        for question, factor in zip(self.questions, self.factors, strict=True):
+            part = totals[start : start + self._size(question)] / factor
+            start += self._size(question)
+            told = Told(weight * error / factor, kind, spread, self.asking.size)
+            answers = [a for group in self._by_group(question, part) for a in question.answer(group, told, self.asking)]
+            value, noise_error, sampling_error, law = release_parts(answers, kind)
+            names = _names(question)
+            if not names:
+                law, value, noise_error, sampling_error = (
+                    Alone(answers[0], kind), float(value[0]), float(noise_error[0]), float(sampling_error[0])
+                )  # fmt: skip
+            details = {"question": question.name, **facts}
+            made.append(
+                Release(value, noise_error, sampling_error, guarantee, law, told.source, names, details=details)
+            )
+        return made
+
+    def _by_group(self, question: Question, part: FloatArray) -> Iterable[list[FloatArray]]:
+        groups, levels, start = self._groups(question), [], 0
+        for cells, width in question.cells(self.asking):
+            size = groups * cells * width
+            levels.append(part[start : start + size].reshape(groups, cells, width))
+            start += size
+        return ([level[g] for level in levels] for g in range(groups))
+
+
+def split(questions: Sequence[Question], asking: Asking) -> tuple[float, ...]:
+    """The factors with the least weighted error, on the ball of norm 1."""
+    reach = np.array([question.reach(asking) for question in questions])
+    worth = np.array([question.weight * question.need(asking) ** 2 for question in questions])
+    if asking.p == 1.0:
+        raw = (worth / reach) ** (1.0 / 3.0)
+        norm = math.fsum(raw * reach)
+    else:
+        raw = (worth / reach**2) ** 0.25
+        norm = math.hypot(*(raw * reach))
+    return tuple((raw * (_INSIDE / norm)).tolist())
+
+
+def _units(rows: FloatArray, drawn: Drawn, noise: ExactNoise) -> Any:
+    units = toward_zero(clipped(rows, noise.sensitivity, noise.p), noise.grid, drawn.weights)
+    return units if np.all(drawn.counts == 1) else units * drawn.counts[:, None]
+
+
+def _law(noise: ExactNoise) -> tuple[str, float]:
+    """The kind of the noise and its standard error."""
+    return ("gaussian", noise.sigma) if isinstance(noise, ExactGaussian) else ("laplace", math.sqrt(2.0) * noise.scale)
+
+
+def _names(question: Question) -> tuple[str, ...]:
+    groups = () if question.groups is None else question.groups.names
+    if not groups or not question.parts:
+        return groups or question.parts
+    return tuple(f"{group}: {part}" for group in groups for part in question.parts)

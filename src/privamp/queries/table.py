@@ -1,0 +1,194 @@
+"""open_table: what an analyst holds. Lazy: nothing but names and types is read before something is asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..accounting.budget import Budget
+from ..chance.keys import Key, given_key
+from ..core.bounds import pair_of
+from ..core.design import Design
+from ..core.ledger import BudgetLike, check_budget
+from ..designs.poisson import Poisson
+from ..engines import frames, local
+from ..engines.stored_sample import StoredSample
+from ..errors import InvalidInput
+from ..tables import sources
+from ..validation import in_range, positive
+from .plan import Plan
+from .quantiles import Quantiles, checked_probabilities
+from .questions import (
+    Count,
+    Histogram,
+    Mean,
+    Proportion,
+    Question,
+    Sum,
+    check_column,
+    checked_edges,
+)
+
+_ALL = Poisson(1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that answers questions under a guarantee. `open_table` makes one.
+
+    `count`, `sum`, `mean`, `proportion`, `histogram`, `quantile` and `median` make questions; `.by(column, values)`
+    splits one by public groups, `.run(epsilon=…)` asks it. Every run draws a sample of its own by `design` and is
+    charged to `budget`; `plan` asks several questions of one sample. Answers are about the whole table.
+
+    `source`, of the columns in `schema`, `population`, `id`, `key` and `records` are as `open_table` takes them.
+    """
+
+    source: Any = field(repr=False)
+    schema: pa.Schema = field(repr=False)
+    design: Design = _ALL
+    budget: BudgetLike | None = field(default=None, repr=False)
+    population: str | None = None
+    id: str | None = None
+    key: Key | None = field(default=None, repr=False)
+    records: int | None = None
+
+    def sample(self, design: Design) -> "Table":
+        """The same table, whose questions are answered from a sample by this design."""
+        if not isinstance(design, Design):
+            raise InvalidInput(f"a table is sampled by a design such as Poisson(0.05), got {design!r} instead")
+        if design.weight is None or design.spread is None or design.reads:
+            raise InvalidInput(
+                f"tables are sampled by designs that draw every record alike, such as Poisson or WithoutReplacement, "
+                f"got {design} instead; privamp.survey estimates from the others"
+            )
+        return replace(self, design=design)
+
+    def count(self) -> Count:
+        """How many records there are."""
+        return Count(table=self)
+
+    def sum(self, column: str, bounds: Any, *, missing: float | None = None) -> Sum:
+        """The sum of a column; values are cut to the public bounds, and a missing one counts as `missing` or not."""
+        return Sum(**self._about(column, bounds, missing))
+
+    def mean(self, column: str, bounds: Any, *, missing: float | None = None) -> Mean:
+        """The mean of a column over the records that have a number, or over all with `missing`."""
+        return Mean(**self._about(column, bounds, missing))
+
+    def proportion(self, column: str, value: Any = None, *, missing: bool | None = None) -> Proportion:
+        """The share of records that have this value (or one of a list) in the column; without one, of those with a yes.
+
+        Records without a value are left out, or count as `missing`.
+        """
+        of = () if value is None else tuple(value) if isinstance(value, (list, tuple, set, frozenset)) else (value,)
+        known = None if missing is None else float(missing)
+        if not of:
+            return Proportion(**self._about(column, (0.0, 1.0), known))
+        from .groups import Groups, check_groups
+
+        check_groups(self.kind_of(column), column)
+        return Proportion(table=self, column=column, bounds=(0.0, 1.0), missing=known, of=Groups.of(column, of).values)
+
+    def histogram(self, column: str, bins: Any, bounds: Any = None, *, missing: bool = False) -> Histogram:
+        """How many records lie in each bin: `bins` equal ones between the bounds, or between given edges.
+
+        The outer bins take what lies beyond them; with `missing` records without a number have a bin of their own.
+        """
+        check_column(self.kind_of(column), column)
+        return Histogram(table=self, column=column, edges=checked_edges(bins, bounds), with_missing=bool(missing))
+
+    def quantile(self, column: str, probabilities: Any, bounds: Any, *, missing: float | None = None) -> Quantiles:
+        """One or several quantiles of a column."""
+        return Quantiles(**self._about(column, bounds, missing), probabilities=checked_probabilities(probabilities))
+
+    def median(self, column: str, bounds: Any, *, missing: float | None = None) -> Quantiles:
+        """The median of a column."""
+        return self.quantile(column, 0.5, bounds, missing=missing)
+
+    def plan(self, questions: Sequence[Question]) -> Plan:
+        """Several questions of one sample: it is amplified once, and the noise is split by need."""
+        return Plan(self, tuple(questions))
+
+    def join(self, *_: Any, **__: Any) -> "Table":
+        """Refused: one record would meet many others."""
+        raise InvalidInput(
+            "tables are not joined: one record could then appear in many rows, and no bound on that is known; join "
+            "public columns before, so that every record keeps one row"
+        )
+
+    def kind_of(self, column: str) -> pa.DataType:
+        """The type of a column; one that is not there is refused."""
+        if column not in self.schema.names:
+            raise InvalidInput(
+                f"the table has no column {column!r}; it has {', '.join(map(repr, self.schema.names)) or 'none'}"
+            )
+        return self.schema.field(column).type
+
+    def _about(self, column: str, bounds: Any, missing: float | None) -> dict[str, Any]:
+        check_column(self.kind_of(column), column)
+        pair = pair_of(bounds)
+        if missing is not None:
+            in_range(*pair, missing=missing)
+        return {"table": self, "column": column, "bounds": pair, "missing": missing}
+
+    def _drawn(self, columns: Sequence[str]) -> StoredSample:
+        """A fresh sample, or that of the key, which answers once."""
+        sample = local.draw(
+            self.source, self.design, key=given_key(self.key), id=self.id, label=self.population, columns=list(columns)
+        )  # fmt: skip
+        if sample.ledger.entries or sample.ledger.plan is not None:
+            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
+        return sample
+
+
+def open_table(
+    source: Any,
+    *,
+    budget: Any = None,
+    population: str | None = None,
+    id: str | None = None,
+    key: Key | None = None,
+    records: int | None = None,
+) -> Table:
+    """Open a table for questions.
+
+    Parameters
+    ----------
+    source : a CSV, Parquet or Feather file, a folder or a list of them, or an Arrow, pandas, Polars or DuckDB frame.
+    budget : a `Budget` or the file of one, charged before every answer.
+    population : the public label of the population: which budget of the file is meant, and, with a key, which coins.
+    id : the column that names a record; by default its place does.
+    key : draws the sample of that key, which can be asked once; by default every run draws a fresh one.
+    records : a public bound on the number of records; sums are exact to a millionth of the noise up to that many.
+
+    >>> import pyarrow as pa
+    >>> table = open_table(pa.table({"age": [31, 40, 58] * 400}))
+    >>> found = table.mean("age", (0, 100)).run(epsilon=1.0)
+    >>> low, high = found.interval(0.999)
+    >>> low < 43 < high, found.guarantee.epsilon() <= 1.0
+    (True, True)
+    """
+    given_key(key)
+    if key is not None and population is None:
+        raise InvalidInput("a key draws the same sample again, so the table needs a name; give population='…'")
+    if records is not None:
+        positive(records=records)
+    if frames.kind_of(source) is not None:
+        held = frames.held(source)
+        source = frames.as_table(held, frames.names_of(held))
+        schema = source.schema
+    elif isinstance(source, (str, list, tuple)) or hasattr(source, "__fspath__"):
+        schema = sources.files(source).schema
+    else:
+        raise InvalidInput(
+            "the table must be a file, a folder, or a pandas, Polars, DuckDB or Arrow frame, "
+            f"got {type(source).__name__} instead"
+        )
+    if id is not None and id not in schema.names:
+        raise InvalidInput(f"the table has no id column {id!r}; it has {', '.join(map(repr, schema.names))}")
+    if isinstance(budget, str) or hasattr(budget, "__fspath__"):
+        budget = Budget.open(budget, population)
+    if budget is not None:
+        check_budget(budget)
+    return Table(source, schema, budget=budget, population=population, id=id, key=key, records=records)
