@@ -20,7 +20,7 @@ from .core.neighbors import Neighbors
 from .core.profile import Profile
 from .core.schedule import Followed, OneOf, Schedule
 from .core.theorem import Theorem
-from .errors import DegradingDesign, InvalidInput, NoTheorem
+from .errors import PURE_ONLY, DegradingDesign, InvalidInput, NoTheorem
 from .mechanisms.black_box import PureDP
 from .mechanisms.gaussian_losses import GaussianLosses, covers
 from .numerics.printing import shown_up
@@ -148,6 +148,7 @@ def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[
             reasons.append(str(error))
     if not bounds:
         proved = " or ".join(dict.fromkeys(t.gives for t in design.theorems))
+        reasons.sort(key=lambda reason: PURE_ONLY in reason)  # what else is missing says more
         why = reasons[0] if reasons else f"its theorems give {proved}; ask for that relation"
         raise NoTheorem(f"nothing is proved for {design} under {neighbors.kind} with this mechanism: {why}")
     return bounds

@@ -17,6 +17,9 @@ class NoTheorem(PrivampError):
     """Nothing is proved for this combination, so nothing is certified."""
 
 
+PURE_ONLY = "only pure mechanisms are covered"  # begins the reason of theorems about pure mechanisms
+
+
 class Infeasible(PrivampError):
     """No parameter reaches the wanted guarantee."""
 

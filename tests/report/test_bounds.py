@@ -25,7 +25,7 @@ def test_no_attack_is_above_its_bound_and_exact_theorems_are_reached():
 
 
 def test_what_is_not_proved_has_no_number():
-    row = bound("proportional, rate .1", "replace-one", "Gaussian, sigma 2")
+    row = bound("random size, 50 to 150 of 1,000", "add-remove", "Gaussian, sigma 2")
     assert row.upper is row.lower is row.ratio is None
 
 

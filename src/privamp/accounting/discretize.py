@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.profile import Curve, Profile
 from ..numerics.log_domain import FloatArray, as_floats
 from ..numerics.roots import NumericalFailure, first_at_most
+from .bridge import Ints, Points, bridged, lower_hull
 
 LOG_TAIL = -85.0  # the grid ends where log delta falls below this; the rest is an infinite loss
 _FARTHEST = 1e5  # losses beyond this count as infinite
@@ -23,9 +23,6 @@ _NOWHERE = 1e300  # no finite loss is this large
 _SPAN = 700.0  # of losses whose exponentials are doubles
 _START, _CHORD = 257, 2e-6  # points to begin with; relative excess of a chord that is worth another point
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
-
-Ints = NDArray[np.int64]
-Points = tuple[Ints, FloatArray]  # grid indices from 0 on, and delta there, never rising
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +49,23 @@ def loss_laws(profile: Profile, interval: float, *, upper: bool = True) -> tuple
     """Both directions' laws: of log(P/Q) under P, and of log(Q/P) under Q. They dominate the profile's
     curves (`upper`) or are dominated by them."""
     forward = _dots(profile.forward, interval, upper)
-    if profile.is_symmetric:
-        law = _join(forward, forward, interval, upper)
-        return law, law
-    backward = _dots(profile.backward, interval, upper)
-    return _join(forward, backward, interval, upper), _join(backward, forward, interval, upper)
+    backward = forward if profile.is_symmetric else _dots(profile.backward, interval, upper)
+    if upper and _too_much(forward, backward, interval):
+        there, back = bridged(forward.points, backward.points, interval)
+        forward = _Dots(*there, interval, upper=True)
+        backward = forward if profile.is_symmetric else _Dots(*back, interval, upper=True)
+    law = _join(forward, backward, interval, upper)
+    return law, law if profile.is_symmetric else _join(backward, forward, interval, upper)
+
+
+def _too_much(own: "_Dots", other: "_Dots", interval: float) -> bool:
+    """Whether two upper bounds are no pair of probabilities: they disagree at 0, or have more mass than 1 around it."""
+    if own.at_zero == 0.0 or other.at_zero == 0.0:
+        return False
+    if abs(own.at_zero / other.at_zero - 1.0) > _TOLERATED:
+        return True
+    discount = np.exp(-interval * np.arange(1, other.mass.size + 1))
+    return float(np.sum(own.mass)) + float(np.sum(other.mass * discount)) + own.infinite > 1.0 + _TOLERATED
 
 
 def _top(curve: Curve) -> float:
@@ -78,6 +87,7 @@ class _Dots:
     """One direction's curve at some of 0, interval, 2 interval, ... and the masses that reproduce it."""
 
     def __init__(self, at: Ints, delta: FloatArray, interval: float, *, upper: bool, lost: float = 0.0) -> None:
+        self.points = at, delta
         widths = np.diff(at) * interval
         if not upper:
             delta = lost + _below(np.maximum(delta - lost, 0.0), widths)
@@ -204,13 +214,4 @@ def _lower_hull(delta: FloatArray, losses: FloatArray) -> FloatArray:
         raise NumericalFailure(
             "the losses to compose span more than 700, and their bound is not convex; add noise or ask for one step"
         )
-    alpha = np.exp(losses)
-    points, kept = list(zip(alpha.tolist(), delta.tolist(), strict=True)), [0]
-    for i in range(1, delta.size):
-        while len(kept) >= 2:
-            (xa, ya), (xb, yb), (xi, yi) = points[kept[-2]], points[kept[-1]], points[i]
-            if (yb - ya) * (xi - xb) < (yi - yb) * (xb - xa):
-                break
-            kept.pop()
-        kept.append(i)
-    return np.asarray(np.interp(alpha, alpha[kept], delta[kept]))
+    return lower_hull(np.exp(losses), delta)

@@ -23,7 +23,8 @@ import numpy as np
 
 from ..numerics.log_domain import FloatArray, as_floats
 from .adaptive import Step, without_ends
-from .discretize import Points, law_of_points
+from .bridge import Points
+from .discretize import law_of_points
 
 Shape = Literal["ball", "diameter"]
 OneSide = Callable[[float, float, float, FloatArray], FloatArray]  # (r, s, d, epsilons) → H, rounded up

@@ -8,8 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..chance.keys import Key, given_key
+from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
 from ..validation import whole
+from .hub_plan import Hub
 from .identity import identity, keep_plain
 from .mechanism import Mechanism
 from .multiplicity import Multiplicity
@@ -185,6 +187,13 @@ class Design(Answers, ABC):
     def expected_distinct(self, population: int) -> float:
         """Expected number of different records in the sample."""
         return population * self.appearances().eta
+
+    def components(self) -> tuple[Hub, ...]:
+        """How many records samples with one record more, and without it, are from a usual one; or NoTheorem.
+
+        Laws of these numbers in the worst cases (core/hub_plan.py), for records that change their stratum.
+        """
+        raise NoTheorem(f"{type(self).__name__} does not state how far apart its samples are")
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """A profile that some real pair of neighbours reaches: a lower bound, or None."""

@@ -10,6 +10,7 @@ from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, positive, whole
 from .influence import Influence
+from .line_attack import Places
 from .multiplicity import Multiplicity
 from .neighbors import Neighbors
 from .profile import Profile
@@ -98,6 +99,10 @@ class Mechanism(ABC):
 
         `records`: each of two people has so many, kept independently.
         """
+        return None
+
+    def on_a_line(self, p: Places, q: Places) -> Profile | None:
+        """A lower bound on the profile of two sums with the noise at places p and q (in add/remove steps), or None."""
         return None
 
     @property

@@ -16,7 +16,7 @@ the solver's tolerance can cost tightness, never truth. Proof: docs/transport.md
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,6 +25,8 @@ import numpy as np
 
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_sum
+from .direct_plan import Stakes, direct_curve
+from .hub_plan import Hub, hub_curve
 from .mechanism import Change, Mechanism
 from .neighbors import Neighbors
 from .profile import Curve, Profile
@@ -64,7 +66,7 @@ class Components:
         return Components(self.q, self.p, self.apart.T)
 
 
-Stakes = Callable[[FloatArray, FloatArray], FloatArray]  # log H of distances and epsilons of any sign, by broadcasting
+
 Weights = tuple[FloatArray, FloatArray]  # pi and rho, both (I, J)
 
 
@@ -73,10 +75,21 @@ def is_covered(mechanism: Mechanism) -> bool:
     return mechanism.neighbors.kind == "add-remove" and not mechanism.is_pure
 
 
-def transported(worst: Sequence[Components], mechanism: Mechanism) -> Profile:
-    """The largest bound over several pairs of data sets, both directions; for mechanisms that are not pure."""
-    stakes = stakes_of(mechanism)
-    return Profile.maximum([Profile(_curve(one, stakes), _curve(one.turned, stakes)) for one in worst])
+def has_noise(mechanism: Mechanism) -> bool:
+    """Mechanisms stated for add/remove of which more is known than a pure epsilon: Laplace noise too."""
+    return mechanism.neighbors.kind == "add-remove" and not mechanism.any_event
+
+
+def transported(worst: Sequence[Components], mechanism: Mechanism, stakes: Stakes | None = None) -> Profile:
+    """The largest bound over several pairs of data sets, both directions."""
+    known = stakes or stakes_of(mechanism)
+    return Profile.maximum([Profile(_curve(one, known), _curve(one.turned, known)) for one in worst])
+
+
+def through_hubs(worst: Sequence[Hub], mechanism: Mechanism) -> Profile:
+    """The same for components at so many records from one usual sample."""
+    known = stakes_of(mechanism)
+    return Profile.maximum([Profile(hub_curve(one, known), hub_curve(one.turned, known)) for one in worst])
 
 
 def stakes_of(mechanism: Mechanism) -> Stakes:
@@ -112,6 +125,10 @@ def stakes_of(mechanism: Mechanism) -> Stakes:
 
 
 def _curve(components: Components, stakes: Stakes) -> Curve:
+    direct = direct_curve(components.p, components.q, components.apart, stakes)
+    if direct is not None:
+        return direct
+
     @cache
     def plan(which: int) -> Weights:
         found, worth = best_plan(components, stakes, ANCHORS[which])

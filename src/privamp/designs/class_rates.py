@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.design import Design
+from ..core.hub_plan import Hub
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -129,6 +130,10 @@ class ClassRates(OwnCoins):
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial at the largest rate: the worst case for a person."""
         return Multiplicity.binomial(records, self.high)
+
+    def components(self) -> tuple[Hub, ...]:
+        """In or out, at the largest rate."""
+        return (Hub.kept(self.high),)
 
     def neighboring(
         self, population: int | Population, neighbors: Neighbors

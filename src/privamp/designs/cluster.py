@@ -338,7 +338,8 @@ class ClusterSampling(Clustered):
         if mechanism.is_gaussian and neighbors.records == 1 and plain:
             return _in_each(self, mechanism, gaussian.added if neighbors.kind == AR.kind else gaussian.replaced)
         if not is_black_box(mechanism, neighbors):
-            return None
+            full = transport.full_clusters(neighbors, self.share, max(self.caps), [(1.0 - self.share, max(self.caps))])
+            return mechanism.on_a_line(*full) if plain and neighbors.records == 1 else None
         epsilon = pure_epsilon(mechanism, AR)
         if not self.second_size:
             return lower_profile((self.added_loss if neighbors.kind == AR.kind else self.replaced_loss)(epsilon))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
 from . import cluster_loss as loss
+from . import size_transport as transport
 from .clustered import Clustered, Ints, Members
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
@@ -38,7 +38,7 @@ def _added(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) 
 
 
 def _moved(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(2.0 * design.added_loss(pure_epsilon(mechanism, AR), design.min_size - 1))
+    return upper_profile(design.moved_loss(pure_epsilon(mechanism, AR)))
 
 
 def _replaced(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -72,6 +72,7 @@ class ClusterBySize(Clustered):
         Theorem(
             "One cluster by size, one record replaced", "docs/designs/pps.md, Thm 7", AR.kind, RO.kind, False, _moved
         ),
+        *transport.THEOREMS,
     )
 
     def __post_init__(self) -> None:
@@ -96,6 +97,18 @@ class ClusterBySize(Clustered):
         grown = epsilon + math.log1p(1.0 / least) - math.log1p(1.0 / most)
         fewest = least + (self.clusters - 1) * min(self.min_size, self.max_size)
         return max(grown, math.log1p(1.0 / fewest))
+
+    def moved_loss(self, epsilon: float) -> float:
+        """Replaced inside, or from one cluster to another: one record and the ratio of two chances in each."""
+        inside = self.replaced_loss(epsilon)
+        if self.clusters == 1:
+            return inside
+        if self.min_size < 1:
+            raise NoTheorem(
+                "a cluster drawn in proportion to its size that may be empty after a record has moved loses without "
+                "bound; declare min_size, or draw with public probabilities by ClusterPPS"
+            )
+        return max(inside, epsilon + math.log1p(1.0 / self.min_size))
 
     def replaced_loss(self, epsilon: float) -> float:
         """Theorem 7 inside a cluster: the sizes, and with them all probabilities, stay as they are."""
@@ -148,11 +161,27 @@ class ClusterBySize(Clustered):
                     design = cls(clusters, cap, least)
                     yield design, design.sized([cap - 1, *[least] * (clusters - 1)])
 
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """Noisy sums of several populations; for a black box its worst event."""
+        if mechanism.any_event or neighbors.records > 1:
+            return Clustered.attacks(self, mechanism, neighbors)
+        return transport.noisy_sums(self, mechanism, neighbors)
+
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A black box that looks for one record of the largest cluster, when all others are as small as they can be."""
-        if not is_black_box(mechanism, neighbors):
+        """A black box that weighs the changed cluster's records against all others, in the worst of several sizes."""
+        if neighbors.records > 1:
             return None
+        if not is_black_box(mechanism, neighbors):
+            found = transport.noisy_sums(self, mechanism, neighbors)
+            return Profile.maximum(found.values()) if found else None
         epsilon = pure_epsilon(mechanism, AR)
-        chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
-        found = float(log_mix(chance, epsilon))
-        return lower_profile(found if neighbors.kind == AR.kind else found - log_drop(chance, epsilon))
+        steps = 1 if neighbors.kind == AR.kind else 2
+        return lower_profile(max(_event(epsilon, steps, *pair) for pair in transport.pairs(self, neighbors)))
+
+
+def _event(epsilon: float, steps: int, own: int, size: int, p: float, q: float) -> float:
+    """log of (p a^steps + (1-p) w)/(q + (1-q) w): w the weight of the others, as little as the distance allows."""
+    log_w = -epsilon * (own + size - (steps - 1) * 2)
+    with np.errstate(divide="ignore"):
+        log_p, log_q, out, there = (float(np.log(chance)) for chance in (p, q, 1.0 - p, 1.0 - q))
+    return float(np.logaddexp(log_p + steps * epsilon, out + log_w) - np.logaddexp(log_q, there + log_w))

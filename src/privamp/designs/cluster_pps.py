@@ -10,8 +10,8 @@ log(1 + pi_i(a^2-1)/(pi_i + sum pi_h a^-(n_i + n_h - 2))), n = c. Replace-one: a
 Theorem 7 (probability proportional to size). Under add/remove an empty cluster makes the loss unbounded, so
 this is refused unless every cluster is publicly non-empty; then at most
 max{eps + log((1 + 1/s)/(1 + 1/N)), log(1 + 1/(ks))}, s = min_size and N the largest population with a cluster
-of that size. It always exceeds eps. Replaced inside its cluster, exactly
-log(1 + (a^2-1)/(1 + w)), w = (k-1) min(s a^-s, c a^-c) a^(2-c)/c. Proofs: docs/designs/pps.md.
+of that size; a record that moves to another cluster eps + log(1 + 1/s). It always exceeds eps. Replaced inside its
+cluster, exactly log(1 + (a^2-1)/(1 + w)), w = (k-1) min(s a^-s, c a^-c) a^(2-c)/c. Proofs: docs/designs/pps.md.
 """
 
 import math
@@ -25,6 +25,7 @@ import numpy as np
 from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..core.identity import keep_plain
+from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -201,5 +202,11 @@ class ClusterPPS(Clustered):
         if mechanism.is_gaussian and neighbors.records == 1:
             return _in_each(self, mechanism, gaussian.added if neighbors.kind == AR.kind else gaussian.replaced)
         if not is_black_box(mechanism, neighbors):
-            return None
+            return mechanism.on_a_line(*self._full(neighbors)) if neighbors.records == 1 else None
         return lower_profile(self.worst(pure_epsilon(mechanism, AR), AR if neighbors.kind == AR.kind else WITHIN))
+
+    def _full(self, neighbors: Neighbors) -> tuple[Places, Places]:
+        """Full clusters, the likeliest one changed."""
+        pairs = list(zip(self.probabilities, self.caps, strict=True))
+        (p, cap), *others = sorted(pairs, reverse=True)
+        return transport.full_clusters(neighbors, p, cap, others)

@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
 from ..core.theorem import Theorem
-from ..core.transport import Components, is_covered, transported
+from ..core.transport import Components, has_noise, is_covered, transported
 from ..errors import NoTheorem
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -125,9 +126,26 @@ def some_members_replaced(chance: float, kept: int, cap: int, smallest: int) -> 
     return Components.of(stay, stay, [[2, 2, far], [2, 0, far], [far, far, 0]])
 
 
-def _check_untrimmed(design: Any) -> None:
+def full_clusters(
+    neighbors: Neighbors, chance: float, cap: int, others: list[tuple[float, int]]
+) -> tuple[Places, Places]:
+    """Where a sum lies in which the changed cluster's records count 1 and all others -1, every cluster full."""
+    elsewhere: dict[float, float] = {}
+    for p, size in others:
+        elsewhere[-float(size)] = elsewhere.get(-float(size), 0.0) + p
+    after = float(cap - 1 if neighbors.kind == AR.kind else cap - 2)
+    return _joined({float(cap): chance}, elsewhere), _joined({after: chance}, elsewhere)
+
+
+def _joined(one: Places, other: Places) -> Places:
+    return {at: one.get(at, 0.0) + other.get(at, 0.0) for at in (*one, *other)}
+
+
+def _check_coins(design: Any, mechanism: Mechanism) -> None:
     if design.trim:
         raise NoTheorem("trimmed clusters whose members are kept by coins are covered for pure mechanisms")
+    if not is_covered(mechanism):
+        raise NoTheorem("members kept by coins have a theorem for pure mechanisms, and no program is solved for them")
 
 
 def _check_not_exact(design: Any, mechanism: Mechanism) -> None:
@@ -135,7 +153,7 @@ def _check_not_exact(design: Any, mechanism: Mechanism) -> None:
         raise NoTheorem("Gaussian noise on whole clusters has an exact theorem of its own")
 
 
-_OWN = "Gaussian noise on whole clusters has a theorem of its own, as near to the truth and quicker"
+_OWN = "Gaussian noise and pure mechanisms on whole clusters have theorems of their own, as near and quicker"
 
 
 def _added_transport(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -144,7 +162,7 @@ def _added_transport(design: Any, mechanism: Mechanism, neighbors: Neighbors) ->
     if design.second_size:
         return transported(some_members(q, design.second_size, cap, design.min_size), mechanism)
     if design.second_stage is not None:
-        _check_untrimmed(design)
+        _check_coins(design, mechanism)
         return transported([by_coins(q, design.rate, cap, cap, is_replaced=False)], mechanism)
     return transported([added(q, cap, cap, displaced=design.trim)], mechanism)
 
@@ -159,7 +177,7 @@ def _inside(design: Any, mechanism: Mechanism) -> Profile:
     if design.second_size:
         return transported([some_members_replaced(q, design.second_size, cap, design.min_size)], mechanism)
     if design.second_stage is not None:
-        _check_untrimmed(design)
+        _check_coins(design, mechanism)
         return transported([by_coins(q, design.rate, cap, cap, is_replaced=True)], mechanism)
     return transported([replaced(q, cap, cap)], mechanism)
 
@@ -167,7 +185,7 @@ def _inside(design: Any, mechanism: Mechanism) -> Profile:
 def _moved_transport(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if design.trim or design.second_stage is not None:
         raise NoTheorem("moves between clusters are covered for whole clusters, or for pure mechanisms")
-    if mechanism.is_gaussian:
+    if mechanism.is_gaussian or not is_covered(mechanism):
         raise NoTheorem(_OWN)
     inside = _inside(design, mechanism)
     if design.clusters == 1:
@@ -185,7 +203,7 @@ def _one_cluster(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Pro
 
 
 def _one_cluster_moved(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    if mechanism.is_gaussian:
+    if mechanism.is_gaussian or not is_covered(mechanism):
         raise NoTheorem(_OWN)
     kinds, largest = _kinds(design), max(design.caps)
     worst = [replaced(p, cap, largest) for p, cap in kinds]
@@ -203,20 +221,20 @@ def _kinds(design: Any) -> list[tuple[float, int]]:
 
 PAGE = "docs/transport.md, Thm 2"
 ONE_CLUSTER = (
-    Theorem("One cluster, one record more, transport", PAGE, AR.kind, AR.kind, False, _one_cluster, is_covered),
+    Theorem("One cluster, one record more, transport", PAGE, AR.kind, AR.kind, False, _one_cluster, has_noise),
     Theorem(
         "One cluster, one record replaced inside its cluster, transport", PAGE, AR.kind, RO.kind, False, _one_cluster,
-        is_covered, scope="within cluster",
+        has_noise, scope="within cluster",
     ),
     Theorem(
-        "One cluster, one record replaced, transport", PAGE, AR.kind, RO.kind, False, _one_cluster_moved, is_covered
+        "One cluster, one record replaced, transport", PAGE, AR.kind, RO.kind, False, _one_cluster_moved, has_noise
     ),
 )  # fmt: skip
 THEOREMS = (
-    Theorem("Clusters, one record more, transport", PAGE, AR.kind, AR.kind, False, _added_transport, is_covered),
+    Theorem("Clusters, one record more, transport", PAGE, AR.kind, AR.kind, False, _added_transport, has_noise),
     Theorem(
         "Clusters, one record replaced inside its cluster, transport", PAGE, AR.kind, RO.kind, False,
-        _replaced_transport, is_covered, scope="within cluster",
+        _replaced_transport, has_noise, scope="within cluster",
     ),
-    Theorem("Clusters, one record replaced, transport", PAGE, AR.kind, RO.kind, False, _moved_transport, is_covered),
+    Theorem("Clusters, one record replaced, transport", PAGE, AR.kind, RO.kind, False, _moved_transport, has_noise),
 )  # fmt: skip

@@ -26,6 +26,7 @@ from scipy.special import expit
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.design import Design, Units
+from ..core.hub_plan import Hub
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -117,6 +118,10 @@ class ConditionalPoisson(Design):
     def appearances_of_extra(self) -> Multiplicity:
         """The extra record among population + 1."""
         return Multiplicity.binomial(1, self.largest_probability(self.population + 1))
+
+    def components(self) -> tuple[Hub, ...]:
+        """In the place of another record, or out, at the largest probability."""
+        return (Hub.kept(self.largest_probability(self.population + 1), 2),)
 
     def expected_size(self, population: int) -> float:
         """Always the declared size."""

@@ -27,6 +27,7 @@ from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
+from ..core.hub_plan import Hub
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -170,6 +171,10 @@ class Poisson(Design):
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial(records, rate): the coins are independent."""
         return Multiplicity.binomial(records, self.rate)
+
+    def components(self) -> tuple[Hub, ...]:
+        """In or out; the others' coins are their own."""
+        return (Hub.kept(self.rate, 1),)
 
     def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
         """Positions of the kept records of one batch."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from ..core.hub_plan import Hub
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -134,6 +135,10 @@ class PoissonPPS(OwnCoins):
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial at the largest probability: the worst case for a person."""
         return Multiplicity.binomial(records, self.high)
+
+    def components(self) -> tuple[Hub, ...]:
+        """In or out, at the largest probability."""
+        return (Hub.kept(self.high, 1),)
 
     def neighboring(
         self, population: int | Population, neighbors: Neighbors

@@ -19,6 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..chance.keys import Key
+from ..core.design import Design
+from ..core.hub_plan import Hub
 from ..core.identity import plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -34,6 +36,7 @@ from ..numerics.log_domain import log_mix
 from ..numerics.size_chain import ChainValue
 from ..validation import in_range, one_of, whole
 from . import rounded_size as rounded
+from . import rounded_transport as transport
 from .fixed_size import BottomK
 from .keyed_order import SizeOnly, Weights
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
@@ -108,10 +111,21 @@ class FixedShare(SizeOnly):
             else:
                 yield Population(ids[:n]), Population(ids[1 : n + 1])
 
+    def components(self) -> tuple[Hub, ...]:
+        """One record more, at the worst numbers of records."""
+        return transport.hubs(self)
+
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """Noisy sums at several numbers of records; for a black box its worst event."""
+        if is_black_box(mechanism, neighbors):
+            return Design.attacks(self, mechanism, neighbors)
+        return transport.noisy_sums(self, mechanism, neighbors)
+
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The worst event of a black box at the worst number of records (in the limit, when there is no bound)."""
         if not is_black_box(mechanism, neighbors):
-            return None
+            found = transport.noisy_sums(self, mechanism, neighbors)
+            return Profile.maximum(found.values()) if found else None
         epsilon = pure_epsilon(mechanism, AR)
         if self.at_most is not None:
             exact = self.up_to(epsilon, neighbors)
@@ -168,6 +182,7 @@ FIXED_SHARE_THEOREMS = (
     Theorem("Fixed share, one replaced", f"{PAGE}, Thms 2 and 3", AR.kind, RO.kind, True, any_number),
     Theorem("Fixed share, bounded number of records", f"{PAGE}, chain", AR.kind, AR.kind, True, bounded_number),
     Theorem("Fixed share, bounded, one replaced", f"{PAGE}, chain", AR.kind, RO.kind, True, bounded_number),
+    *transport.THEOREMS,
 )
 
 

@@ -6,7 +6,8 @@ The sizes r_i lie in a public range and every population has at least `at_least`
 
 Theorem 3 (add/remove). For pure M, log(1 + q(a-1)) + q(a-1), q = min(1, m high/(high + at_least low)) the largest
 probability any record can have in the larger population: one record lowers the others' probabilities by at
-most its own. It can exceed eps. Replace-one: twice that, with one record less. Without public facts only
+most its own. It can exceed eps. Replace-one, with one record less: log[(1 + q(a-1))/(1 - q(1 - 1/a))] + q(a-1), for
+the others' probabilities differ by q at most. Without public facts only
 eps + a - 1 is left, and that is approached. Cutting only once, min(1, m r_i / sum of r), is refused: one large
 newcomer can lower any number of probabilities from 1 to nearly 0, and the loss has no bound.
 Proofs: docs/designs/pps.md.
@@ -33,15 +34,18 @@ from ..core.profile import Profile
 from ..core.reads import Numbers, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.transport import has_noise
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_drop, log_mix
 from ..validation import in_range, one_of, positive, whole
 from .coins import coin_law
+from .flips import Flips, exchanged, exchanged_or_gone, one_more
 from .poisson_pps import changed_records, size_measures
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+TRANSPORT = "docs/transport.md, Thm 5"
 
 
 def _added(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -49,7 +53,18 @@ def _added(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors
 
 
 def _replaced(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(2.0 * design.added_loss(pure_epsilon(mechanism, AR), max(design.at_least - 1, 0)))
+    return upper_profile(design.replaced_loss(pure_epsilon(mechanism, AR), max(design.at_least - 1, 0)))
+
+
+def _added_transport(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    q = design.largest_probability(design.at_least)
+    return one_more({0: 1.0 - q, 1: q}, Flips.of(q), mechanism)
+
+
+def _replaced_transport(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    q = design.largest_probability(max(design.at_least - 1, 0))
+    flips = Flips.of(q)
+    return Profile.minimum([exchanged(q, flips, mechanism), exchanged_or_gone(q, flips, mechanism)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,18 @@ class ProportionalPPS(Design):
             False,
             _replaced,
         ),
+        Theorem(
+            "Poisson proportional to size, transport", TRANSPORT, AR.kind, AR.kind, False, _added_transport, has_noise
+        ),
+        Theorem(
+            "Poisson proportional to size, one record replaced, transport",
+            TRANSPORT,
+            AR.kind,
+            RO.kind,
+            False,
+            _replaced_transport,
+            has_noise,
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -118,6 +145,10 @@ class ProportionalPPS(Design):
         q = self.largest_probability(others)
         own = float(log_mix(q, epsilon))
         return own + q * math.expm1(epsilon) if epsilon < 700.0 else math.inf
+
+    def replaced_loss(self, epsilon: float, others: int) -> float:
+        """log(1 + q(a-1)) - log(1 - q(1 - 1/a)) + q(a-1)."""
+        return self.added_loss(epsilon, others) - log_drop(self.largest_probability(others), epsilon)
 
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial at the largest probability: the worst case for a person."""
@@ -174,12 +205,19 @@ class ProportionalPPS(Design):
                     yield cls(m, low, high, n), Population(len(r), f"sizes {r}", size=r)
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A black box that only looks for the changed record, in the smallest population."""
+        """The changed record alone is looked for, in the smallest population."""
+        q = self.largest_probability(self.at_least)
         if not is_black_box(mechanism, neighbors):
-            return None
-        epsilon, q = pure_epsilon(mechanism, AR), self.largest_probability(self.at_least)
+            return None if neighbors.records > 1 else self._looked_for(mechanism, neighbors)
+        epsilon = pure_epsilon(mechanism, AR)
         loss = float(log_mix(q, epsilon))
         return lower_profile(loss if neighbors.kind == AR.kind else loss - log_drop(q, epsilon))
+
+    def _looked_for(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """A sum in which only the changed record is not zero."""
+        if neighbors.kind == AR.kind:
+            return mechanism.mixture(AR, Multiplicity.binomial(1, self.largest_probability(self.at_least)))
+        return mechanism.opposite_mixture(self.largest_probability(max(self.at_least - 1, 0)))
 
 
 def capped(sizes: FloatArray, total: float) -> FloatArray:

@@ -6,7 +6,7 @@ from ..core.curves import pure_curve, rare_event
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
-from ..errors import NoTheorem
+from ..errors import PURE_ONLY, NoTheorem
 
 _MARGIN = 1e-13  # relative: closed forms are computed to well within it
 
@@ -17,7 +17,7 @@ def pure_epsilon(mechanism: Mechanism, neighbors: Neighbors) -> float:
     if math.isfinite(loss):
         return loss
     raise NoTheorem(
-        f"only pure mechanisms are covered, and {type(mechanism).__name__} has no finite epsilon at delta 0; use "
+        f"{PURE_ONLY}, and {type(mechanism).__name__} has no finite epsilon at delta 0; use "
         "Laplace or discrete Laplace noise, or draw by Poisson or WithoutReplacement"
     )
 

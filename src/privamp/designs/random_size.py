@@ -24,6 +24,7 @@ import numpy as np
 
 from ..chance.keys import Key
 from ..core.curves import pure_curve
+from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -246,11 +247,22 @@ class RandomSize(SizeOnly):
             yield cls.uniform(n, n, n), n
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """The chain's own event, for mechanisms of which only epsilon is known."""
-        if not is_black_box(mechanism, neighbors) or neighbors.kind != RO.kind:
+        """The chain's own event for black boxes; else a sum in which the replaced record stands against all others."""
+        if neighbors.records > 1 or neighbors.kind != RO.kind:
             return None
+        if not is_black_box(mechanism, neighbors):
+            return mechanism.on_a_line(*self._against_all())
         add = pure_epsilon(mechanism, AR)
         return lower_profile(replaced(self.chances, add).lower) if add <= LARGEST_STEP else None
+
+    def _against_all(self) -> tuple[Places, Places]:
+        """Places of a sum of -1 for every record, and 1 for the replaced one."""
+        p: dict[float, float] = {}
+        total = float(np.sum(self.chances))
+        for m, t in enumerate((self.chances / total).tolist()):
+            for place, part in ((2.0 - m, m / self.population), (-float(m), 1.0 - m / self.population)):
+                p[place] = p.get(place, 0.0) + t * part
+        return p, {-float(m): t for m, t in enumerate((self.chances / total).tolist())}
 
     def __repr__(self) -> str:
         if len(self.sizes) <= _SHOWN:

@@ -25,6 +25,7 @@ from ..chance.keyed import keyed_pairs
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design, Units
+from ..core.hub_plan import Hub
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -34,18 +35,23 @@ from ..core.profile import Profile
 from ..core.reads import Labels, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.transport import has_noise, through_hubs
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.entries import texts_of
 from ..numerics.log_domain import FloatArray, log_mix
 from ..validation import one_of, whole
 from . import rounded_size as rounded
+from . import rounded_transport as transport
 from .fixed_size import BottomK
+from .flips import Flips, exchanged, one_more
 from .keyed_order import all_once, draw_size, joined, ordered, sizes_then_subsets
+from .moves import moved
+from .multiplicity import shared_absence
 from .pure_only import pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
-PAGE = "docs/designs/proportional.md, shared rate"
+PAGE, TRANSPORT = "docs/designs/proportional.md, shared rate", "docs/transport.md, Thm 6"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,28 @@ def _moved(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> 
     return upper_profile(2.0 * design.stratum_loss(pure_epsilon(mechanism, AR)))
 
 
+def _added_transport(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    if design.rounding != "random":
+        kept = float(rounded.share_kept_at_most(design.rate, design.rounding))
+        return through_hubs(transport.by_rule(kept, design.strata - 1), mechanism)
+    rate = design.size / (design.at_least + 1)
+    flips = Flips.of(rate, design.strata - 1)
+    own = transport.hubs_up_to(rate)[0].p
+    return Profile.maximum([one_more(own, flips, mechanism), exchanged(rate, flips, mechanism)])
+
+
+def _replaced_transport(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    share = rounded.share_replaced(design.rate, design.rounding)
+    return shared_absence(Multiplicity.binomial(1, float(share)), mechanism, RO)
+
+
+def _moved_transport(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    inside = _replaced_transport(design, mechanism, neighbors)
+    if design.strata == 1:
+        return inside
+    return Profile.maximum([inside, through_hubs(moved(design.components()), mechanism)]).symmetrised()
+
+
 @dataclass(frozen=True, slots=True)
 class SharedRate(Design):
     """Draw about `size` records, each stratum its proportional share; needs the column `stratum`.
@@ -95,7 +123,15 @@ class SharedRate(Design):
         Theorem("Shared rate, one record more", PAGE, AR.kind, AR.kind, False, _added),
         Theorem("Shared rate, one moved", PAGE, AR.kind, RO.kind, False, _moved),
         Theorem("Shared rate, one replaced", PAGE, AR.kind, RO.kind, False, _replaced, scope="within stratum"),
-    )
+        Theorem(
+            "Shared rate, one record more, transport", TRANSPORT, AR.kind, AR.kind, False, _added_transport, has_noise
+        ),
+        Theorem("Shared rate, one moved, transport", TRANSPORT, AR.kind, RO.kind, False, _moved_transport, has_noise),
+        Theorem(
+            "Shared rate, one replaced, transport", TRANSPORT, AR.kind, RO.kind, False, _replaced_transport, has_noise,
+            scope="within stratum",
+        ),
+    )  # fmt: skip
 
     word: ClassVar[Word | None] = Word(
         "shared-rate", ("size", "at_least", "strata"), ("rounding",), ("size", "at_least", "strata"), ("rounding",)
@@ -112,6 +148,12 @@ class SharedRate(Design):
     def rate(self) -> Fraction:
         """The largest rate that can occur."""
         return Fraction(self.size, self.at_least)
+
+    def components(self) -> tuple[Hub, ...]:
+        """One record more in a stratum, at any rate up to the largest (the rate stays: for moves between strata)."""
+        if self.rounding == "random":
+            return transport.hubs_up_to(float(self.rate))
+        return transport.by_rule(float(rounded.share_kept_at_most(self.rate, self.rounding)))
 
     @property
     def reads(self) -> Mapping[str, Read]:
@@ -200,6 +242,13 @@ class SharedRate(Design):
             for gone in {int(np.flatnonzero(strata == left)[0]) for left in np.unique(strata)}:
                 if neighbors.scope == "anywhere" or strata[gone] == name:
                     yield Population(np.delete(grown[0], gone), stratum=np.delete(grown[1], gone)), old
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """All records in one stratum, the fewest there may be: a sample of `size` without replacement."""
+        if neighbors.records > 1:
+            return None
+        among = self.at_least + (1 if neighbors.kind == AR.kind else 0)
+        return mechanism.mixture(RO, Multiplicity.binomial(1, self.size / among))
 
     @classmethod
     def small_cases(cls) -> Iterator[tuple["SharedRate", Population]]:

@@ -25,6 +25,7 @@ import numpy as np
 from ..chance.stream import Stream
 from ..core.curves import pure_curve
 from ..core.design import Units
+from ..core.hub_plan import Hub
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -141,6 +142,10 @@ class WithoutReplacement(OneStage):
     def appearances_of_extra(self, records: int = 1) -> Multiplicity:
         """The extra records among population + records."""
         return Multiplicity.hypergeometric(self.population + records, records, self.size)
+
+    def components(self) -> tuple[Hub, ...]:
+        """In the place of another record, or out."""
+        return (Hub.kept(self.size / (self.population + 1), 2),)
 
     def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
         """All subsets of the wanted size."""

@@ -32,8 +32,10 @@ from ..core.profile import Curve, Profile
 from ..core.reads import Labels, Read
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.transport import has_noise, through_hubs
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray
+from .moves import between
 from .poisson import Poisson
 from .simple_random import WithoutReplacement
 from .strata import joined, neighboring, split, within
@@ -90,6 +92,19 @@ def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Profil
         return [(worst, worst)]
     pairs = combinations_with_replacement(bounds, 2)
     return [(bounds[s], bounds[t]) for s, t in pairs if s != t or times[s] > 1]
+
+
+def _anywhere_transport(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """What is drawn in both strata at once, by its distance from a usual sample."""
+    within = _worst_stratum(design, mechanism, neighbors)
+    if any(mechanism.in_stratum(name) != mechanism for name, _ in design.strata):
+        raise NoTheorem("strata with sensitivities of their own have no common distance")
+    times = Counter(part for _, part in design.strata)
+    pairs = [(s, t) for s, t in combinations_with_replacement(times, 2) if s != t or times[s] > 1]
+    worst = [between(out, into) for s, t in pairs for out, into in product(s.components(), t.components())]
+    if len(worst) > _MOST_PAIRED:
+        raise NoTheorem(f"{len(worst)} kinds of moves between strata are more than the {_MOST_PAIRED} looked at")
+    return Profile.maximum([within, through_hubs(worst, mechanism)] if worst else [within]).symmetrised()
 
 
 def _moved(out: Profile, into: Profile) -> Profile:
@@ -157,6 +172,10 @@ class Stratified(Design):
             scope="within stratum", of_parts=True,
         ),
         Theorem("Stratified, replaced anywhere", f"{PAGE}, Thm 3", AR.kind, RO.kind, False, _anywhere, of_parts=True),
+        Theorem(
+            "Stratified, replaced anywhere, transport", "docs/transport.md, Thm 7", AR.kind, RO.kind, False,
+            _anywhere_transport, has_noise,
+        ),
     )  # fmt: skip
 
     @property

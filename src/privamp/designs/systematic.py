@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ..chance.keys import Key
 from ..chance.stream import Stream
-from ..core.design import Units
+from ..core.design import Design, Units
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
@@ -31,16 +31,19 @@ from ..core.population import Batch, Population
 from ..core.profile import Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
+from ..core.transport import has_noise
 from ..core.weighting import Weighting
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray
 from ..validation import one_of, whole
 from . import cluster_loss as cluster
+from .cluster import ClusterSampling
 from .fixed_size import BottomK
 from .keyed_order import SizeOnly, all_once, ordered
-from .proportional import FixedShare, any_number, bounded_number
+from .proportional import FixedShare, Proportional, any_number, bounded_number
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
+from .stratified import certified
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/designs/systematic.md"
@@ -78,6 +81,18 @@ def _slot_replaced(design: "Systematic", mechanism: Mechanism, neighbors: Neighb
 
 def _slot_moved(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     return upper_profile(2.0 * design.slot_added(_loss(design, mechanism, "slots")))
+
+
+def _shuffled_noise(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    if design.order != "random":
+        raise NoTheorem("this theorem is about order 'random'")
+    return certified(Proportional(design.share, at_most=design.at_most), mechanism, neighbors)
+
+
+def _slot_noise(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    if design.order != "slots":
+        raise NoTheorem("this theorem is about order 'slots'")
+    return certified(ClusterSampling(1, design.step, design.max_slot or 1), mechanism, neighbors)
 
 
 def _loss(design: "Systematic", mechanism: Mechanism, order: str) -> float:
@@ -128,6 +143,16 @@ class Systematic(FixedShare):
             True,
             _slot_replaced,
             scope="within cluster",
+        ),
+        *(
+            Theorem(f"Systematic, {what}, transport", cite, AR.kind, gives, False, bound, has_noise, scope=scope)
+            for what, cite, gives, bound, scope in (
+                ("secret order", "docs/transport.md, Thm 4", AR.kind, _shuffled_noise, "anywhere"),
+                ("secret order, one replaced", "docs/transport.md, Thm 4", RO.kind, _shuffled_noise, "anywhere"),
+                ("slots", "docs/transport.md, Thm 2", AR.kind, _slot_noise, "anywhere"),
+                ("slots, one moved", "docs/transport.md, Thm 2", RO.kind, _slot_noise, "anywhere"),
+                ("slots, one replaced", "docs/transport.md, Thm 2", RO.kind, _slot_noise, "within cluster"),
+            )
         ),
     )
 
@@ -252,12 +277,16 @@ class Systematic(FixedShare):
         for step, cap in ((1, 1), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1)):
             yield cls(step, "slots", cap), step * cap
 
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """Those of a fixed share, or of a cluster."""
+        return (FixedShare if self.order == "random" else Design).attacks(self, mechanism, neighbors)
+
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The worst event of a black box: full slots, one record changed inside one; or the worst number of records."""
         if self.order == "random":
             return FixedShare.attack(self, mechanism, neighbors)
         if not is_black_box(mechanism, neighbors):
-            return None
+            return ClusterSampling(1, self.step, self.max_slot or 1).attack(mechanism, neighbors)
         loss = self.slot_added if neighbors.kind == AR.kind else self.slot_replaced
         return lower_profile(loss(pure_epsilon(mechanism, AR)))
 

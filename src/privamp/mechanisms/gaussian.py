@@ -10,19 +10,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from ..chance.stream import Stream
 from ..core.influence import Influence
+from ..core.line_attack import Places, seen_on_a_line
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..core.row_sums import RowBound
-from ..numerics.log_domain import FloatArray, log_mills_gap
+from ..numerics.log_domain import FloatArray, as_floats, log_mills_gap
 from ..validation import in_range
 from .gaussian_mixture import gaussian_mixture, opposite_gaussians
 from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
 from .opposite_mixtures import opposite_mixtures
+
+_CELLS = 2400  # of an attack's output
 
 
 def gaussian_curve(theta: float) -> Curve:
@@ -85,6 +89,18 @@ class Gaussian(Mechanism):
         if records > 1:
             return opposite_mixtures(self.sensitivity / self.sigma, Multiplicity.binomial(records, float(chance)))
         return opposite_gaussians(self.sensitivity / self.sigma, float(chance))
+
+    def on_a_line(self, p: Places, q: Places) -> Profile | None:
+        """Cells of the output, near the places and far out."""
+        if self.neighbors.kind != "add-remove":
+            return None
+        theta = self.sensitivity / self.sigma
+        moved = [{at * theta: chance for at, chance in law.items()} for law in (p, q)]
+        places = as_floats([at for law in moved for at in law])
+        near = np.linspace(np.min(places) - 9.0, np.max(places) + 9.0, _CELLS)
+        far = np.linspace(0.05, 28.0, _CELLS // 8)
+        edges = np.concatenate([(near[0] - far)[::-1], near, near[-1] + far])
+        return seen_on_a_line(lambda x: as_floats(log_ndtr(-x)), edges, moved[0], moved[1])
 
     @property
     def influence(self) -> Influence | None:

@@ -13,14 +13,23 @@ import numpy as np
 
 from ..chance.stream import Stream
 from ..core.influence import Influence
+from ..core.line_attack import Places, seen_on_a_line
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..core.row_sums import RowBound
-from ..numerics.log_domain import FloatArray, log1mexp
+from ..numerics.log_domain import FloatArray, as_floats, log1mexp
 from .laplace_mixture import laplace_mixture
 from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
+
+_CELLS = 2000  # of an attack's output
+
+
+def _log_tail(x: FloatArray) -> FloatArray:
+    """log of the chance that Laplace noise of scale 1 exceeds x."""
+    half = np.log(0.5) - np.abs(x)
+    return as_floats(np.where(x > 0, half, np.log1p(-np.exp(half))))
 
 
 def laplace_curve(theta: float) -> Curve:
@@ -67,6 +76,22 @@ class Laplace(Mechanism):
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
         """The exact profile of (sum_u p_u Lap(u s), Lap(0))."""
         return laplace_mixture(shift_of(self, self.sensitivity, neighbors, ONE) / self.scale, law)
+
+    def opposite_mixture(self, chance: float, records: int = 1) -> Profile | None:
+        """Below the replace-one profile of two opposite records, each kept with `chance`: cells of the output."""
+        if records > 1:
+            return None
+        return self.on_a_line({1.0: chance, 0.0: 1.0 - chance}, {-1.0: chance, 0.0: 1.0 - chance})
+
+    def on_a_line(self, p: Places, q: Places) -> Profile | None:
+        """Cells of the output between the places; beyond them the loss does not change."""
+        if self.neighbors.kind != "add-remove":
+            return None
+        theta = self.sensitivity / self.scale
+        moved = [{at * theta: chance for at, chance in law.items()} for law in (p, q)]
+        places = as_floats([at for law in moved for at in law])
+        edges = np.linspace(np.min(places), np.max(places), _CELLS)
+        return seen_on_a_line(_log_tail, edges, moved[0], moved[1])
 
     @property
     def influence(self) -> Influence | None:
