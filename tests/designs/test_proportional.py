@@ -126,8 +126,8 @@ def test_sizes_drawn_have_the_right_mean():
 
 
 def test_refusals():
-    with pytest.raises(NoTheorem, match="only pure mechanisms"):
-        amplify(Gaussian(1.0), Proportional(0.1))
+    with pytest.raises(NoTheorem, match="says nothing about"):
+        amplify(Gaussian(1.0, neighbors=RO), Proportional(0.1))
     with pytest.raises(NoTheorem, match="secret number of records"):
         Proportional(0.1).appearances(2)
 

@@ -66,10 +66,10 @@ def test_a_sorted_list_is_refused_and_told_what_is_safe():
         Systematic(10, "sorted")
 
 
-def test_only_pure_mechanisms():
+def test_noise_stated_for_replace_one_is_refused():
     for design in (Systematic(10), Systematic(10, "slots", 5)):
-        with pytest.raises(NoTheorem, match="only pure mechanisms"):
-            amplify(Gaussian(1.0), design)
+        with pytest.raises(NoTheorem, match="says nothing about"):
+            amplify(Gaussian(1.0, neighbors=RO), design)
 
 
 @pytest.mark.parametrize(

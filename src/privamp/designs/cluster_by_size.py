@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
 from . import cluster_loss as loss
 from . import size_transport as transport
@@ -161,27 +162,11 @@ class ClusterBySize(Clustered):
                     design = cls(clusters, cap, least)
                     yield design, design.sized([cap - 1, *[least] * (clusters - 1)])
 
-    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
-        """Noisy sums of several populations; for a black box its worst event."""
-        if mechanism.any_event or neighbors.records > 1:
-            return Clustered.attacks(self, mechanism, neighbors)
-        return transport.noisy_sums(self, mechanism, neighbors)
-
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A black box that weighs the changed cluster's records against all others, in the worst of several sizes."""
-        if neighbors.records > 1:
-            return None
+        """The largest cluster changes, all others are as small as they can be: one record is looked for, or a sum."""
         if not is_black_box(mechanism, neighbors):
-            found = transport.noisy_sums(self, mechanism, neighbors)
-            return Profile.maximum(found.values()) if found else None
+            return transport.noisy_sum(self, mechanism, neighbors) if neighbors.records == 1 else None
         epsilon = pure_epsilon(mechanism, AR)
-        steps = 1 if neighbors.kind == AR.kind else 2
-        return lower_profile(max(_event(epsilon, steps, *pair) for pair in transport.pairs(self, neighbors)))
-
-
-def _event(epsilon: float, steps: int, own: int, size: int, p: float, q: float) -> float:
-    """log of (p a^steps + (1-p) w)/(q + (1-q) w): w the weight of the others, as little as the distance allows."""
-    log_w = -epsilon * (own + size - (steps - 1) * 2)
-    with np.errstate(divide="ignore"):
-        log_p, log_q, out, there = (float(np.log(chance)) for chance in (p, q, 1.0 - p, 1.0 - q))
-    return float(np.logaddexp(log_p + steps * epsilon, out + log_w) - np.logaddexp(log_q, there + log_w))
+        chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
+        found = float(log_mix(chance, epsilon))
+        return lower_profile(found if neighbors.kind == AR.kind else found - log_drop(chance, epsilon))

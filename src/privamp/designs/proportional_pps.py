@@ -208,16 +208,17 @@ class ProportionalPPS(Design):
         """The changed record alone is looked for, in the smallest population."""
         q = self.largest_probability(self.at_least)
         if not is_black_box(mechanism, neighbors):
-            return None if neighbors.records > 1 else self._looked_for(mechanism, neighbors)
+            return None if neighbors.records > 1 else _looked_for(q, mechanism, neighbors)
         epsilon = pure_epsilon(mechanism, AR)
         loss = float(log_mix(q, epsilon))
         return lower_profile(loss if neighbors.kind == AR.kind else loss - log_drop(q, epsilon))
 
-    def _looked_for(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A sum in which only the changed record is not zero."""
-        if neighbors.kind == AR.kind:
-            return mechanism.mixture(AR, Multiplicity.binomial(1, self.largest_probability(self.at_least)))
-        return mechanism.opposite_mixture(self.largest_probability(max(self.at_least - 1, 0)))
+
+def _looked_for(chance: float, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+    """A sum in which only the changed record is not zero."""
+    if neighbors.kind == AR.kind:
+        return mechanism.mixture(AR, Multiplicity.binomial(1, chance))
+    return mechanism.opposite_mixture(chance)
 
 
 def capped(sizes: FloatArray, total: float) -> FloatArray:

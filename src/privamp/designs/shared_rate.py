@@ -243,13 +243,6 @@ class SharedRate(Design):
                 if neighbors.scope == "anywhere" or strata[gone] == name:
                     yield Population(np.delete(grown[0], gone), stratum=np.delete(grown[1], gone)), old
 
-    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """All records in one stratum, the fewest there may be: a sample of `size` without replacement."""
-        if neighbors.records > 1:
-            return None
-        among = self.at_least + (1 if neighbors.kind == AR.kind else 0)
-        return mechanism.mixture(RO, Multiplicity.binomial(1, self.size / among))
-
     @classmethod
     def small_cases(cls) -> Iterator[tuple["SharedRate", Population]]:
         """Two or three strata of 0 to 3 records, every rounding."""

@@ -10,7 +10,6 @@ Thm 8.
 """
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -90,23 +89,14 @@ THEOREMS = (
 )  # fmt: skip
 
 
-def pairs(design: Any, neighbors: Neighbors) -> Iterator[tuple[int, int, float, float]]:
-    """(x, size of all others, p, q) of populations that are attacked, x counted in the smaller one."""
-    newcomers, others = 1 if neighbors.kind == AR.kind else 0, design.clusters - 1
-    for x in {max(design.min_size, 1 - newcomers), design.max_size - newcomers}:
-        for size in {design.min_size, design.max_size}:
-            n = x + others * size
-            yield x, size, (x + newcomers) / (n + newcomers), x / n if n else 0.0
-
-
-def noisy_sums(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
-    """The changed cluster's records count 1 and all others -1."""
-    found = {}
-    for x, size, p, q in pairs(design, neighbors):
-        after = x + 1 if neighbors.kind == AR.kind else x - 2
-        here, there = (float(after), float(x)) if neighbors.kind == AR.kind else (float(x), float(after))
-        one, other = {here: p, -float(size): 1.0 - p}, {there: q, -float(size): 1.0 - q}
-        attack = mechanism.on_a_line(one, other) if here != -size != there else None
-        if attack is not None:
-            found[x, size] = attack
-    return found
+def noisy_sum(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+    """The changed cluster, one below its cap, counts 1 per record, and the smallest others -1."""
+    x, size, others = design.max_size - 1, design.min_size, design.clusters - 1
+    newcomers = 1 if neighbors.kind == AR.kind else 0
+    if x + newcomers == 0 or x + others * size == 0:
+        return None
+    p, q = (x + newcomers) / (x + newcomers + others * size), x / (x + others * size)
+    here, there = (float(x + 1), float(x)) if newcomers else (float(x), float(x - 2))
+    if -float(size) in (here, there):
+        return None
+    return mechanism.on_a_line({here: p, -float(size): 1.0 - p}, {there: q, -float(size): 1.0 - q})
