@@ -94,7 +94,7 @@ class _Matched:
             near = far[:, 0] == np.min(far)  # far columns may cost more than they are worth, where slopes are 0
             alone = np.log(rows[i[0]]) - log_sum(mass[near])
             nearest = np.log(rows[i[0]]) + self.stakes(far[near][:1, 0], -alone)
-            return np.minimum(log_sum(mass + inner + self.stakes(far, -inner)), nearest)
+            return as_floats(np.minimum(log_sum(mass + inner + self.stakes(far, -inner)), nearest))
         far, mass = self.apart[i, j[0]][:, None], np.log(rows[i])
         return log_sum(mass + self.stakes(far, self.table().scaled(far, mass, np.log(columns[j[0]]))))
 
