@@ -13,7 +13,7 @@ from torch.utils.data import (  # noqa: E402
     WeightedRandomSampler,
 )
 
-from privamp import BudgetExceeded, InvalidInput, Key, NoTheorem, PoissonPPS, Systematic, WithoutReplacement  # noqa: E402
+from privamp import BudgetExceeded, InvalidInput, Key, NoTheorem, PoissonPPS, WithoutReplacement  # noqa: E402
 from privamp.torch import PrivacyEngine, device  # noqa: E402
 from small_runs import N, data, loop, model, private  # noqa: E402
 
@@ -44,7 +44,6 @@ BAD = [
     ({"sampler": RandomSampler(data())}, NoTheorem, "shuffled batches"),
     ({"sampler": DataLoader(data(), shuffle=True)}, NoTheorem, "shuffled batches"),
     ({"sampler": WeightedRandomSampler([1.0] * N, 5)}, NoTheorem, "function of all records"),
-    ({"sampler": Systematic(3), "sample_rate": None}, NoTheorem, "only pure mechanisms are covered"),
     ({"sampler": PoissonPPS(0.5), "sample_rate": None}, InvalidInput, "batches are drawn by"),
     ({"sampler": "sorted"}, InvalidInput, "sampler must be one of"),
     ({"records": Endless()}, InvalidInput, "no length"),
