@@ -84,8 +84,8 @@ def query(
     title = questions[0].name if len(found) == 1 else "answers"
     head: dict[str, Any] = {"questions": [question.name for question in questions], "rate": rate}
     drawn = "every record" if rate == 1.0 else f"each record with probability {rate:g}"
-    asked_for: dict[str, Any] = {"delta": delta} if delta else {"epsilon": epsilon}
-    Told(groups, title, head, [("drawn", drawn)], level=confidence, **asked_for).tell(json=json, report=report)
+    told = Told(groups, title, head, [("drawn", drawn)], delta=delta or None, level=confidence)
+    told.tell(json=json, report=report)
 
 
 def _flat(questions: "list[Question]", found: "list[Release]") -> "dict[str, Release]":
