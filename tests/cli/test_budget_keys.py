@@ -20,7 +20,7 @@ def test_rotation_says_which_samples_change(privamp, tmp_path):
     stored = local.draw("data.parquet", Poisson(0.5), key=old, id="id", label="file")
     stored.declare([ExactLaplace(scale=2.0)]).charge(budget, note="from a file")
     for key, name in ((old, "a.parquet"), (other, "b.parquet")):
-        local.write("data.parquet", Poisson(0.5), name, key=key, id="id")
+        local.write("data.parquet", Poisson(0.5), name, key=key, id="id", label="file")
     asked = ("budget", "rotate-key", "study.db", "--key", "old.key", "--sample", "a.parquet", "--sample", "b.parquet")
     told = json.loads(privamp(*asked, "--json").stdout)
     assert [sample["what"] for sample in told["samples"]] == ["wave 1", "from a file"]

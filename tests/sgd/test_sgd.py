@@ -298,6 +298,7 @@ def test_bad_records_are_one_sentence_that_shows_none(X, y, message):
 
 def test_a_design_without_a_theorem_is_refused_before_anything_is_drawn(monkeypatch):
     monkeypatch.setattr(Proportional, "draw", lambda *_, **__: pytest.fail("it drew"))
+    monkeypatch.setattr(Proportional, "theorems", ())
     design = Proportional(0.5)
     with pytest.raises(NoTheorem):
         PrivateLinear(design, sigma=1.0, population=4).fit(np.ones((4, 1)), np.ones(4))

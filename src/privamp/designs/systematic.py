@@ -255,7 +255,10 @@ class Systematic(FixedShare):
     def neighboring(
         self, population: int | Population, neighbors: Neighbors
     ) -> Iterator[tuple[Population, Population]]:
-        """Secret order: all sizes. Slots: full ones, a record more in slot 0 or replaced, in it or from another."""
+        """Secret order: all sizes. Slots: full ones, a record more in slot 0 or replaced, in it or from another.
+
+        A slot is a cluster: a record that moves to another slot is not replaced within it.
+        """
         if self.order == "random":
             yield from FixedShare.neighboring(self, population, neighbors)
             return
@@ -265,7 +268,7 @@ class Systematic(FixedShare):
             yield Population(full), Population(full[1:])
             return
         yield Population(full), Population([*full[1:], new])
-        if self.step > 1:
+        if self.step > 1 and neighbors.scope == "anywhere":
             yield Population(full[full != 1]), Population(full[1:])
 
     @classmethod

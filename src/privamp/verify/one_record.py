@@ -103,7 +103,7 @@ def check_release(
     >>> check_release(job(lambda x: np.clip(np.nan_to_num(x), -1, 1)), pairs).ok
     True
     >>> check_release(job(lambda x: np.clip(x, -1, 1)), pairs).violations[0]
-    'nan added at 0 of 4: release 1 moves by inf sensitivities, not 1'
+    'nan added at 0 of 4: 1 releases become 0'
     """
     in_range(0, _FARTHEST, rounding=rounding)
     in_range(0, 1, least_released=least_released)
