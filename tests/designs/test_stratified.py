@@ -231,6 +231,24 @@ def test_a_record_in_no_stratum_of_the_design_is_never_drawn_and_changes_nothing
     assert any("never drawn" in words for words in amplify(Laplace(1.0), design).assumes)
 
 
+@pytest.mark.parametrize("name", ["a", 1])
+def test_a_record_that_leaves_the_only_stratum_for_none_is_one_record_less(name):
+    """Replace-one reported a replacement inside alone, .494 where .527 is reached."""
+    design = Stratified({name: Proportional(0.1)})
+    here = Population(11, stratum=[name] * 11)
+    gone = Population(11, stratum=[*[name] * 10, "none" if name == "a" else 7])
+    with_it, without = (collect(design.law(people)) for people in (here, gone))
+    truth = exact_epsilon_of_laws(with_it, without, 1.0, "add-remove")
+    assert truth == pytest.approx(0.527429, abs=1e-6)
+    assert truth <= amplify(PureDP(1.0), design, RO).epsilon()
+    for mechanism in (Gaussian(2.0), Laplace(1.0), PureDP(1.0)):
+        less, anywhere, inside = (amplify(mechanism, design, asked) for asked in (AR, RO, WITHIN))
+        assert all(inside.delta(x) < less.delta(x) <= anywhere.delta(x) for x in (0.0, 0.2, 0.5))
+    pairs = list(design.neighboring(Population(2, stratum=[name] * 2), RO))
+    assert any(set(people.columns["stratum"].tolist()) != {name} for pair in pairs for people in pair)
+    assert all(one.size == other.size for one, other in pairs)
+
+
 def test_strata_of_fixed_sizes_count_their_own_records_only():
     design = Stratified({"a": WithoutReplacement(2, 4), "b": WithoutReplacement(1, 2)})
     labels = ["a", "z", "a", "b", None, "a", "b", "a"]

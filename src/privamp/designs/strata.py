@@ -103,3 +103,8 @@ def _moves(
         more = [list(d.neighboring(strata[n], Neighbors.ADD_REMOVE)) for n, d in ((out, one), (into, other))]
         for (with_it, without), (with_new, without_new) in product(*more):
             yield joined({**strata, out: with_it, into: without_new}), joined({**strata, out: without, into: with_new})
+    if len(designs) == 1:  # a record may come from no stratum, or leave for none
+        [(name, design)] = designs
+        nowhere = f"not {name}" if isinstance(name, str) else name + 1
+        for with_it, without in design.neighboring(strata[name], Neighbors.ADD_REMOVE):
+            yield joined({name: with_it}), joined({name: without, nowhere: Population(1)})

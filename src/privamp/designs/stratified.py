@@ -7,7 +7,8 @@ Theorem 1 (add/remove). delta' = max_s delta_s, at every eps and in each directi
 Theorem 2 (replace-one within a stratum). delta' = max_s delta_s under replace-one.
 Theorem 3 (replace-one anywhere). The larger of Theorem 2 and, for a record that leaves s and one that enters t,
 delta'(x + y) <= delta_s(x) + e^x delta_t(y) with both under add/remove; for pure M the sum eps_s(P||Q) + eps_t(Q||P),
-exact when both terms are. SD Def 7.1 prints the larger of the two losses: false.
+exact when both terms are. One that leaves for no named stratum is below both terms' sum, and at delta_s where s is
+the only stratum. SD Def 7.1 prints the larger of the two losses: false.
 Which stratum a record is in must be public for Theorems 1 and 2. Proofs: docs/designs/stratified.md.
 """
 
@@ -78,9 +79,14 @@ def _worst_stratum(design: "Stratified", mechanism: Mechanism, neighbors: Neighb
 def _anywhere(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     within = _worst_stratum(design, mechanism, neighbors)
     if len(design.strata) == 1:
-        return within
+        return _alone(design, mechanism, within)
     moves = [_moved(*pair) for pair in _out_and_in(design, mechanism)]
     return Profile.maximum([within, *moves]).symmetrised()
+
+
+def _alone(design: "Stratified", mechanism: Mechanism, within: Profile) -> Profile:
+    """A record may also leave the only stratum for none, where it is never drawn; with others that is below a move."""
+    return Profile.maximum([within, _worst_stratum(design, mechanism, AR)]).symmetrised()
 
 
 def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Profile, Profile]]:
@@ -97,6 +103,8 @@ def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Profil
 def _anywhere_transport(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     """What is drawn in both strata at once, by its distance from a usual sample."""
     within = _worst_stratum(design, mechanism, neighbors)
+    if len(design.strata) == 1:
+        return _alone(design, mechanism, within)
     if any(mechanism.in_stratum(name) != mechanism for name, _ in design.strata):
         raise NoTheorem("strata with sensitivities of their own have no common distance")
     times = Counter(part for _, part in design.strata)
@@ -104,7 +112,7 @@ def _anywhere_transport(design: "Stratified", mechanism: Mechanism, neighbors: N
     worst = [between(out, into) for s, t in pairs for out, into in product(s.components(), t.components())]
     if len(worst) > _MOST_PAIRED:
         raise NoTheorem(f"{len(worst)} kinds of moves between strata are more than the {_MOST_PAIRED} looked at")
-    return Profile.maximum([within, through_hubs(worst, mechanism)] if worst else [within]).symmetrised()
+    return Profile.maximum([within, through_hubs(worst, mechanism)]).symmetrised()
 
 
 def _moved(out: Profile, into: Profile) -> Profile:
