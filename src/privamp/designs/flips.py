@@ -46,11 +46,11 @@ class Flips:
             raise NoTheorem("one record may change the chances of others by 1 in all, for which there is no bound")
         found: list[float] = []
         rate, chance = -math.log1p(-mean), 1.0 - mean
-        while (chance > _RARE or len(found) <= rate) and (most is None or len(found) < most):
+        while (chance > _RARE or len(found) <= 2.0 * rate) and (most is None or len(found) < most):
             found.append(chance)
             chance *= rate / len(found)
         if most is None or len(found) < most:
-            return cls(as_floats(found), _RARE)
+            return cls(as_floats(found), 2.0 * _RARE)  # every further chance is at most half of the one before
         return cls(as_floats([*found, max(1.0 - math.fsum(found), 0.0)]), 0.0)
 
     @property
@@ -90,7 +90,7 @@ def _pooled(rows: _Rows, left: tuple[float, float], lost: float, stakes: Stakes)
         alpha = np.exp(np.minimum(epsilon, 700.0))
         rest = alpha * left[0] * (1.0 - _OFF) - left[1] * (1.0 + _OFF)
         with np.errstate(divide="ignore"):
-            floor = np.log(rows.floor)[:, None] + np.log(alpha)[None, :]
+            floor = np.log(rows.floor * (1.0 - 3.0 * _OFF))[:, None] + np.log(alpha)[None, :]  # below their share
             target = np.log(np.maximum(rest, 0.0) + alpha * float(rows.mass @ rows.floor) * (1.0 - _OFF))
             inner = table().at_most(far, mass[:, None], floor, target)
             short = np.log(lost + np.maximum(-rest, 0.0))  # of "nothing happened"
