@@ -34,7 +34,7 @@ class RecordAudit:
     rounding: float = 0.0
     least_released: float = 0.5  # share of pairs that must reach a release
     needs: tuple[str, ...] = ()
-    quick: int = 60  # fewer where a run takes long
+    quick: int = 40  # fewer where a run takes long
 
     @property
     def missing(self) -> str | None:
