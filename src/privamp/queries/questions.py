@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .table import Table
 
 COUNT_SHARE = 0.5  # of the count's entry beside a number of at most 1; near the best for means off the middle by 0.3
-SQUARE_SHARES = {1.0: 0.125, 2.0: 0.35}  # of the squares' entry, by the norm of the noise: each costs 6 to 8% of noise
+SQUARE_SHARES = {1.0: 0.125, 2.0: 0.35}  # of the squares' entry, by the norm of the noise
 _WIDE = 0.4  # standard errors: with this, intervals cover as they say (benchmarks/query_coverage.py)
 
 Level = tuple[FloatArray, NDArray[np.int64]]  # numbers, one row per record, and the cell of each record (-1: none)
