@@ -189,3 +189,13 @@ def test_intervals_cover_as_often_as_they_say():
         under += low <= median <= high
     assert 0.86 <= hits / 600 <= 0.95  # 0.9 and three standard errors, and a little for what is rounded outward
     assert 0.83 <= under / 200 <= 0.97
+
+
+def test_text_that_is_no_text_is_missing():
+    """Files can hold bytes that are no UTF-8; one of them must not stop a question."""
+    cells = pa.array([b"yes", b"\xff\xfe", b"7", b"\xc3("], pa.binary())
+    broken = pa.Array.from_buffers(pa.string(), 4, cells.buffers())
+    for column in (broken, broken.dictionary_encode()):
+        t = open_table(pa.table({"x": column}))
+        assert t.sum("x", (-5, 5)).run(epsilon=GREAT).value == pytest.approx(6.0, abs=0.05)
+        np.testing.assert_allclose(t.count().by("x", ["yes", "no"]).run(epsilon=GREAT).value, [1, 0], atol=0.05)

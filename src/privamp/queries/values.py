@@ -37,7 +37,7 @@ def numbers_of(column: pa.Array) -> FloatArray:
 def _read(column: pa.Array) -> FloatArray:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    words = compute.utf8_lower(compute.utf8_trim_whitespace(column.cast(pa.large_string())))
+    words = compute.ascii_lower(compute.ascii_trim_whitespace(column.cast(pa.large_string())))
     found = np.full(len(words), np.nan)
     is_number = compute.match_substring_regex(words, r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$").fill_null(False)
     mask = np.asarray(is_number.to_numpy(zero_copy_only=False))
