@@ -72,22 +72,6 @@ class Several:
         return np.array([math.hypot(answer.noise, answer.sampling) for answer in self.answers])
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
-    """The law of one answer."""
-
-    answer: Answer
-    kind: str
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """The two ends."""
-        return self.answer.interval(level, self.kind)
-
-    def standard_error(self) -> float:
-        """Noise and sampling together."""
-        return math.hypot(self.answer.noise, self.answer.sampling)
-
-
 def count_of(total: float, told: Told) -> Answer:
     """A number of records."""
     if told.size is not None:  # a fixed number is drawn: only who they are varies
@@ -226,7 +210,10 @@ def _monotone(below: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.maximum.accumulate(below), np.minimum.accumulate(below[::-1])[::-1]
 
 
-def release_parts(answers: Sequence[Answer], kind: str) -> tuple[Any, Any, Any, Any]:
-    """Value, noise error, sampling error and law, as a `Release` takes them."""
+def release_parts(answers: Sequence[Answer], kind: str, *, is_one: bool) -> tuple[Any, Any, Any, Any]:
+    """Value, noise error, sampling error and law, as a `Release` takes them: arrays, or numbers for the only answer."""
+    if is_one:
+        [only] = answers
+        return only.value, only.noise, only.sampling, only.law or kind
     value, noise, sampling = (np.array([getattr(a, what) for a in answers]) for what in ("value", "noise", "sampling"))
     return value, noise, sampling, Several(tuple(answers), kind)

@@ -29,7 +29,7 @@ from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
 from ..numerics.whole_sums import toward_zero
 from ..validation import in_range, positive
-from .answers import Alone, Told, release_parts
+from .answers import Told, release_parts
 from .questions import Asking, Question
 
 if TYPE_CHECKING:
@@ -148,12 +148,8 @@ class Layout:
             start += self._size(question)
             told = Told(weight * error / factor, kind, spread, self.asking.size)
             answers = [a for group in self._by_group(question, part) for a in question.answer(group, told, self.asking)]
-            value, noise_error, sampling_error, law = release_parts(answers, kind)
             names = _names(question)
-            if not names:
-                law, value, noise_error, sampling_error = (
-                    Alone(answers[0], kind), float(value[0]), float(noise_error[0]), float(sampling_error[0])
-                )  # fmt: skip
+            value, noise_error, sampling_error, law = release_parts(answers, kind, is_one=not names)
             details = {"question": question.name, **facts}
             made.append(
                 Release(value, noise_error, sampling_error, guarantee, law, told.source, names, details=details)
