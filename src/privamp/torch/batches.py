@@ -50,6 +50,8 @@ class Batches(ABC):
 
     clip: float  # how far one copy of a record moves the sum
     save: Callable[[], None] = staticmethod(lambda: None)  # called when something must not be forgotten
+    claim: Callable[[], None] = staticmethod(lambda: None)  # called before a release beside the steps
+    side_releases = 0  # paid for beside the steps
 
     @abstractmethod
     def begin_stretch(self, key: Key) -> None:

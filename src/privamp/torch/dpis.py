@@ -228,8 +228,7 @@ class DPISBatches(ImportanceBatches):
     def _release_size(self) -> None:
         """Release the noisy number of records N~, once per run."""
         sigma = self.plan.noises[0]
-        self._charge(0.5 * self._order / sigma**2)
-        self.save()  # paid for before it is known
+        self._pay(0.5 * self._order / sigma**2)
         noisy = self._released("size", 1.0, Gaussian(sigma, sensitivity=1.0), np.ones(self._population.size))
         self._size = max(noisy, 2.0 * self._batch)
 
@@ -238,8 +237,7 @@ class DPISBatches(ImportanceBatches):
         sigma, chance = self.plan.noises[1], min(self._batch / self._size, 1.0)
         sampled_cost, star_cost = self.plan.sums(chance, self._order)
         moves = epoch > 0 and self.plan.external_clip is not None
-        self._charge(sampled_cost + (star_cost if moves else 0.0))
-        self.save()  # paid for before they are known
+        self._pay(sampled_cost + (star_cost if moves else 0.0))
         everybody: Ints = np.arange(self._population.size, dtype=np.int64)
         fresh = _finite(norms(everybody))
         if moves:
@@ -299,16 +297,25 @@ class DPISBatches(ImportanceBatches):
         self._check(cost)
         self._spent = added(self._spent, cost_amounts({_LOSS: cost}))
 
+    def _pay(self, cost: float) -> None:
+        """Charge for a release beside the steps, and keep that, before it is known."""
+        self._charge(cost)
+        self.side_releases += 1
+        self.save()
+        self.claim()
+
     def state(self) -> Arrays:
         """Everything released and everything remembered."""
         numbers = {name: getattr(self, name) for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier")}
-        return {**numbers, "spent": self._spent[_LOSS], "norms": self._norms.copy(), "bounds": self.bounds.copy()}
+        paid = {"spent": self._spent[_LOSS], "side_releases": self.side_releases}
+        return {**numbers, **paid, "norms": self._norms.copy(), "bounds": self.bounds.copy()}
 
     def restore(self, state: Arrays, now: Arrays) -> None:
         """Take up a run again."""
         for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier"):
             setattr(self, name, state[name])
         self._spent = {_LOSS: max(int(state["spent"]), int(now["spent"]))}
+        self.side_releases = max(int(state.get("side_releases", 0)), self.side_releases)
         self._norms = np.array(state["norms"], dtype=np.float64)
         self.bounds = np.array(state["bounds"], dtype=np.float64)
 

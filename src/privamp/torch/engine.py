@@ -140,6 +140,9 @@ class PrivacyEngine:
         if stored is not None and checkpoint is not None:
             self._take_up(stored, Journal(Path(checkpoint)))
         if paid is not None:
+            run.charged = paid.take_up(run.charged, run.batches.side_releases)
+            run.before_step = lambda: paid.begin(run.charged + 1, run.batches.side_releases)
+            run.batches.claim = lambda: paid.begin(run.charged, run.batches.side_releases)
             run.after_step = lambda: paid.commit() if run.is_finished else None
         if checkpoint is not None:
             self._keep(Path(checkpoint), checkpoint_every or max(1, steps // 100))

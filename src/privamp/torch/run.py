@@ -52,6 +52,7 @@ class Run:
         self.charged = 0  # steps begun, which is what is paid for
         self.stretch = 0
         self.journal: Journal | None = None
+        self.before_step: Callable[[], None] = lambda: None
         self.after_step: Callable[[], None] = lambda: None
         self.recorder = GradientRecorder(module)
         self.parameters = [p for p in module.parameters() if p.requires_grad]
@@ -160,6 +161,7 @@ class Run:
         self.batches.prepare(self.step, self.norms)
         if self.journal is not None:
             self.journal.append({"kind": "begun", "step": self.step, "session": self.stretch})
+        self.before_step()
         self.batches.begin(self.step)
         self.charged += 1
         self._is_begun = True
