@@ -134,14 +134,32 @@ def _declares_records(design: Design) -> bool:
     return design.public_size is not None or getattr(design, "at_least", 0) > 0
 
 
-def _bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> list[tuple[str, Profile]]:
+def quick_bound(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = None) -> Profile:
+    """An upper bound for where many are tried: without theorems that solve a program, where others cover it."""
+    asked = neighbors or design.natural
+    mechanism.check_scope(design.keeps_apart)
+    try:
+        bounds = _bounds(mechanism, design, asked, searching=False)
+    except NoTheorem:
+        bounds = _bounds(mechanism, design, asked)
+    found = Profile.minimum(p.rounded_up() for _, p in bounds)
+    return found.symmetrised() if asked.kind == "replace-one" else found
+
+
+def _bounds(
+    mechanism: Mechanism, design: Design, neighbors: Neighbors, *, searching: bool = True
+) -> list[tuple[str, Profile]]:
     """Every theorem that speaks about this relation and mechanism, evaluated."""
     bounds: list[tuple[str, Profile]] = []
     reasons: list[str] = []
+    known = [m for m in (mechanism, mechanism.covering) if m is not None]
     for theorem in sorted(design.theorems, key=lambda t: not t.settles):
+        if theorem.searches and not searching:
+            continue
         try:
-            if theorem.covers(mechanism, neighbors):
-                bounds.extend(_evaluated(theorem, mechanism, design, neighbors))
+            covered = next((m for m in known if theorem.covers(m, neighbors)), None)
+            if covered is not None:
+                bounds.extend(_evaluated(theorem, covered, design, neighbors))
                 if theorem.settles:
                     return bounds
         except NoTheorem as error:
@@ -235,13 +253,15 @@ def _inside(ledger: Ledger | Finished) -> Mechanism:
     entries = ledger.plan or ledger.entries
     if not entries:
         return PureDP(0.0)
-    if ledger.plan or len(entries) == 1:
-        return Joint(entries) if len(entries) > 1 else entries[0]
+    if len(entries) == 1:
+        return entries[0]
     joint = Joint(entries)
     if joint.is_gaussian:
         return joint  # Gaussian releases may be chosen adaptively: squared shifts add up (docs/ledger.md, Thm 3)
     if all(map(covers, entries)):
         return GaussianLosses(entries)
+    if ledger.plan:
+        return joint
     losses = [m.profile(joint.neighbors).largest_loss for m in entries]
     if all(math.isfinite(loss) for loss in losses):
         return PureDP(math.fsum(losses), neighbors=joint.neighbors)

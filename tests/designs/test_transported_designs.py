@@ -85,7 +85,7 @@ def test_random_sizes_for_every_law_and_mechanism():
 
 def test_what_is_still_refused():
     with pytest.raises(NoTheorem):
-        amplify(Gaussian(1.0), ClusterSampling(1, 2, 9, Poisson(0.5)))
+        amplify(DiscreteGaussian(1.0), ClusterSampling(1, 2, 9, Poisson(0.5)))
     with pytest.raises(NoTheorem):
         amplify(Gaussian(1.0), ClusterSampling(1, 2, 2, Poisson(0.5), trim=True))
     with pytest.raises(NoTheorem):

@@ -66,6 +66,14 @@ class Mechanism(ABC):
         """How long the row of one record may be in a sum of rows, or None where that is not declared."""
         return None
 
+    @property
+    def covering(self) -> "Mechanism | None":
+        """A mechanism of which this one is post-processing, sample by sample: what is proved for it holds here too.
+
+        An upper bound alone: an attack on it need not be one on this mechanism.
+        """
+        return None
+
     @abstractmethod
     def release(self, value: Any, stream: Stream) -> Any:
         """The value with fresh noise from a cryptographic stream."""

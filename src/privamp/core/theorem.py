@@ -24,7 +24,8 @@ class Theorem:
     profile and of the result. `tight` says that some mechanism reaches the bound. `applies(mechanism)` restricts it,
     for example to Gaussian noise, and `scope` to replacements "within stratum" or "within cluster". `groups`: `bound`
     handles a person with several records itself; `people`: it is about such persons only; `of_parts`: the designs of
-    the strata say what they need; `settles`: no other theorem can be better, so none is evaluated.
+    the strata say what they need; `settles`: no other theorem can be better, so none is evaluated; `searches`: a
+    program is solved for every number, so it is left out where many are tried and another theorem covers them.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Theorem:
     people: bool = False  # about people with several records alone
     of_parts: bool = False  # the theorems of its strata's designs say themselves what they need
     settles: bool = False  # exact for every mechanism it applies to: no other theorem need be looked at
+    searches: bool = False  # by a program, which takes its time
 
     def speaks_of(self, neighbors: Neighbors) -> bool:
         """Whether it covers the relation: one about all replacements covers those within a stratum too."""

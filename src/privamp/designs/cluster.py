@@ -11,6 +11,7 @@ when every cluster has a cap of its own; between given sizes `pair_loss` is exac
 Theorem 3 (replace-one). Moving from one cluster to another costs at most two times Theorem 1.
 Theorem 4 (`second_stage` members of each drawn cluster, without replacement). Valid, not tight, may degrade.
 Theorem 8 (Gaussian noise, all members kept). Exact, cluster_gaussian.py.
+Theorem 10 (Gaussian noise, members kept by coins). cluster_coins.py.
 Theorem 9 (transport; (eps, delta) and Gaussian noise with second stages, trimming and moves). cluster_transport.py.
 Theorem 5 (`trim`). Cutting large clusters down lets a newcomer displace a member: Theorem 2 under add/remove.
 
@@ -40,6 +41,7 @@ from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
+from . import cluster_coins as coins
 from . import cluster_gaussian as gaussian
 from . import cluster_loss as loss
 from . import cluster_transport as transport
@@ -146,6 +148,7 @@ class ClusterSampling(Clustered):
             "Trimmed clusters, one record more", "docs/designs/cluster.md, Thm 5", AR.kind, AR.kind, False, _trimmed
         ),
         *gaussian.theorems("Clusters", _in_each),
+        *coins.theorems("Clusters, members by coins"),
         *transport.THEOREMS,
     )
 

@@ -141,11 +141,21 @@ def _joined(one: Places, other: Places) -> Places:
     return {at: one.get(at, 0.0) + other.get(at, 0.0) for at in (*one, *other)}
 
 
-def _check_coins(design: Any, mechanism: Mechanism) -> None:
+def _check_no_coins(design: Any) -> None:
+    if not design.second_size and design.second_stage is not None:
+        raise NoTheorem("members kept by coins have theorems of their own")
+
+
+def _coins(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """Members kept by coins, by a program over how many are kept."""
+    if design.second_size or design.second_stage is None:
+        raise NoTheorem("this theorem is about members kept by coins")
     if design.trim:
         raise NoTheorem("trimmed clusters whose members are kept by coins are covered for pure mechanisms")
     if not is_covered(mechanism):
         raise NoTheorem("members kept by coins have a theorem for pure mechanisms, and no program is solved for them")
+    cap, is_replaced = max(design.caps), neighbors.kind == RO.kind
+    return transported([by_coins(design.share, design.rate, cap, cap, is_replaced=is_replaced)], mechanism)
 
 
 def _check_not_exact(design: Any, mechanism: Mechanism) -> None:
@@ -161,9 +171,7 @@ def _added_transport(design: Any, mechanism: Mechanism, neighbors: Neighbors) ->
     q, cap = design.share, max(design.caps)
     if design.second_size:
         return transported(some_members(q, design.second_size, cap, design.min_size), mechanism)
-    if design.second_stage is not None:
-        _check_coins(design, mechanism)
-        return transported([by_coins(q, design.rate, cap, cap, is_replaced=False)], mechanism)
+    _check_no_coins(design)
     return transported([added(q, cap, cap, displaced=design.trim)], mechanism)
 
 
@@ -176,9 +184,7 @@ def _inside(design: Any, mechanism: Mechanism) -> Profile:
     q, cap = design.share, max(design.caps)
     if design.second_size:
         return transported([some_members_replaced(q, design.second_size, cap, design.min_size)], mechanism)
-    if design.second_stage is not None:
-        _check_coins(design, mechanism)
-        return transported([by_coins(q, design.rate, cap, cap, is_replaced=True)], mechanism)
+    _check_no_coins(design)
     return transported([replaced(q, cap, cap)], mechanism)
 
 
@@ -237,4 +243,12 @@ THEOREMS = (
         _replaced_transport, has_noise, scope="within cluster",
     ),
     Theorem("Clusters, one record replaced, transport", PAGE, AR.kind, RO.kind, False, _moved_transport, has_noise),
+    Theorem(
+        "Clusters, members by coins, one record more, transport", PAGE, AR.kind, AR.kind, False, _coins, has_noise,
+        searches=True,
+    ),
+    Theorem(
+        "Clusters, members by coins, one record replaced inside its cluster, transport", PAGE, AR.kind, RO.kind, False,
+        _coins, has_noise, scope="within cluster", searches=True,
+    ),
 )  # fmt: skip

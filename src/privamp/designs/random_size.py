@@ -14,11 +14,11 @@ the record in or out and s others drawn, components (a, s) and (b, s') are a + b
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ..core.profile import Curve, Profile
 from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.transport import Components, is_covered, transported
+from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mix, log_sum, log_unmix
 from ..numerics.size_chain import LARGEST_STEP, replaced
@@ -131,7 +132,14 @@ class RandomSize(SizeOnly):
             applies=lambda m: m.neighbors.kind == RO.kind or not m.is_pure,
         ),
         Theorem(
-            "Random size, transport", "docs/transport.md, Thm 3", AR.kind, RO.kind, False, _transported, is_covered
+            "Random size, transport",
+            "docs/transport.md, Thm 3",
+            AR.kind,
+            RO.kind,
+            False,
+            _transported,
+            is_covered,
+            searches=True,
         ),
     )
 
@@ -192,6 +200,25 @@ class RandomSize(SizeOnly):
         """One over the chance of a record."""
         chance = self.appearances().mean
         return 1.0 / chance if chance > 0 else None
+
+    def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
+        """Any two records are drawn together with one chance: V = A sum z^2 + c T^2 over everybody, where 1 + c is that
+        chance over pi^2, A = (1-pi)/pi - c; from the sample V = (A sum z^2/pi + c T^2)/(1 + c), without bias.
+        """
+        n, pi = self.population, self.appearances().mean
+        if pi <= 0.0:
+            raise InvalidInput("a size of 0 cannot be estimated from; draw some records")
+        m = np.arange(n + 1.0)
+        both = float(np.sum(self.chances * m * (m - 1.0))) / (n * max(n - 1.0, 1.0) * pi * pi)
+        if both <= 0.0:  # never two at once
+            return Weighting.equal(1.0 / pi, 1.0 / pi, records)
+        c = both - 1.0
+        each = max((1.0 - pi) / pi - c, 0.0)
+        second = each / (pi * both)
+        return Weighting(
+            np.full(records, 1.0 / pi), 1.0 / pi, pi, 0.0, np.full(records, second), second, -c / both,
+            each + max(c, 0.0) * n, per_record=True,
+        )  # fmt: skip
 
     @property
     def chances(self) -> FloatArray:

@@ -54,10 +54,12 @@ _MOST_PAIRED = 16  # different strata up to which all pairs are looked at
 def certified(design: Design, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     """The smallest bound of all theorems of a design, or the reason why there is none."""
     bounds, reasons = [], []
+    known = [m for m in (mechanism, mechanism.covering) if m is not None]
     for theorem in design.theorems:
         try:
-            if theorem.covers(mechanism, neighbors):
-                bounds.append(theorem.bound(design, mechanism, neighbors))
+            covered = next((m for m in known if theorem.covers(m, neighbors)), None)
+            if covered is not None:
+                bounds.append(theorem.bound(design, covered, neighbors))
         except NoTheorem as error:
             reasons.append(str(error))
     if not bounds:

@@ -45,7 +45,7 @@ from ..numerics.whole_sums import toward_zero as toward_zero
 from ..validation import positive
 from .discrete_gaussian_vectors import SMOOTHING
 from .discrete_laplace import binned_mixture, discrete_laplace_curve, more_than_continuous
-from .gaussian import gaussian_curve
+from .gaussian import Gaussian, gaussian_curve
 from .noise import check_sizes, shift_of
 
 RECORDS = 2**32  # how many records a sum is planned for when nothing is said
@@ -249,6 +249,15 @@ class ExactGaussian(_OnGrid):
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """The covering continuous curve, symmetric."""
         return Profile.symmetric(gaussian_curve(shift_of(self, self.sensitivity, neighbors, change) / self._covering))
+
+    @property
+    def covering(self) -> Gaussian:
+        """Continuous noise of sigma' on the rounded sum (docs/exact_noise.md, Thm 3)."""
+        return Gaussian(self._covering, self.sensitivity)
+
+    def family(self, neighbors: Neighbors) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """All distances at once, as `profile` has them."""
+        return self.covering.family(neighbors)
 
     @property
     def influence(self) -> Influence:

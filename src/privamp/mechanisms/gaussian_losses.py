@@ -5,6 +5,7 @@ what holds for continuous releases chosen adaptively (docs/ledger.md, Thm 3) cov
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +15,8 @@ from ..core.mechanism import ONE, Change, Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Profile
 from ..errors import InvalidInput
-from .gaussian import gaussian_curve
+from ..numerics.log_domain import FloatArray
+from .gaussian import Gaussian, gaussian_curve
 from .noise import shift_of
 
 
@@ -40,6 +42,16 @@ class GaussianLosses(Mechanism):
         """The Gaussian curve at the root of the sum of squared shifts, symmetric."""
         shifts = [_shift(mechanism, neighbors, change) for mechanism in self.mechanisms]
         return Profile.symmetric(gaussian_curve(math.hypot(*shifts) * (1.0 + 1e-15)))
+
+    @property
+    def covering(self) -> Gaussian:
+        """One continuous release at the root of the sum of squared shifts (docs/ledger.md, Thm 3)."""
+        shifts = [_shift(mechanism, self.neighbors, ONE) for mechanism in self.mechanisms]
+        return Gaussian(1.0, math.hypot(*shifts) * (1.0 + 1e-15))
+
+    def family(self, neighbors: Neighbors) -> Callable[[FloatArray, FloatArray], FloatArray]:
+        """All distances at once, as `profile` has them."""
+        return self.covering.family(neighbors)
 
     def release(self, value: Any, stream: Stream) -> Any:
         """Nothing: the parts were released one by one."""
