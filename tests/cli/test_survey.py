@@ -57,7 +57,7 @@ BAD = [
             ({"--design": SPEC}, "needs --cluster COLUMN"),
             ({"--design": SPEC, "--cluster": "kind"}, "has no column 'kind' (--cluster)"),
             ({"--design": SPEC, "--cluster": "level"}, "declared max_size"),
-            ({"--design": SPEC, "--cluster": "district", "--delta": "1e-6"}, "take pure mechanisms only"),
+            ({"--design": SPEC, "--cluster": "district", "--delta": "0.5"}, "delta must be"),
             ({"--design": SPEC, "--cluster": "district", "--by": "level"}, "design of fixed size"),
             ({"--design": f"{SPEC},second_size=2", "--cluster": "district"}, "take a second stage Poisson"),
             ({"--design": "systematic:step=10", "--cluster": "district"}, "leave it out for other designs"),
@@ -238,6 +238,7 @@ def test_estimate_has_both_errors_and_a_guarantee(privamp, schools) -> None:
     assert -1 < answer(privamp, "estimate", asked)["estimates"][0]["estimate"] < 2
 
 
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("statistic", ["mean", "total"])
 @pytest.mark.parametrize(
     ("design", "column"),
@@ -249,17 +250,27 @@ def test_estimate_has_both_errors_and_a_guarantee(privamp, schools) -> None:
         ("poisson-pps:low=0.3,high=0.6", {"--probability": "chance", "FILE": "chances.csv"}),
     ],
 )
-def test_estimates_from_other_designs(privamp, schools, tmp_path, design, column, statistic) -> None:
+def test_estimates_from_other_designs(privamp, schools, tmp_path, design, column, statistic, delta) -> None:
     table = schools.append_column("chance", [np.where(schools["level"].to_numpy() == "E", 0.3, 0.6)])
     csv.write_csv(table, tmp_path / "chances.csv")
     found = answer(
-        privamp, "estimate", FIXED | {"--bounds": "0:4200", "--design": design, "--statistic": statistic} | column
-    )
+        privamp, "estimate", FIXED | column
+        | {"--bounds": "0:4200", "--design": design, "--statistic": statistic, "--delta": delta},
+    )  # fmt: skip
     (one,) = found["estimates"]
     truth = np.mean(schools["enroll"].to_pylist()) * (600 if statistic == "total" else 1)
     assert abs(one["estimate"] - truth) < 12 * one["standard_error"]
     assert one["sampling_error_is"] == "private estimate"
-    assert found["epsilon_upper"] == pytest.approx(1, abs=1e-6)
+    assert 1 - (1e-6 if delta == "0" else 1e-3) <= found["epsilon_upper"] <= 1
+
+
+def test_a_plan_takes_further_designs_with_either_noise(privamp, schools) -> None:
+    for delta in ("0", "1e-6"):
+        asked = {"--design": "systematic:step=10", "--cluster": "district", "--delta": delta}
+        rows = answer(privamp, "plan", asked)["designs"]
+        (mine,) = [row for row in rows if row["name"] == "systematic:step=10"]
+        assert mine["standard_error_noise"] > 0
+        assert mine["neighbors"] == "add-remove"
 
 
 def test_the_schools_of_california(privamp) -> None:

@@ -87,6 +87,7 @@ class Design(Answers, ABC):
     theorems: ClassVar[tuple[Theorem, ...]]
     natural: ClassVar[Neighbors]  # the relation reported when none is asked for
     keeps_apart: ClassVar[str] = "anywhere"  # a scope: what a mechanism stated within it says is still true here
+    unweighted: ClassVar[str] = "they are not the same in every population"  # why no weight is public, if none is
     trades_privacy: ClassVar[bool] = False  # costs privacy by its nature and saves work: nothing to warn about
 
     @abstractmethod

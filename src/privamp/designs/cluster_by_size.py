@@ -59,6 +59,7 @@ class ClusterBySize(Clustered):
         "cluster-by-size", ("clusters", "max_size"), ("min_size",), whole=("clusters", "max_size", "min_size")
     )
     natural: ClassVar[Neighbors] = AR
+    unweighted: ClassVar[str] = "its probabilities are those of the private sizes of clusters"
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem("One cluster by size, one record more", "docs/designs/pps.md, Thm 7", AR.kind, AR.kind, False, _added),
         Theorem(

@@ -15,10 +15,10 @@ cluster, exactly log(1 + (a^2-1)/(1 + w)), w = (k-1) min(s a^-s, c a^-c) a^(2-c)
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.profile import Profile
 from ..core.theorem import Theorem
+from ..core.weighting import Weighting
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
@@ -140,6 +141,19 @@ class ClusterPPS(Clustered):
         if min(self.probabilities) <= 0.0:
             return None
         return np.append(1.0 / np.asarray(self.probabilities), 0.0)[self.numbers_of(population.columns["cluster"])]
+
+    def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
+        """One over the probability of a record's cluster; one cluster does not show how clusters differ."""
+        pi = np.asarray(self.probabilities)
+        if np.min(pi) <= 0.0:
+            raise InvalidInput("a cluster of probability 0 cannot be estimated; give every cluster a chance")
+        numbers = self.numbers_of(np.asarray(columns["cluster"]))
+        weight, nothing = np.append(1.0 / pi, 0.0)[numbers], np.zeros(records)
+        most = float(np.sum(np.asarray(self.caps) ** 2 / pi)) if pi.size > 1 else 0.0
+        refusal = "" if pi.size == 1 else "one drawn cluster does not show how clusters differ; draw several"
+        return Weighting(
+            weight, float(1.0 / np.min(pi)), 1.0, 0.0, nothing, 0.0, 0.0, most, cap=max(self.caps), refusal=refusal
+        )
 
     def worst(self, epsilon: float, neighbors: Neighbors) -> float:
         """The largest loss over all populations within the caps."""

@@ -80,6 +80,7 @@ class ConditionalPoisson(Design):
     high: float
 
     natural: ClassVar[Neighbors] = RO
+    unweighted: ClassVar[str] = "a record's chance depends on the odds of everybody else"
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem("Conditional Poisson", "docs/designs/pps.md, Thm 4", RO.kind, RO.kind, True, _replaced),
         Theorem("Conditional Poisson, one record more", "docs/designs/pps.md, Thm 5", RO.kind, AR.kind, True, _added),
@@ -192,7 +193,7 @@ class ConditionalPoisson(Design):
 def _first_of_size(part: Weighted, size: int, subkey: Key) -> NDArray[np.bool_]:
     if size == part.ids.size:
         return np.ones(size, dtype=np.bool_)
-    logits = part.log_odds + _shift(np.sort(part.log_odds), size)  # sorted: no order of the records changes a sum
+    logits = part.log_odds + odds_shift(np.sort(part.log_odds), size)  # sorted: no order of the records changes a sum
     inside, outside = expit(logits), expit(-logits)
     often = logits > 0.0  # the smaller of the two chances keeps all its digits
     kept = np.zeros(part.ids.size, dtype=np.bool_)
@@ -203,7 +204,7 @@ def _first_of_size(part: Weighted, size: int, subkey: Key) -> NDArray[np.bool_]:
     return kept
 
 
-def _shift(log_odds: FloatArray, size: int) -> float:
+def odds_shift(log_odds: FloatArray, size: int) -> float:
     """log z such that about `size` coins of odds z w are expected to show heads; any z gives the same law."""
     low, high = -float(np.max(log_odds)) - 50.0, -float(np.min(log_odds)) + 50.0
     low, high = halved(lambda x: not float(np.sum(expit(log_odds + x))) < size, low, high, rounds=100)

@@ -108,6 +108,7 @@ class ImportanceSampling(Design):
 
     natural: ClassVar[Neighbors] = AR
     trades_privacy: ClassVar[bool] = True
+    unweighted: ClassVar[str] = "its records carry weights of its own, for the noise that its rule was made for"
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem(
             "importance sampling, the rule's own release",

@@ -95,6 +95,7 @@ class ProportionalPPS(Design):
         "proportional-pps", ("size", "low", "high", "at_least"), ("capping",), ("at_least",), ("capping",)
     )
     natural: ClassVar[Neighbors] = AR
+    unweighted: ClassVar[str] = "its probabilities are proportional to private sizes"
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem("Poisson proportional to size", "docs/designs/pps.md, Thm 3", AR.kind, AR.kind, False, _added),
         Theorem(

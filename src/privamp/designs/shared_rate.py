@@ -119,6 +119,7 @@ class SharedRate(Design):
     rounding: rounded.Rounding = "random"
 
     natural: ClassVar[Neighbors] = AR
+    unweighted: ClassVar[str] = "its rate is a public size over the secret number of records"
     theorems: ClassVar[tuple[Theorem, ...]] = (
         Theorem("Shared rate, one record more", PAGE, AR.kind, AR.kind, False, _added),
         Theorem("Shared rate, one moved", PAGE, AR.kind, RO.kind, False, _moved),

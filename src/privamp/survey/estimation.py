@@ -1,7 +1,7 @@
 """A private mean, total or proportion from a sample, with both of its errors.
 
-Weights are public: N_h/n_h in strata drawn without replacement, 1/rate for Poisson; clusters, fixed shares and unequal
-coins have theorems for pure mechanisms alone and are estimated in `pure`. The weighted total goes through
+Weights are public: N_h/n_h in strata drawn without replacement, 1/rate for Poisson; clusters, fixed shares, unequal
+coins and every other design with public weights are estimated in `weighted`. The weighted total goes through
 `Sample.release` with just the noise that the budget needs, each stratum with its own sensitivity, in exact arithmetic
 (`exact`). The sampling error is itself a fact about the data: it comes from a public standard deviation (`sd={...}`),
 from the bounds (`sd="range"`, wide but free), or, by default, from a variance that is released too and paid for with
@@ -30,9 +30,9 @@ from .frame import Frame, frame_of
 from .groups import Groups, groups_of
 from .hidden_signal import signal
 from .options import Declared, EstimateKeywords, EstimateOptions
-from .pure import estimate_pure
 from .ratio import poisson_mean
 from .released import Asked, Source, asked_of, source_of
+from .weighted import estimate_weighted
 
 
 def estimate(
@@ -65,8 +65,9 @@ def estimate(
     totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
     strata); records of other groups are left out.
 
-    Every other design with public weights takes Laplace noise in the same way, under its own relation: `Systematic`,
-    `Proportional` (random rounding), `ClusterSampling`, `PoissonPPS`, `WithReplacement`, and designs of your own.
+    Every other design with public weights takes either noise in the same way, under its own relation: `Systematic`,
+    `Proportional` (random rounding), `ClusterSampling`, `ClusterPPS`, `PoissonPPS`, `RandomSize`, `WithReplacement`,
+    and designs of your own.
     Strata, clusters and probabilities are those of the draw. `stratum`, `cluster` and `probability` need not be given;
     where they are, they must be the columns of the draw.
     """
@@ -79,7 +80,7 @@ def estimate(
     if source.sample.ledger.entries and design.parts:
         raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
     if not design.parts and design.equal_chances is None:
-        return estimate_pure(source, values, statistic, found)
+        return estimate_weighted(source, values, statistic, found)
     return _by_chances(source, values, statistic, found)
 
 

@@ -28,6 +28,7 @@ from ..mechanisms.laplace import Laplace
 from ..numerics.entries import texts_of
 from ..validation import in_range, options_of, positive, whole
 from .allocation import Stratum, allocate
+from .candidates import column_of, noise_scale, sampling_variance, weights_of
 from .frame import bounds_of
 from .hidden_signal import strength
 
@@ -102,6 +103,7 @@ class PlanOptions:
     delta: float = 0.0
     noise: str = "laplace"
     icc: float = 0.05
+    designs: Mapping[str, Design] | None = None  # further candidates by name; they read columns of the frame
 
     def __post_init__(self) -> None:
         in_range(0, 1, icc=self.icc)
@@ -118,6 +120,7 @@ class PlanKeywords(TypedDict, total=False):
     delta: float
     noise: str
     icc: float
+    designs: Mapping[str, Design] | None
 
 
 def plan(
@@ -133,7 +136,9 @@ def plan(
     `frame` holds the public columns, one value per record; `strata` and `cluster` name two of them. `bounds` is
     (lowest, highest), or one pair per stratum; `sd` the public standard deviations per stratum and `overall_sd` that of
     everybody (the largest that the bounds allow where they are not given). `icc` is the assumed correlation inside
-    clusters. They are keywords, or `PlanOptions` with the same names, as are `delta` and `noise`.
+    clusters. `designs` are further candidates by name, of any kind that has public weights; what they read ("cluster",
+    "probability", ...) are columns of the frame of that name, or the one that `cluster` names. They are keywords, or
+    `PlanOptions` with the same names, as are `delta` and `noise`.
     """
     asked = options_of(PlanOptions, options, given)
     strata, cluster, sd, overall_sd = asked.strata, asked.cluster, asked.sd, asked.overall_sd
@@ -166,6 +171,8 @@ def plan(
         rows += _stratified(facts, cells, notes)
     if cluster:
         rows += _clusters(facts, columns[cluster], notes)
+    public = dict(columns) | ({"cluster": column_of(columns[cluster])} if cluster else {})
+    rows += [_given(facts, name, design, public) for name, design in (asked.designs or {}).items()]
     rows.sort(key=lambda row: row.standard_error)
     return Plan(tuple(rows), rows[0].name, _reason(rows), tuple(notes))
 
@@ -248,6 +255,17 @@ def _clusters(f: _Facts, column: Any, notes: list[str]) -> Iterator[PlanRow]:
     sampling = kish * f.sd**2 * max(1.0 / (chosen * mean) - 1.0 / f.records, 0.0)
     note = f"{chosen} of {k} clusters of up to {most} records; icc {f.icc:g} assumed; noise for add/remove only"
     yield _row(f, "cluster", design, AR, AR, scale, sampling, note)
+
+
+def _given(f: _Facts, name: str, design: Design, columns: Mapping[str, Any]) -> PlanRow:
+    """A candidate of any kind that has public weights."""
+    if not isinstance(design, Design):
+        raise InvalidInput(f"designs maps names to designs, got {type(design).__name__} for {name!r} instead")
+    weights, half = weights_of(design, f.records, columns), 0.5 * f.range
+    scale = noise_scale(design, weights, f.noise, f.epsilon, f.delta, half) / f.records
+    sampling = sampling_variance(weights, f.records, half, f.sd) / f.records**2
+    note = "" if weights.is_share else "sampling error: the largest that the bounds allow"
+    return _row(f, name, design, design.natural, AR, scale, sampling, note)
 
 
 def _reason(rows: list[PlanRow]) -> str:

@@ -1,4 +1,4 @@
-"""Weighted totals of designs with public weights, for pure mechanisms, and how far one record moves them.
+"""Weighted totals of designs with public weights, how far one record moves them, and the noise that hides it.
 
 A unit is a record, or a cluster. The weighted total T = sum of w_i z_i over the sample, |z_i| <= B, moves by at most
 B max(w) with one record. Its sampling variance is estimated by V = Q - shrink T^2,
@@ -10,6 +10,7 @@ cluster's total is at most C = cB/r and one record moves it by at most u = B/r, 
 first u(2C - u) + second B^2.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,17 +19,21 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..amplification import quick_bound
 from ..calibration import calibrate
 from ..core.design import Design
 from ..core.neighbors import Neighbors
 from ..core.sample import Drawn, Sample
 from ..core.weighting import Weighting
-from ..errors import NoTheorem
+from ..errors import Infeasible, NoTheorem
 from ..mechanisms.black_box import PureDP
-from ..mechanisms.fixed_point import Whole
+from ..mechanisms.fixed_point import ExactGaussian, Whole
 from ..numerics.log_domain import FloatArray
+from ..numerics.roots import least_passing
 from .exact import ExactRelease, Lattice, summed
 from .frame import batch_of, check_given
+
+_MOST_NOISE = 1e9  # over what one record moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +87,32 @@ def units_of(sample: Sample, population: float | None, columns: Mapping[str, Arr
     found = design.weighting(int(batch.ids.size), population, {name: batch.column(name) for name in design.reads})
     if found is None:
         raise NoTheorem(
-            f"{type(design).__name__} has no weights that are public and the same in every population, so a survey "
-            "cannot estimate from it; release a sum by Sample.release and weight it yourself"
+            f"{type(design).__name__} has no public weights, because {design.unweighted}, so a survey cannot estimate "
+            "from it; release a sum by Sample.release and weight it yourself"
         )
     return Units(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Loudness:
+    """How loud one record may be inside the sample: reach/scale of everything that is released together."""
+
+    noise: str  # "laplace" or "gaussian"
+    theta: float
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of noise of scale 1."""
+        return math.sqrt(2.0 if self.noise == "laplace" else 1.0)
+
+    def part(self, share: float) -> float:
+        """What a share of the budget allows: Laplace losses add up, Gaussian ones in squares."""
+        return self.theta * (share if self.noise == "laplace" else math.sqrt(share))
+
+
+def loudness_of(design: Design, noise: str, epsilon: float, delta: float) -> Loudness:
+    """The loudest that the design amplifies to the budget."""
+    return Loudness(noise, inner_shift(design, epsilon, delta) if delta else inner_epsilon(design, epsilon))
 
 
 @lru_cache(maxsize=256)
@@ -94,3 +121,29 @@ def inner_epsilon(design: Design, epsilon: float) -> float:
     found = calibrate(lambda x: PureDP(1.0 / x, Neighbors.ADD_REMOVE), design, epsilon=epsilon)
     assert isinstance(found, PureDP)
     return found.epsilon
+
+
+@lru_cache(maxsize=256)
+def inner_shift(design: Design, epsilon: float, delta: float) -> float:
+    """The largest shift over sigma inside the sample, to 0.01%, that the design amplifies to (epsilon, delta).
+
+    Bounds found by a search differ a little between one noise and the next, so a thousandth of delta is left.
+    """
+    wanted = math.log(delta) - 1e-3
+
+    def excess(sigma: float) -> float:
+        bound = quick_bound(ExactGaussian(sigma, 1.0), design)
+        return float(bound.log_delta(epsilon)) - wanted
+
+    low = high = 1.0
+    while excess(high) > 0.0:
+        low, high = high, 2.0 * high
+        if high > _MOST_NOISE:
+            raise Infeasible(
+                f"no Gaussian noise makes a release from {type(design).__name__} ({epsilon:g}, {delta:g})-DP; allow "
+                "more, or draw by another design"
+            )
+    while low == high and excess(0.5 * low) <= 0.0 and low > 1.0 / _MOST_NOISE:
+        low = high = 0.5 * low
+    found = least_passing(excess, 0.5 * high if low == high else low, high, relative=1e-4)
+    return (1.0 - 1e-12) / ExactGaussian(found, 1.0).covering.sigma

@@ -1,7 +1,7 @@
-"""Estimates from designs whose theorems are for pure mechanisms under add/remove: clusters, shares, unequal coins.
+"""Estimates from designs with public weights: clusters, shares, unequal coins, random sizes, repeated draws.
 
-Exact Laplace noise, calibrated so that the amplified loss of everything released here is the wanted epsilon, through
-`Sample.release`, whose ledger certifies it. The sampling error is private (paid for out of the budget) or, with
+Exact Laplace or Gaussian noise, calibrated so that the amplified loss of everything released here is the wanted one,
+through `Sample.release`, whose ledger certifies it. The sampling error is private (paid for out of the budget) or, with
 sd="range", the largest that bounds and caps allow: free, and too large. Weights and sensitivities: `units`.
 """
 
@@ -17,19 +17,19 @@ from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.release import Release
 from ..core.sample import Drawn
-from ..errors import InvalidInput, NoTheorem
+from ..errors import InvalidInput
 from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, one_of, positive
 from .exact import ExactRelease, Statistic, release_of
 from .frame import EVERYBODY, Frame, bounds_of, cut, numbers_of
+from .hidden_signal import strength
 from .options import EstimateOptions
 from .ratio import poisson_mean
 from .released import Asked, Source, source_of
-from .units import Units, inner_epsilon, units_of
+from .units import Loudness, Units, loudness_of, units_of
 
 AR = Neighbors.ADD_REMOVE
-_SD = float(np.sqrt(2.0))  # of Laplace noise of scale 1
 
 
 @dataclass(frozen=True)
@@ -50,17 +50,12 @@ class Question:
         return source_of(self.share, self.sd)
 
 
-def estimate_pure(sample: Asked, values: ArrayLike, statistic: str, options: EstimateOptions) -> Release:
+def estimate_weighted(sample: Asked, values: ArrayLike, statistic: str, options: EstimateOptions) -> Release:
     """Release a total, a mean (total / public size) or, with the size secret, a ratio of two totals."""
     population, sd, share = options.population, options.sd, options.share
     if options.epsilon is None or options.by is not None:
         raise InvalidInput(f"{type(sample.design).__name__} takes epsilon= and no by=; set others' values to 0")
-    noise = "gaussian" if options.delta else options.noise
-    if noise != "laplace":
-        raise NoTheorem(
-            f"estimates from {type(sample.design).__name__} take pure mechanisms only, got {noise} noise instead; take "
-            "Laplace noise with delta 0, or draw by Poisson or WithoutReplacement"
-        )
+    strength(options.noise, np.array([float(options.epsilon)]), options.delta)  # a budget that the noise can keep
     if population is not None:
         positive(population=population)
     if isinstance(sd, str):
@@ -77,12 +72,12 @@ def estimate_pure(sample: Asked, values: ArrayLike, statistic: str, options: Est
     if sd is not None and not isinstance(sd, str) and not is_share:
         raise InvalidInput("a public sd is for equal weights of records; leave sd out, or give sd='range'")
     asked = Question(cut(numbers, low, high), float(low), float(high), statistic, known, sd, share)
-    theta = inner_epsilon(sample.design, float(options.epsilon))
+    loud = loudness_of(sample.design, options.noise, float(options.epsilon), options.delta)
     if statistic == "total" and known is None and is_share and share:
-        return _share_total(sample, units, asked, theta)
+        return _share_total(sample, units, asked, loud)
     if statistic == "total" or (known is not None and options.weights != "hajek"):
-        return _total(sample, units, asked, theta)
-    return _simple_ratio(sample, units, asked, theta) if is_share else _ratio(sample, units, asked, theta)
+        return _total(sample, units, asked, loud)
+    return _simple_ratio(sample, units, asked, loud) if is_share else _ratio(sample, units, asked, loud)
 
 
 def _records(design: Design, records: int, population: Any) -> float | None:
@@ -92,10 +87,6 @@ def _records(design: Design, records: int, population: Any) -> float | None:
     if design.public_size != records:
         raise InvalidInput("the design must declare as many records as the frame has, but does not")
     return float(records)
-
-
-def _whom(sample: Asked) -> Neighbors:
-    return sample.design.natural
 
 
 def _asked(reach: float, theta: float, is_sum: bool = True) -> Statistic:
@@ -116,7 +107,7 @@ def _released(
     return [float(answer[0]) for answer in release.answers(noisy)]
 
 
-def _total(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
+def _total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
     """The total, measured from the middle of the bounds where the number of records is public."""
     known, sd = asked.population, asked.sd
     if sd is not None and known is None and units.by.per_record:
@@ -124,19 +115,19 @@ def _total(sample: Asked, units: Units, asked: Question, theta: float) -> Releas
     centre = 0.0 if known is None else 0.5 * (asked.low + asked.high)
     z, most = asked.values - centre, max(abs(asked.low - centre), abs(asked.high - centre))
     reach = most * units.by.heaviest
-    statistics = [_asked(reach, theta * (1.0 - asked.share))]
+    statistics = [_asked(reach, loud.part(1.0 - asked.share))]
     if asked.share:
         far = units.squares_reach(most)
-        statistics.append(_asked(far, theta * asked.share, units.is_sum))
-    release = release_of("laplace", statistics, theta, known)
+        statistics.append(_asked(far, loud.part(asked.share), units.is_sum))
+    release = release_of(loud.noise, statistics, loud.theta, known)
     scale = release.scale
     if asked.share:
         wide = release.scale_of(1)
         total, squares = _released(
             sample, release, lambda d: [units.total(release, 0, z, d), units.squares(release, 1, z, most, d)]
         )
-        variance = squares - units.by.shrink * max(total**2 - (_SD * scale) ** 2, 0.0)
-        variance = max(variance, 0.0) + 0.5 * _SD * wide  # half its noise up: err to the wide side
+        variance = squares - units.by.shrink * max(total**2 - (loud.sd * scale) ** 2, 0.0)
+        variance = max(variance, 0.0) + 0.5 * loud.sd * wide  # half its noise up: err to the wide side
     else:
         (total,) = _released(sample, release, lambda d: [units.total(release, 0, z, d)])
         if isinstance(sd, str):
@@ -147,11 +138,11 @@ def _total(sample: Asked, units: Units, asked: Question, theta: float) -> Releas
             variance = units.largest_variance(float(sd), known or 0.0) + part * (1.0 - part) * mean**2
     per = 1.0 if asked.statistic == "total" else float(known or 1.0)
     value = (total + (known or 0.0) * centre) / per
-    source = Source(sample.sample, "laplace", asked.source, sample.design.natural)
-    return source.release(value, np.sqrt(variance) / per, _SD * scale / per)
+    source = Source(sample.sample, loud.noise, asked.source, sample.design.natural)
+    return source.release(value, np.sqrt(variance) / per, loud.sd * scale / per)
 
 
-def _share_total(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
+def _share_total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
     """A fixed share q of secretly many records: T and, for its variance, squares around the centre c and the count C.
 
     The variance is (1-q)/q^2 (sum z^2 - (sum z)^2/C) C/(C-1) with z = x - c and sum z = qT - cC, and the rounded size
@@ -159,10 +150,10 @@ def _share_total(sample: Asked, units: Units, asked: Question, theta: float) -> 
     """
     q, centre, half = units.by.rate, 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
     x, z = asked.values, asked.values - centre
-    part = theta * asked.share / 2.0
+    rest, part = loud.part(1.0 - asked.share), loud.part(asked.share / 2.0)
     reach = max(abs(asked.low), abs(asked.high)) * units.by.heaviest, units.squares_reach(half), 1.0
-    asked_for = [_asked(r, p) for r, p in zip(reach, (theta - 2.0 * part, part, part), strict=True)]
-    release = release_of("laplace", asked_for, theta)
+    asked_for = [_asked(r, p) for r, p in zip(reach, (rest, part, part), strict=True)]
+    release = release_of(loud.noise, asked_for, loud.theta)
     scale, wide, loose = (release.scale_of(i) for i in range(3))
 
     def statistics(drawn: Drawn) -> list[Whole]:
@@ -172,37 +163,38 @@ def _share_total(sample: Asked, units: Units, asked: Question, theta: float) -> 
 
     total, squares, count = _released(sample, release, statistics)
     many = max(count, 2.0)
-    noise = (_SD * q * scale) ** 2 + (_SD * centre * loose) ** 2
+    noise = loud.sd**2 * ((q * scale) ** 2 + (centre * loose) ** 2)
     shift = max((q * total - centre * many) ** 2 - noise, 0.0) / many
-    spread = max(squares + 0.5 * _SD * wide - (1.0 - q) / q**2 * shift, 0.0) * many / (many - 1.0)
+    spread = max(squares + 0.5 * loud.sd * wide - (1.0 - q) / q**2 * shift, 0.0) * many / (many - 1.0)
     middle = min(abs(q * total / many), abs(centre) + half)
     error = float(np.sqrt(spread + (middle / q) ** 2 / 4.0))
-    source = Source(sample.sample, "laplace", asked.source, _whom(sample))
-    return source.release(total, error, _SD * scale)
+    source = Source(sample.sample, loud.noise, asked.source, sample.design.natural)
+    return source.release(total, error, loud.sd * scale)
 
 
-def _simple_ratio(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
+def _simple_ratio(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
     """Equal weights: they cancel, and the Poisson ratio's variance is that of a fixed share."""
     none, rate = np.full(1, np.nan), np.full(1, units.by.rate)
     frame = Frame(
         (EVERYBODY,), False, rate, none, none, np.full(1, asked.low), np.full(1, asked.high),
         np.zeros(asked.values.size, dtype=np.intp), asked.values, AR,
     )  # fmt: skip
-    return poisson_mean(sample, frame, "laplace", theta, asked.sd, asked.share)
+    return poisson_mean(sample, frame, loud.noise, loud.theta, asked.sd, asked.share)
 
 
-def _ratio(sample: Asked, units: Units, asked: Question, theta: float) -> Release:
+def _ratio(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
     """centre + T/N, both weighted totals noisy; then Q of the residuals from the released mean, each at most R."""
     centre, half = 0.5 * (asked.low + asked.high), 0.5 * (asked.high - asked.low)
     z, ones = asked.values - centre, np.ones_like(asked.values)
-    part = theta * 0.5 * (1.0 - asked.share)
+    part = loud.part(0.5 * (1.0 - asked.share))
     reach = half * units.by.heaviest, units.by.heaviest
-    release = release_of("laplace", [_asked(r, part) for r in reach], 2.0 * part)
+    release = release_of(loud.noise, [_asked(r, part) for r in reach], loud.part(1.0 - asked.share))
     scales = [release.scale_of(i) for i in range(2)]
     spread = None
     if asked.share:
         far = units.squares_reach(2.0 * half)
-        spread = release_of("laplace", [_asked(far, theta * asked.share, units.is_sum)], theta * asked.share)
+        rest = loud.part(asked.share)
+        spread = release_of(loud.noise, [_asked(far, rest, units.is_sum)], rest)
     sample.plan(*map(_noise, [release, *([spread] if spread else [])]))
     total, count = _released(
         sample, release, lambda d: [units.total(release, 0, z, d), units.total(release, 1, ones, d)], is_planned=True
@@ -213,9 +205,9 @@ def _ratio(sample: Asked, units: Units, asked: Question, theta: float) -> Releas
         (squares,) = _released(
             sample, spread, lambda d: [units.squares(spread, 0, z - away, 2.0 * half, d)], is_planned=True
         )
-        variance = max(squares, 0.0) + 0.5 * _SD * spread.scale
+        variance = max(squares, 0.0) + 0.5 * loud.sd * spread.scale
     else:
         variance = units.largest_variance(2.0 * half, records)
-    noisy = _SD * float(np.hypot(scales[0], away * scales[1])) / records
-    source = Source(sample.sample, "laplace", asked.source, sample.design.natural)
+    noisy = loud.sd * float(np.hypot(scales[0], away * scales[1])) / records
+    source = Source(sample.sample, loud.noise, asked.source, sample.design.natural)
     return source.release(centre + away, np.sqrt(variance) / records, noisy)

@@ -16,6 +16,7 @@ from .options import (
     DropMissing,
     File,
     OldFile,
+    Probability,
     Sd,
     Strata,
     file_of,
@@ -33,7 +34,10 @@ Examples:
   privamp survey plan schools.csv --strata level --cluster district \\
       --value enroll --bounds E=0:1600,M=0:4200,H=0:4200 --size 60 --epsilon 1 --plot plan.png
 
-  privamp survey plan schools.csv --strata level --size 60 --epsilon 1 --delta 1e-6 --json"""
+  privamp survey plan schools.csv --strata level --size 60 --epsilon 1 --delta 1e-6 --json
+
+  privamp survey plan schools.csv --size 60 --epsilon 1 --delta 1e-6 --design systematic:step=10 \\
+      --design proportional:rate=0.1"""
 _GROUPS = {"strata": "strata", "cluster": "clusters"}
 UNITS = "no --bounds were given: noise and errors are in units of the range of the values"
 
@@ -57,6 +61,11 @@ def plan(
         float, typer.Option("--icc", metavar="R", help="Assumed correlation of the values inside a cluster.")
     ] = 0.05,
     delta: Delta = 0.0,
+    design: Annotated[
+        list[str] | None,
+        typer.Option("--design", metavar="SPEC", help="A further candidate; may be given several times."),
+    ] = None,
+    probability: Probability = None,
     drop_missing: DropMissing = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")] = None,
     population: OldFile = None,
@@ -67,7 +76,11 @@ def plan(
     Only public facts are used and shown: how many records the population, its strata and its clusters have (they are
     treated as public here), the bounds, and standard deviations that you know from elsewhere. Values are never used.
     Without --sd the largest that the bounds allow is assumed, without --bounds the answer is in units of the range.
+
+    --design compares further designs, of every kind that has public weights, with Laplace or (with --delta) Gaussian
+    noise: cluster:… and others that read clusters need --cluster, poisson-pps:… needs --probability.
     """
+    from ... import spec
     from ...report.pictures import check_picture, draw_plan
     from ...survey import plan as compare
     from .population import read_records
@@ -77,13 +90,16 @@ def plan(
         check_picture(plot)
     with waiting("planning", quiet=json):
         asked = value if drop_missing else None  # which records have a value is public where others are left out
-        records = read_records(source, drop_missing=drop_missing, strata=strata, cluster=cluster, value=asked)
+        records = read_records(
+            source, drop_missing=drop_missing, strata=strata, cluster=cluster, value=asked, probability=probability
+        )
         frame, names = _frame(records)
         known = read_sd(sd, names)
         found = compare(
             frame, size=size, epsilon=epsilon, bounds=read_bounds(bounds, names), strata=strata and "strata",
             cluster=cluster and "cluster", sd=known, delta=delta, noise=noise_of(delta), icc=icc,
             overall_sd=known[EVERYBODY] if known and not strata and overall_sd is None else overall_sd,
+            designs={text: spec.design(text) for text in design or ()},
         )  # fmt: skip
         if plot is not None:
             draw_plan(found, epsilon, plot)
@@ -102,6 +118,8 @@ def _frame(records: "Records") -> tuple[dict[str, Any], list[str]]:
 
     frame: dict[str, Any] = {role: records.text(role) for role in ("strata", "cluster") if role in records.roles}
     names = np.unique(frame["strata"]).tolist() if "strata" in frame else [EVERYBODY]
+    if "probability" in records.roles:
+        frame["probability"] = records.numbers("probability")
     return frame or {"records": np.arange(records.size)}, names
 
 

@@ -1,0 +1,50 @@
+"""Designs that somebody brings to a plan: what a private mean costs with their public weights.
+
+The noise is what `estimate` would add with the number of records public; the sampling error is the largest that the
+bounds and caps allow (of a fixed share, at the standard deviation that was given), because no sample is there yet.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.design import Design
+from ..core.weighting import Weighting
+from ..errors import InvalidInput, NoTheorem
+from .units import Units, loudness_of
+
+Columns = Mapping[str, Any]  # by the names that designs read them by
+
+
+def weights_of(design: Design, records: int, columns: Columns) -> Weighting:
+    """The design's weights on these records, or a sentence that says what is missing."""
+    if design.public_size not in (None, records):
+        raise InvalidInput(
+            f"a candidate declares {design.public_size} records and the frame has {records}; declare those"
+        )
+    missing = [name for name in design.reads if name not in columns]
+    if missing:
+        raise InvalidInput(f"a candidate reads {missing[0]!r}, which the frame has no column for; add it to the frame")
+    found = None if design.parts else design.weighting(records, float(records), columns)
+    if found is None:
+        raise NoTheorem(
+            f"{type(design).__name__} has no public weights, because {design.unweighted}, so nothing is planned with it"
+        )
+    return found
+
+
+def noise_scale(design: Design, weights: Weighting, noise: str, epsilon: float, delta: float, half: float) -> float:
+    """Of the noise on the weighted total when no value is farther than `half` from the middle."""
+    return half * weights.heaviest / loudness_of(design, noise, epsilon, delta).theta
+
+
+def sampling_variance(weights: Weighting, records: int, half: float, sd: float) -> float:
+    """Of the weighted total."""
+    return Units(weights).largest_variance(sd if weights.is_share else half, float(records))
+
+
+def column_of(values: Any) -> Any:
+    """A public column as designs read it: names are numbered in their order."""
+    array = np.asarray(values)
+    return array if array.dtype.kind in "biuf" else np.unique(array, return_inverse=True)[1].astype(np.int64)
