@@ -31,7 +31,7 @@ def test_unbiased_over_many_keys(noise, sampling, key):
     asked = PrivateSum(bounds=3.0, epsilon=5.0, delta=delta, noise=noise, **sampling)
     p = 2.0 if noise == "gaussian" else 1.0
     x = clipped(X, 3.0, p)
-    task = SumRelease(asked, 3)
+    task = SumRelease(asked, (0.0,) * 3)
     weights = task.plan.rule.weights(x) if task.plan.rule is not None else np.full(len(x), task.plan.factor)
     spread = np.sqrt(((weights - 1)[:, None] * x**2).sum(axis=0) + task.noise_error**2)
     many = 400
@@ -89,7 +89,7 @@ def test_the_sampling_error_is_bounded_or_estimated(noise, sampling, key):
     x = clipped(big, 3.0, 2.0 if noise == "gaussian" else 1.0)
 
     def truth(asked):
-        task = SumRelease(asked, 2)
+        task = SumRelease(asked, (0.0, 0.0))
         weights = task.plan.rule.weights(x) if task.plan.rule is not None else np.full(n, task.plan.factor)
         return np.sqrt(((weights - 1)[:, None] * x**2).sum(axis=0))
 
@@ -120,7 +120,7 @@ def test_public_norms_size_the_sample(noise, delta, key):
     inside, counts = np.unique(u[u < 2.999], return_counts=True)
     public = NormHistogram([*inside, 3.0], [*counts, np.sum(u >= 2.999)])
     common = {"bounds": 3.0, "noise": noise, "delta": delta, "sampler": "privacy-constrained", "norms": public}
-    task = SumRelease(PrivateSum(epsilon=1.5, sample_size=12, **common), 3)
+    task = SumRelease(PrivateSum(epsilon=1.5, sample_size=12, **common), (0.0,) * 3)
     assert task.plan.rule.probabilities(x).sum() == pytest.approx(12, rel=0.1)
     scale = task.noise_error / unit_error(noise)
     back = PrivateSum(scale=scale, sample_size=12, **common).release(X, key=key())
@@ -132,11 +132,11 @@ def test_two_of_three(key):
     for i, (noise, delta) in enumerate(NOISES):
         for sampler in ("uniform", "privacy-constrained"):
             common = {"bounds": 3.0, "noise": noise, "delta": delta, "sampler": sampler}
-            first = SumRelease(PrivateSum(epsilon=1.5, **size, **common), 3)
+            first = SumRelease(PrivateSum(epsilon=1.5, **size, **common), (0.0,) * 3)
             scale = first.noise_error / unit_error(noise)
             back = PrivateSum(scale=scale, **size, **common).release(X, key=key(i))
             assert back.guarantee.epsilon(delta) == pytest.approx(1.5, rel=2e-3)
-            rate = SumRelease(PrivateSum(scale=scale * 1.001, epsilon=1.5, **common), 3).plan
+            rate = SumRelease(PrivateSum(scale=scale * 1.001, epsilon=1.5, **common), (0.0,) * 3).plan
             got = 1 / rate.factor if sampler == "uniform" else float(rate.rule.of_norms(np.array([3.0]))[0])
             assert got == pytest.approx(1 / 3, rel=0.02)
 
@@ -144,7 +144,7 @@ def test_two_of_three(key):
 def test_a_share_for_an_error_that_is_not_there(key):
     """Everybody kept with weight 1 by a rule: the squares are zero, and the answer has its shape."""
     for noise in ("laplace", "norm"):
-        mechanism = SumRelease(PrivateSum(bounds=3.0, scale=40.0, noise=noise), 3).plan.mechanism
+        mechanism = SumRelease(PrivateSum(bounds=3.0, scale=40.0, noise=noise), (0.0,) * 3).plan.mechanism
         rule = uniform(LinearProfile.of(mechanism), rate=1.0, radius=3.0)
         asked = PrivateSum(bounds=3.0, scale=40.0, noise=noise, sampler=rule, error_share=0.3)
         answer = asked.release(X, key=key(noise == "norm"))
@@ -156,7 +156,7 @@ def test_a_share_for_an_error_that_is_not_there(key):
 
 def test_a_rule_and_designs_are_taken(key):
     rule_noise = PrivateSum(bounds=3.0, scale=40.0)
-    mechanism = SumRelease(rule_noise, 3).plan.mechanism
+    mechanism = SumRelease(rule_noise, (0.0,) * 3).plan.mechanism
     rule = coreset(
         LinearProfile.of(mechanism),
         share=0.5,

@@ -26,7 +26,7 @@ def test_the_guarantee_is_the_one_asked_for(noise, delta, sampling, share, key):
     assert 0.8 * (1 - 1e-6) <= answer.guarantee.epsilon(delta) <= 0.8
     assert not answer.guarantee.is_private  # a seeded key
     assert (IDEAL in answer.guarantee.assumes) == (noise == "norm")
-    rule = SumRelease(asked, 3).plan.rule
+    rule = SumRelease(asked, (0.0,) * 3).plan.rule
     if rule is not None:
         assert answer.guarantee.epsilon(delta) == pytest.approx(rule.guarantee().epsilon(delta), rel=1e-9)
 
@@ -60,7 +60,7 @@ TINY = np.array([[0.3, -0.2], [0.05, 0.3], [0.9, 0.05], [0.21, 0.11]])
 def exact_losses(share=0.0, count=0.0, rounding="zero", heavier=1.0, grid=None):
     """Brute force of the whole exact path for each record of TINY in turn."""
     asked = PrivateSum(bounds=1.0, epsilon=1.3, scale=1.6, sampler="privacy-constrained", error_share=share)
-    task = SumRelease(asked, 2, count)
+    task = SumRelease(asked, (0.0, 0.0), count)
     noise, rule = task.plan.mechanism.noise, task.plan.rule
     grid = grid or noise.grid
     x = task.clip(TINY)
@@ -95,7 +95,7 @@ def test_brute_force_catches_rounding_to_nearest_and_heavier_weights():
 def test_gaussian_sampling_by_integration():
     """One record at its own probability and weight: delta(epsilon) by a sum over the line, both directions."""
     asked = PrivateSum(bounds=1.0, epsilon=1.0, delta=1e-4, noise="gaussian", scale=4.0, sampler="privacy-constrained")
-    task = SumRelease(asked, 1)
+    task = SumRelease(asked, (0.0,))
     t = np.linspace(-60, 80, 1_400_001)
     for u in (1.0, 0.5, 0.1, 0.02):
         w, q = (float(f(np.array([[u]]))[0]) for f in (task.plan.rule.weights, task.plan.rule.probabilities))
@@ -121,7 +121,7 @@ def test_rows_are_never_longer_than_declared(seed, p, share, count, heavy):
     more = np.exp(random.normal(size=50) * 3 + heavy)
     x = clipped(x, 5.0, p)
     asked = PrivateSum(bounds=5.0, scale=1.0, noise="norm", p=p, error_share=share, sampler=Poisson(0.5))
-    rows = Rows(asked, 3, count / 5.0).of(x, more, 0.7)
+    rows = Rows(asked, (0.0,) * 3, count / 5.0).of(x, more, 0.7)
     u = np.minimum(norms(x, p), 5.0)
     assert np.all(norms(rows, p) <= ((1 + share) * u + count) * (1 + 1e-12))
     if p == 2.0:

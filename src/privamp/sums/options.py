@@ -98,18 +98,36 @@ class SumOptions:
         """Whether sums are whole numbers on a grid."""
         return self.arithmetic == "exact"
 
-    def longest(self, columns: int) -> float:
-        """The norm of the longest record of so many columns that the bounds allow: the radius."""
+    @property
+    def public_records(self) -> int | None:
+        """The number of records, where the design declares it and the relation leaves it public."""
+        design = self.sampler
+        if not isinstance(design, Design) or self.neighbors not in (None, design.natural):
+            return None
+        return None if design.natural.kind == "add-remove" else design.public_size
+
+    def middle(self, columns: int) -> tuple[float, ...]:
+        """The middle of the bounds of every column, from which records can be measured; 0 where there is no choice.
+
+        A rule, and public norms of the records, measure them from 0.
+        """
+        if is_number(self.bounds) or isinstance(self.sampler, Rule) or self.norms is not None:
+            return (0.0,) * columns
+        return tuple(low / 2.0 + high / 2.0 for low, high in pairs_of(self.bounds, columns))
+
+    def longest(self, centre: tuple[float, ...]) -> float:
+        """The norm of the longest record, measured from `centre`, that the bounds allow: the radius."""
         if is_number(self.bounds):
             return float(self.bounds)
-        far = [max(abs(low), abs(high)) for low, high in pairs_of(self.bounds, columns)]
+        pairs = pairs_of(self.bounds, len(centre))
+        far = [max(c - low, high - c) for c, (low, high) in zip(centre, pairs, strict=True)]
         return float(norms(np.array([far]), self.norm)[0])
 
-    def cut(self, x: FloatArray) -> FloatArray:
-        """Records within the bounds, each by itself."""
+    def cut(self, x: FloatArray, centre: tuple[float, ...]) -> FloatArray:
+        """Records within the bounds, each by itself, measured from `centre`."""
         if not is_number(self.bounds):
-            x = np.clip(x, *np.array(pairs_of(self.bounds, x.shape[1])).T)
-        return clipped(x, self.longest(x.shape[1]), self.norm)
+            x = np.clip(x, *np.array(pairs_of(self.bounds, x.shape[1])).T) - np.array(centre)
+        return clipped(x, self.longest(centre), self.norm)
 
     def mechanism(self, scale: float, width: int, longest: float, grid: float) -> Mechanism:
         """The noise for rows of `width` numbers and norm up to `longest`."""

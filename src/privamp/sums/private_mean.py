@@ -1,9 +1,12 @@
 """PrivateMean: a private sum, divided by how many there are.
 
-With `population`, the public number of records, that is a division by a public number. Without it the number is
-secret too: every row carries one more entry that counts, `count_share` times as long as a record may be, and the mean
-is the ratio of two released numbers. A ratio of noisy numbers is slightly biased, by about the square of the count's
-relative error; its errors are those of the linearised ratio.
+With `population`, the public number of records, or a design that declares it under replace-one, that is a division by a
+public number. Otherwise the number is secret too: every row carries one more entry that counts, `count_share` times as
+long as a record may be, and the mean is the ratio of two released numbers. A ratio of noisy numbers is slightly biased,
+by about the square of the count's relative error; its errors are those of the linearised ratio.
+
+Where the bounds are pairs (lowest, highest), records are measured from the middle of theirs, which is added to the mean
+afterwards: noise then goes with the width of the bounds, wherever they lie.
 """
 
 import math
@@ -49,19 +52,24 @@ class PrivateMean(SumJob):
 
     def task(self, dimension: int) -> SumRelease:
         """The plan for rows of so many numbers."""
-        return SumRelease(self, dimension, 0.0 if self.population else self.count_share)
+        return SumRelease(self, self.middle(dimension), 0.0 if self._records else self.count_share)
+
+    @property
+    def _records(self) -> int | None:
+        return self.population or self.public_records
 
     def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:
         """The estimate from what was released; `flat` for numbers instead of rows."""
         sums, variance, counted = released
-        n = max(float(self.population or 0.0) or float(counted or 0.0), 1.0)
+        n = max(float(self._records or 0.0) or float(counted or 0.0), 1.0)
         error, source = task.sampling_error(variance, n)
-        value = sums / n
+        away = sums / n  # from the centre
+        value = away + np.array(task.rows.centre)
         noisy: FloatArray | float = task.noise_error / n
         if counted is not None:
-            noisy = np.hypot(task.noise_error, value * task.noise_error / task.rows.count) / n
+            noisy = np.hypot(task.noise_error, away * task.noise_error / task.rows.count) / n
         if error is not None:
-            drift = np.abs(value) * math.sqrt(n * task.plan.worst(0, task.rows.radius)) if counted is not None else 0.0
+            drift = np.abs(away) * math.sqrt(n * task.plan.worst(0, task.rows.radius)) if counted is not None else 0.0
             error = (error + drift) / n
         value, noisy, error = flattened(flat, value, noisy, error)
         return task.answered(value, noisy, error, privacy, source, task.plan.grid / n, counted)

@@ -2,12 +2,18 @@
 
 Each record is cut to its `bounds`: to norm r where they are a number r (l1 for Laplace, l2 for Gaussian, l_p for norm
 noise), or column by column. That is a bias that no error below knows of, so choose them with care and from public
-knowledge. The clipped sum is estimated without
-bias: a kept record counts 1/q times, q its probability. Laplace and Gaussian noise are exact by default, see
-docs/exact_noise.md; there every record's share is also rounded toward zero, by less than `resolution`.
+knowledge. The clipped sum is estimated without bias: a kept record counts 1/q times, q its probability. Laplace and
+Gaussian noise are exact by default, see docs/exact_noise.md; there every record's share is also rounded toward zero, by
+less than `resolution`.
+
+Where the number n of records is public (replace-one, and a design that declares it), records are measured from the
+middle c of their bounds and n c is added afterwards: one record then moves the sum by half the width of the bounds from
+its middle, wherever they lie.
 """
 
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..core.guarantee import Guarantee
 from ..core.release import Release
@@ -47,9 +53,13 @@ class PrivateSum(SumJob):
     ((2,), 2.828, 1.0)
     """
 
+    def task(self, dimension: int) -> SumRelease:
+        """The plan for rows of so many numbers, measured from the middle of the bounds where their number is public."""
+        return SumRelease(self, self.middle(dimension) if self.public_records else (0.0,) * dimension)
+
     def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:
         """The estimate from what was released; `flat` for numbers instead of rows."""
         sums, variance, _ = released
         error, source = task.sampling_error(variance, self.population)
-        value, error = flattened(flat, sums, error)
+        value, error = flattened(flat, sums + np.array(task.rows.centre) * (self.public_records or 0), error)
         return task.answered(value, task.noise_error, error, privacy, source, task.plan.grid)

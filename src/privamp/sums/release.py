@@ -22,15 +22,15 @@ from .options import SumOptions
 from .plan import Plan, plan
 from .rows import Rows
 
-Released = tuple[FloatArray, FloatArray | None, float | None]  # sums, sampling variances, count
+Released = tuple[FloatArray, FloatArray | None, float | None]  # sums from the centre, sampling variances, count
 
 
 class SumRelease:
     """One release of a sum, perhaps with its squares and its count, all in one row per record."""
 
-    def __init__(self, asked: SumOptions, dimension: int, count_share: float = 0.0) -> None:
+    def __init__(self, asked: SumOptions, centre: tuple[float, ...], count_share: float = 0.0) -> None:
         self.asked = asked
-        self.rows = Rows(asked, dimension, count_share)
+        self.rows = Rows(asked, centre, count_share)
         self.plan: Plan = plan(self.rows)
         self.gain = self._gain()
 
@@ -67,7 +67,7 @@ class SumRelease:
 
     def clip(self, x: FloatArray) -> FloatArray:
         """Within the bounds, and in the ball of the rule where it has its own."""
-        x, rule = self.asked.cut(x), self.plan.rule
+        x, rule = self.asked.cut(x, self.rows.centre), self.plan.rule
         return x if rule is None or rule.radius is None else clipped(x, rule.radius, rule.p)
 
     def rows_of(self, x: FloatArray, weights: FloatArray) -> FloatArray:
@@ -144,9 +144,9 @@ class SumJob(SumOptions, ABC):
         privacy = task.certify(sample, budget)
         return self.answer(task, privacy, task.release(sample, x), flat)
 
+    @abstractmethod
     def task(self, dimension: int) -> SumRelease:
         """The release, planned for rows of so many numbers."""
-        return SumRelease(self, dimension)
 
     @abstractmethod
     def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:

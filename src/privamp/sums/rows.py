@@ -25,13 +25,18 @@ class Rows:
     """How the rows of a release are made, all public."""
 
     options: SumOptions
-    dimension: int  # numbers of a record
+    centre: tuple[float, ...]  # what every number of a record is measured from
     count_share: float = 0.0  # of the radius, for the entry that counts; 0 leaves it out
 
     @property
+    def dimension(self) -> int:
+        """Numbers of a record."""
+        return len(self.centre)
+
+    @property
     def radius(self) -> float:
-        """The norm of the longest record."""
-        return self.options.longest(self.dimension)
+        """The norm of the longest record, measured from the centre."""
+        return self.options.longest(self.centre)
 
     @property
     def count(self) -> float:

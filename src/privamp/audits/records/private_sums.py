@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from ...designs.poisson import Poisson
+from ...designs.simple_random import WithoutReplacement
 from ...engines import local
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ...sums.private_mean import PrivateMean
 from ...sums.private_sum import PrivateSum
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, ODD, hard_numbers, hard_rows, odd_rows, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
 
@@ -48,6 +49,19 @@ def _audit(kind: type[PrivateSum] | type[PrivateMean], name: str) -> RecordAudit
     return RecordAudit(f"{kind.__name__}, {name}", what, partial(_job, asked), _pairs, quick=quick)
 
 
+def _replaced(random: np.random.Generator) -> Iterator[Pair]:
+    for dtype in (np.float64, np.float32):
+        rows = (51.0 + random.standard_normal((30, 1))).astype(dtype)
+        yield from pairs_of(rows, hard_rows(1, 60.0, dtype), changes=REPLACE, places=[0, 15])
+
+
+def _known_number(kind: type[PrivateSum] | type[PrivateMean]) -> RecordAudit:
+    """Records measured from the middle of their bounds, whose number is public."""
+    asked = kind(bounds=(50.0, 60.0), epsilon=1.0, sampler=WithoutReplacement(20, 30))
+    what = f"{kind.__name__} of a public number of records, of which one is replaced"
+    return RecordAudit(f"{kind.__name__}, public number", what, partial(_job, asked), _replaced)
+
+
 def _stored(noise: ExactLaplace | ExactGaussian, column: Any) -> Any:
     table = pa.table({"u": pa.array(column, from_pandas=False)})
     sample = local.draw(table, Poisson(0.9), key=seeded_key(16))
@@ -68,6 +82,7 @@ def _file_audit(noise: ExactLaplace | ExactGaussian) -> RecordAudit:
 
 JOBS = (
     *(partial(_audit, kind, name) for kind in (PrivateSum, PrivateMean) for name in _OPTIONS),
+    *(partial(_known_number, kind) for kind in (PrivateSum, PrivateMean)),
     *(partial(_file_audit, noise) for noise in (ExactLaplace(2.0), ExactGaussian(2.0))),
 )
 
@@ -134,4 +149,20 @@ def stops_early() -> RecordAudit:
     return RecordAudit("PrivateSum, stops early", "a job that seldom reaches its release", _stopping, pairs)
 
 
-PLANTED = (refuses_values, quotes_cells, rows_lost, stops_early)
+def _from_their_mean(rows: Any) -> Any:
+    """The centre is read off the records instead of the bounds."""
+    middle = float(np.mean(np.clip(rows, 50.0, 60.0)))
+    found = _job(PrivateMean(bounds=5.0, epsilon=1.0), np.clip(rows, 50.0, 60.0) - middle)
+    return middle + found[0], *found[1:]
+
+
+def centred_by_records() -> RecordAudit:
+    """A mean measured from the records' own mean, which everybody moves."""
+
+    def pairs(random: np.random.Generator) -> Iterator[Pair]:
+        yield from pairs_of(51.0 + random.standard_normal((30, 1)), hard_rows(1, 60.0), changes=ADD_REMOVE, places=[30])
+
+    return RecordAudit("PrivateMean, centred by records", "a mean from the records' own", _from_their_mean, pairs)
+
+
+PLANTED = (centred_by_records, refuses_values, quotes_cells, rows_lost, stops_early)
