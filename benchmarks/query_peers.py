@@ -2,12 +2,12 @@
 
     python benchmarks/query_peers.py --data FOLDER [--runs 200] [--epsilon 0.1 1]
 
-FOLDER holds adult.csv.gz, api_schools.csv.gz and cbp2010_size_classes.csv.gz. All records are asked, at the same epsilon
-and under the same relation; a peer that is not installed is left out, and said so. Errors are over fresh noise, with the
-standard error of their ratio. "known n": one record is replaced and the number of records is public. "secret n": one is
-added or removed. The peers' means of a secret number are a noisy sum over a noisy count, half of epsilon each, which is
-what their documentation does. Quantiles: the error is that of the rank, in percentage points, because it does not depend
-on the units; OpenDP is given 1,000 candidates between the bounds.
+FOLDER holds adult.csv.gz, api_schools.csv.gz and cbp2010_size_classes.csv.gz. All records are asked, at the same
+epsilon and under the same relation; a peer that is not installed is left out, and said so. Errors are over fresh noise,
+with the standard error of their ratio. "known n": one record is replaced and the number of records is public.
+"secret n": one is added or removed. The peers' means of a secret number are a noisy sum over a noisy count, half of
+epsilon each, which is what their documentation does. Quantiles: the error is that of the rank, in percentage points,
+because it does not depend on the units; OpenDP is given 1,000 candidates between the bounds.
 """
 
 import argparse
@@ -152,6 +152,42 @@ COLUMNS = {
 }
 
 
+def compared(title: str, asked: argparse.Namespace, epsilon: float, others: dict[str, object]) -> None:
+    """One line per question about a column."""
+    file, name, group, bounds = COLUMNS[title]
+    x, cells = column(asked.data / file, name, group)
+    names = sorted(set(cells.tolist()))
+    mean = np.array([np.clip(x, *bounds).mean()])
+    truths = {
+        "mean, known n": (mean, lambda peer: peer.known_mean(x, bounds, epsilon)),
+        "mean, secret n": (mean, lambda peer: peer.secret_mean(x, bounds, epsilon)),
+        "histogram": (
+            np.array([np.sum(cells == cell) for cell in names], dtype=float),
+            lambda peer: peer.histogram(cells, names, epsilon),
+        ),
+        "quantiles": (np.zeros(len(QS)), lambda peer: peer.quantiles(x, QS, bounds, epsilon)),
+    }
+    for what, answer in ours(x, cells, bounds, epsilon).items():
+        truth, call = truths[what]
+
+        def measured(answer: Answer, what: str = what, truth: np.ndarray = truth) -> tuple[float, float]:
+            return error(ranks(x, QS, answer) if what == "quantiles" else answer, truth, asked.runs)
+
+        own, spread = measured(answer)
+        line = f"{title:32s} n={len(x):6d} eps {epsilon:4g}  {what:15s} {own:10.4g}"
+        for who, peer in others.items():
+            try:
+                theirs, theirs_spread = measured(call(peer))
+            except AttributeError:  # it has no such tool
+                continue
+            except RuntimeError:  # diffprivlib's quantile has no candidates between tied records
+                line += f"   {who} fails"
+                continue
+            ratio = theirs / own if own else math.inf
+            line += f"   {who} {ratio:6.2f} ± {ratio * math.hypot(spread, theirs_spread):.2f}"
+        print(line, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -160,37 +196,9 @@ def main() -> None:
     asked = parser.parse_args()
     others = peers()
     print(f"{asked.runs} runs; error of privamp, and the peers' error over it (± its standard error)")
-    for title, (file, name, group, bounds) in COLUMNS.items():
-        x, cells = column(asked.data / file, name, group)
-        names = sorted(set(cells.tolist()))
-        truths = {
-            "mean, known n": np.array([np.clip(x, *bounds).mean()]),
-            "mean, secret n": np.array([np.clip(x, *bounds).mean()]),
-            "histogram": np.array([np.sum(cells == cell) for cell in names], dtype=float),
-            "quantiles": np.zeros(len(QS)),
-        }
+    for title in COLUMNS:
         for epsilon in asked.epsilon:
-            for what, answer in ours(x, cells, bounds, epsilon).items():
-                call = {
-                    "mean, known n": lambda peer: peer.known_mean(x, bounds, epsilon),
-                    "mean, secret n": lambda peer: peer.secret_mean(x, bounds, epsilon),
-                    "histogram": lambda peer: peer.histogram(cells, names, epsilon),
-                    "quantiles": lambda peer: peer.quantiles(x, QS, bounds, epsilon),
-                }[what]
-                wrap = (lambda a: ranks(x, QS, a)) if what == "quantiles" else (lambda a: a)
-                own, spread = error(wrap(answer), truths[what], asked.runs)
-                line = f"{title:32s} n={len(x):6d} eps {epsilon:4g}  {what:15s} {own:10.4g}"
-                for who, peer in others.items():
-                    try:
-                        theirs, theirs_spread = error(wrap(call(peer)), truths[what], asked.runs)
-                    except AttributeError:  # it has no such tool
-                        continue
-                    except RuntimeError:  # diffprivlib's quantile has no candidates between tied records
-                        line += f"   {who} fails"
-                        continue
-                    ratio = theirs / own if own else math.inf
-                    line += f"   {who} {ratio:6.2f} ± {ratio * math.hypot(spread, theirs_spread):.2f}"
-                print(line, flush=True)
+            compared(title, asked, epsilon, others)
 
 
 if __name__ == "__main__":

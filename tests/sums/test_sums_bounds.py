@@ -65,7 +65,8 @@ def test_sums_are_too_where_the_number_of_records_is_public(key):
     spread = np.std([one.value for one in found])
     assert abs(np.mean([one.value for one in found]) - x.sum()) < 4 * spread / math.sqrt(60)
     assert spread < math.hypot(found[0].noise_error, found[0].sampling_error)
-    assert PrivateSum(bounds=(1000, 1010), epsilon=1.0).task(1).rows.radius == pytest.approx(1010.0)  # their number is secret
+    secret = PrivateSum(bounds=(1000, 1010), epsilon=1.0)  # how many there are
+    assert secret.task(1).rows.radius == pytest.approx(1010.0)
 
 
 @pytest.mark.parametrize("sampler", [None, Poisson(0.5), WithoutReplacement(200, 400)])
