@@ -55,6 +55,7 @@ class Plan:
 
     def run(self, *, epsilon: float, delta: float = 0.0) -> list[Release]:
         """One release per question, in order; they share one guarantee, which covers all of them together."""
+        self.table._check_size()
         noise = self.noise(epsilon, delta)
         design, asking = self.table.design, self._asking(noise.p)
         layout = Layout.of(self.questions, asking)

@@ -11,6 +11,7 @@ from ..chance.keys import Key, given_key
 from ..core.bounds import pair_of
 from ..core.design import Design
 from ..core.ledger import BudgetLike, check_budget
+from ..core.neighbors import Neighbors
 from ..designs.poisson import Poisson
 from ..engines import frames, local
 from ..engines.stored_sample import StoredSample
@@ -31,6 +32,7 @@ from .questions import (
 )
 
 _ALL = Poisson(1.0)
+REPLACE_ONE = Neighbors.REPLACE_ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,11 @@ class Table:
     records: int | None = None
 
     def sample(self, design: Design) -> "Table":
-        """The same table, whose questions are answered from a sample by this design."""
+        """The same table, whose questions are answered from a sample by this design.
+
+        A design that declares the number of records (`WithoutReplacement(100, 5000)`) takes a table of that number:
+        any other, more or fewer, is refused when something is asked, before it is paid for.
+        """
         if not isinstance(design, Design):
             raise InvalidInput(f"a table is sampled by a design such as Poisson(0.05), got {design!r} instead")
         if design.weight is None or design.spread is None or design.reads:
@@ -131,6 +137,36 @@ class Table:
         if missing is not None:
             in_range(*pair, missing=missing)
         return {"table": self, "column": column, "bounds": pair, "missing": missing}
+
+    def _check_size(self) -> None:
+        """Refuse, before anything is paid, a table of another size than the design declares.
+
+        Answers are scaled to the declared number of records, which is public where one record replaces another: both
+        neighbours have it, so the refusal tells nothing. Where records come and go it is private, and a budget that
+        hides it goes with no design that declares it.
+        """
+        declared = self.design.public_size
+        if declared is None:
+            return
+        if self.budget is not None and self.budget.neighbors.kind != REPLACE_ONE.kind:
+            raise InvalidInput(
+                f"{self.design} declares the number of records, which this budget hides (its relation is "
+                f"{self.budget.neighbors.kind}); sample by Poisson(rate), or take a budget under replace-one"
+            )
+        if self._size() != declared:
+            raise InvalidInput(
+                f"the design declares {declared} records, and the table has another number; declare the number there "
+                "is, or sample by Poisson(rate), which needs none"
+            )
+
+    def _size(self) -> int:
+        """The number of records; secret where no design declares it."""
+        if isinstance(self.source, pa.Table):
+            return int(self.source.num_rows)
+        data = sources.files(self.source, id=self.id)
+        unknown = (piece for piece in data.pieces if piece.rows is None)
+        counted = (part.rows or 0 for piece in unknown for part in piece.held(data.schema.names[:1]))
+        return sum(piece.rows or 0 for piece in data.pieces) + sum(counted)
 
     def _drawn(self, columns: Sequence[str]) -> StoredSample:
         """A fresh sample, or that of the key, which answers once."""
