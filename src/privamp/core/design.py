@@ -136,6 +136,11 @@ class Design(Answers, ABC):
         return None
 
     @property
+    def spread_of_size(self) -> float | None:
+        """The variance of `weight` times the number drawn, per record; None: unknown, and at most `spread`."""
+        return None
+
+    @property
     def equal_chances(self) -> Coins | Subset | None:
         """Independent coins of one rate, or subsets of one size: the two designs of which every formula is known."""
         return None

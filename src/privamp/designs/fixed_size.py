@@ -76,6 +76,11 @@ class FixedSize(Design):
         variance = float(np.sum(counts**2 * np.exp(law.log_p))) - law.mean**2
         return w**2 * max(variance, 0.0) * n / max(n - 1, 1)
 
+    @property
+    def spread_of_size(self) -> float | None:
+        """The number of entries is fixed."""
+        return 0.0
+
     def weights(self, population: Population) -> FloatArray | None:
         """By the number of records there are."""
         return np.full(population.size, population.size / self.draws)

@@ -168,6 +168,11 @@ class Poisson(Design):
         """Independent coins: 1/rate - 1, exactly."""
         return None if self.weight is None else self.weight - 1.0
 
+    @property
+    def spread_of_size(self) -> float | None:
+        """The same for all sums, also for the number of records."""
+        return self.spread
+
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial(records, rate): the coins are independent."""
         return Multiplicity.binomial(records, self.rate)

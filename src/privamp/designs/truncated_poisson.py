@@ -208,15 +208,26 @@ class TruncatedPoisson(Design):
     @property
     def spread(self) -> float | None:
         """The largest eigenvalue of the covariances of weighted counts, which are the same for all pairs."""
-        n, w = self.public_size, self.weight
-        if n is None or w is None:
+        if self.public_size is None or self.weight is None:
             return None
-        if n == 1:
-            return max(w - 1.0, 0.0)
+        return max(self.weight - 1.0 - self._shared, self.spread_of_size or 0.0, 0.0) * (1.0 + 1e-9)
+
+    @property
+    def spread_of_size(self) -> float | None:
+        """The eigenvalue of sums that count every record."""
+        if self.public_size is None or self.weight is None:
+            return None
+        return max(self.weight - 1.0 + (self.public_size - 1) * self._shared, 0.0)
+
+    @property
+    def _shared(self) -> float:
+        """The covariance of the weighted counts of two records, where the number of records is public."""
+        n, w = self.public_size, self.weight
+        if n is None or w is None or n == 1:
+            return 0.0
         m = np.arange(2, min(self.most, n) + 1)
         at = np.append(binom.pmf(m[:-1], n, self.rate), binom.sf(m[-1] - 1, n, self.rate)) if m.size else np.zeros(0)
-        shared = w**2 * float(np.sum(m * (m - 1.0) * at)) / (n * (n - 1.0)) - 1.0
-        return max(w - 1.0 - shared, w - 1.0 + (n - 1) * shared, 0.0) * (1.0 + 1e-9)
+        return w**2 * float(np.sum(m * (m - 1.0) * at)) / (n * (n - 1.0)) - 1.0
 
     @property
     def most_held(self) -> int | None:

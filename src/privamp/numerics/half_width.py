@@ -6,12 +6,17 @@ Pr[|X| > k s] is at most 4/(9 k^2) for k >= 2/sqrt(3), and at most 1 - k/sqrt(3)
 """
 
 import math
+from functools import lru_cache
 
+import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from .roots import halved
+from .log_domain import FloatArray
+from .roots import bisected, halved
 
 _SWITCH = 2.0 / 3.0  # the level at which both halves of Gauss's inequality meet
+_RATIOS = np.geomspace(1e-3, 1e3, 800)  # of the normal error to the scale of Laplace noise: between them a table serves
+_UP = 1.0 + 1e-5  # more than the table's error
 
 
 def half_width(sampling: float, noise: float, kind: str, level: float) -> float:
@@ -37,3 +42,32 @@ def _tail(t: float, s: float, b: float) -> float:
     first = math.exp(min(0.5 * r * r - t / b + float(log_ndtr(u - r)), 0.0))
     second = math.exp(min(0.5 * r * r + t / b + float(log_ndtr(-u - r)), 0.0))
     return float(ndtr(-u)) + 0.5 * (first - second)
+
+
+def half_widths(sampling: FloatArray, noise: FloatArray, kind: str, level: float) -> FloatArray:
+    """`half_width` of many errors at once, for "gaussian" and "laplace" noise; no narrower, and wider by less than 1e-4 of itself."""
+    both = np.hypot(sampling, noise)
+    if kind == "gaussian":
+        return np.asarray(ndtri(0.5 + 0.5 * level) * both)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(noise > 0.0, math.sqrt(2.0) * np.asarray(sampling) / noise, np.inf)
+    shares = _table(level)
+    return np.asarray(np.interp(np.log(np.maximum(ratio, 1e-300)), np.log(_RATIOS), shares) * both * _UP)
+
+
+@lru_cache(maxsize=32)
+def _table(level: float) -> FloatArray:
+    """How many standard errors wide an interval is, by the ratio of both; the ends are Laplace's and the normal law's."""
+    high = np.full(len(_RATIOS), 6.0 * max(1.0, -math.log1p(-level))) * (1.0 + _RATIOS)
+    found = bisected(lambda t: ~(2.0 * tails(t, _RATIOS, 1.0) > 1.0 - level), np.zeros(len(_RATIOS)), high, rounds=80)[1]
+    shares = found / np.hypot(_RATIOS, math.sqrt(2.0))
+    shares[0], shares[-1] = -math.log1p(-level) / math.sqrt(2.0), ndtri(0.5 + 0.5 * level)
+    return np.asarray(shares)
+
+
+def tails(t: FloatArray, s: FloatArray | float, b: FloatArray | float) -> FloatArray:
+    """Pr[normal(s) + Laplace(b) > t] for t >= 0, s > 0 and b > 0, entry by entry."""
+    u, r = t / s, s / b
+    first = np.exp(np.minimum(0.5 * r * r - t / b + log_ndtr(u - r), 0.0))
+    second = np.exp(np.minimum(0.5 * r * r + t / b + log_ndtr(-u - r), 0.0))
+    return np.asarray(ndtr(-u) + 0.5 * (first - second))

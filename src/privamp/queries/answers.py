@@ -16,25 +16,12 @@ import numpy as np
 
 from ..numerics.half_width import half_width
 from ..numerics.log_domain import FloatArray
-from ..numerics.roots import halved
+from ..numerics.roots import halved, largest_passing
+from .drawn_numbers import chance_below
+from .told import Told
 
 _TRIED = 17  # points at which the width of an interval is known
 _FINER = 256  # points between two of them at which its ends are looked for
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What is public about one question's totals."""
-
-    noise: float  # standard error of one entry, in units of what a record adds, scaled to the population
-    kind: str  # of the noise: laplace or gaussian
-    spread: float  # of the design; 0 where everybody is asked
-    size: int | None = None  # the number of records, where the design makes it public
-
-    @property
-    def source(self) -> str:
-        """Where the sampling error comes from."""
-        return "private estimate" if self.spread else "no sampling"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +59,63 @@ class Several:
         return np.array([math.hypot(answer.noise, answer.sampling) for answer in self.answers])
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The law of a number of records: all sizes of the group that do not make the noisy count too unlikely."""
+
+    total: float
+    told: Told
+
+    @property
+    def answer(self) -> Answer:
+        """The count; its sampling error is no less than that of a group of which half a record is drawn."""
+        told, most = self.told, math.inf if self.told.size is None else self.told.size
+        about = min(max(self.total, 0.5 * told.weight), most)
+        return Answer(self.total, told.noise, told.error_of_count(about), self)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The ends have at most half of the remaining chance beyond them; counts are at least 0, at most all."""
+        told, beyond = self.told, 0.5 * (1.0 - level)
+        most = math.inf if told.size is None else told.size
+        if not told.spread:
+            half = half_width(0.0, told.noise, told.kind, level)
+            return min(max(self.total - half, 0.0), most), min(max(self.total + half, 0.0), most)
+
+        def is_too_small(records: int) -> bool:
+            return 1.0 - chance_below(self.total, records, told) <= beyond
+
+        def is_too_large(records: int) -> bool:
+            return chance_below(self.total, records, told) <= beyond
+
+        low = _first(lambda n: not is_too_small(n), most)
+        high = _first(is_too_large, most + 1) - 1
+        return float(low), float(max(high, low))
+
+    def standard_error(self) -> float:
+        """Noise and sampling together."""
+        return math.hypot(self.answer.noise, self.answer.sampling)
+
+
+def _first(holds: Callable[[int], bool], most: float) -> int:
+    """The least whole number from 0 to `most` from which on it holds; `most` where it never does."""
+    if holds(0):
+        return 0
+    low, high = 0, 1
+    while high < most and not holds(high):
+        low, high = high, 2 * high
+    if high >= most:
+        high = int(most)
+    return largest_passing(lambda n: n < high and not holds(n), low, high) + 1
+
+
 def count_of(total: float, told: Told) -> Answer:
     """A number of records."""
-    if told.size is not None:  # a fixed number is drawn: only who they are varies
-        inside = min(max(total, 0.0), told.size)
-        return Answer(total, told.noise, math.sqrt(told.spread * inside * (1.0 - inside / told.size)))
-    return Answer(total, told.noise, math.sqrt(told.spread * max(total, 0.0)))
+    return Counted(total, told).answer
 
 
 def sum_of(total: float, squares: float, reach: float, told: Told) -> Answer:
     """A sum of values up to `reach`; `squares` estimates the sum of their squares in units of reach^2."""
-    return Answer(total * reach, told.noise * reach, math.sqrt(told.spread * squares) * reach)
+    return Answer(total * reach, told.noise * reach, math.sqrt(told.variance(total, squares)) * reach)
 
 
 @dataclass(frozen=True, slots=True)

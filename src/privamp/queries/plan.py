@@ -13,13 +13,14 @@ as whole numbers, so the total does not depend on the order of the records.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..calibration import calibrate
+from ..core.design import Design
 from ..core.release import Release
 from ..core.sample import Bounded, Drawn
 from ..engines.stored_sample import ExactNoise, drawn_of
@@ -29,8 +30,9 @@ from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
 from ..numerics.whole_sums import toward_zero
 from ..validation import in_range, positive
-from .answers import Told, release_parts
+from .answers import release_parts
 from .questions import Asking, Question
+from .told import Told
 
 if TYPE_CHECKING:
     from .table import Table
@@ -63,10 +65,8 @@ class Plan:
         names = "; ".join(question.name for question in self.questions)
         sample._planned([noise], self.table.budget, names, delta or None)
         noisy = sample.release(noise, Bounded(lambda batches: layout.total(batches, noise)))
-        weight = design.weight
-        assert weight is not None  # the table refuses designs without one
         facts = {"epsilon": epsilon, "delta": delta, "design": str(design)}
-        return layout.releases(np.asarray(noisy) * weight, noise, weight, design.spread or 0.0, sample.guarantee, facts)
+        return layout.releases(np.asarray(noisy), noise, design, sample.guarantee, facts)
 
     def noise(self, epsilon: float, delta: float = 0.0) -> ExactNoise:
         """The noise for this epsilon: exact Laplace without a delta, exact Gaussian with one."""
@@ -83,7 +83,8 @@ class Plan:
 
     def _asking(self, p: float) -> Asking:
         design = self.table.design
-        return Asking(p, bool(design.spread), design.public_size if design.natural.kind == "replace-one" else None)
+        size = design.public_size if design.natural.kind == "replace-one" else None
+        return Asking(p, bool(design.spread), size, size is not None and design.spread_of_size == 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +140,20 @@ class Layout:
         np.add.at(sums, np.concatenate(places, axis=1), _units(np.concatenate(entries, axis=1), drawn, noise))
 
     def releases(
-        self, totals: FloatArray, noise: ExactNoise, weight: float, spread: float, guarantee: Any, facts: dict[str, Any]
+        self, sums: FloatArray, noise: ExactNoise, design: Design, guarantee: Any, facts: dict[str, Any]
     ) -> list[Release]:
-        """One per question."""
+        """One per question, from the noisy sums over the sample."""
         kind, error = _law(noise)
+        weight, spread = design.weight, design.spread
+        assert weight is not None and spread is not None  # the table refuses designs without
+        of_size = spread if design.spread_of_size is None else design.spread_of_size
+        public = Told(error * weight, kind, spread, weight, self.asking.size, of_size, design.equal_chances)
+        totals = sums * weight
         made, start = [], 0
         for question, factor in zip(self.questions, self.factors, strict=True):
             part = totals[start : start + self._size(question)] / factor
             start += self._size(question)
-            told = Told(weight * error / factor, kind, spread, self.asking.size)
+            told = replace(public, noise=public.noise / factor)
             answers = [a for group in self._by_group(question, part) for a in question.answer(group, told, self.asking)]
             names = _names(question)
             value, noise_error, sampling_error, law = release_parts(answers, kind, is_one=not names)

@@ -16,8 +16,9 @@ import pyarrow as pa
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range
-from .answers import Answer, Quantile, Told
+from .answers import Answer, Quantile
 from .questions import AboutNumbers, Asking, Level
+from .told import Told
 
 _BRANCHES, _LEVELS = 16, 3
 

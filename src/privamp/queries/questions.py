@@ -22,8 +22,9 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import positive, whole
 from . import answers
-from .answers import Answer, Told
+from .answers import Answer
 from .groups import Groups, as_text, check_groups, written
+from .told import Told
 from .values import check_numbers, numbers_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Asking:
     p: float
     is_sampled: bool
     size: int | None = None  # public number of records
+    is_fixed: bool = False  # whether a public number of them is drawn
 
     @property
     def squares(self) -> float:
@@ -229,7 +231,8 @@ class Mean(AboutNumbers):
         return 0.0 if self._is_known(asking) else COUNT_SHARE
 
     def _is_known(self, asking: Asking) -> bool:
-        return asking.size is not None and self.groups is None and self.missing is not None
+        """Where the number drawn varies, it must be asked for: the mean of those drawn does not vary with it."""
+        return asking.is_fixed and self.groups is None and self.missing is not None
 
     def entries(self, t: FloatArray, asking: Asking) -> FloatArray:
         """One row per record: the number, its square, the count."""

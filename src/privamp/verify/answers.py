@@ -81,6 +81,11 @@ def _spread(design: Design, population: Population, counts: FloatArray, chances:
     largest = design.weight**2 * float(np.linalg.eigvalsh((away * chances[:, None]).T @ away)[-1])
     if largest > design.spread * (1.0 + _CLOSE) + _CLOSE:
         yield f"`spread` says {design.spread:.9g}, but some weighted sum has a variance of {largest:.9g} per square"
+    if design.spread_of_size is None:
+        return
+    size = design.weight**2 * float(chances @ np.sum(away, axis=1) ** 2) / max(population.size, 1)
+    if size > design.spread_of_size * (1.0 + _CLOSE) + _CLOSE:
+        yield f"`spread_of_size` says {design.spread_of_size:.9g}, but the number drawn has a variance of {size:.9g}"
 
 
 class _Watched(Mapping[str, NDArray[Any]]):
