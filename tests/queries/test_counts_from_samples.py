@@ -33,7 +33,9 @@ def covered(design, records, noise, draw, kind="laplace", runs=400, level=0.9):
 
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
-@pytest.mark.parametrize(("records", "rate", "noise"), [(30, 0.01, 9.0), (10, 0.1, 2.0), (17, 0.01, 0.5), (3, 0.5, 0.4)])
+@pytest.mark.parametrize(
+    ("records", "rate", "noise"), [(30, 0.01, 9.0), (10, 0.1, 2.0), (17, 0.01, 0.5), (3, 0.5, 0.4)]
+)
 def test_coins_that_draw_few(records, rate, noise, kind):
     """Before, an empty sample told of no sampling error: .55 to .75 instead of .9."""
     share = covered(Poisson(rate), records, noise, lambda rng: rng.binomial(records, rate), kind)
@@ -60,7 +62,8 @@ def test_a_capped_number_of_coins():
 def test_the_laws_are_those_of_the_designs():
     cases = [
         (Poisson(0.3), stats.binom(7, 0.3)), (WithReplacement(5, 20), stats.binom(5, 7 / 20)),
-        (WithoutReplacement(5, 20), stats.hypergeom(20, 7, 5)), (WithoutReplacement(18, 20), stats.hypergeom(20, 7, 18)),
+        (WithoutReplacement(5, 20), stats.hypergeom(20, 7, 5)),
+        (WithoutReplacement(18, 20), stats.hypergeom(20, 7, 18)),
     ]  # fmt: skip
     for design, exact in cases:
         numbers, chances = law(7, told_by(design, 1.0))

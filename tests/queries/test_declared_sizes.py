@@ -1,4 +1,4 @@
-"""A design that declares the number of records takes a table of that number, and nothing is paid before that is known."""
+"""A design that declares the number of records takes a table of that number; nothing is paid before."""
 
 import numpy as np
 import pyarrow as pa

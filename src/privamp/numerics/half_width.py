@@ -45,7 +45,7 @@ def _tail(t: float, s: float, b: float) -> float:
 
 
 def half_widths(sampling: FloatArray, noise: FloatArray, kind: str, level: float) -> FloatArray:
-    """`half_width` of many errors at once, for "gaussian" and "laplace" noise; no narrower, and wider by less than 1e-4 of itself."""
+    """`half_width` of many errors at once, for "gaussian" and "laplace" noise; no narrower, nor wider by 1e-4."""
     both = np.hypot(sampling, noise)
     if kind == "gaussian":
         return np.asarray(ndtri(0.5 + 0.5 * level) * both)
@@ -57,10 +57,10 @@ def half_widths(sampling: FloatArray, noise: FloatArray, kind: str, level: float
 
 @lru_cache(maxsize=32)
 def _table(level: float) -> FloatArray:
-    """How many standard errors wide an interval is, by the ratio of both; the ends are Laplace's and the normal law's."""
+    """How many standard errors wide an interval is, by their ratio; the ends are Laplace's and the normal law's."""
     high = np.full(len(_RATIOS), 6.0 * max(1.0, -math.log1p(-level))) * (1.0 + _RATIOS)
-    found = bisected(lambda t: ~(2.0 * tails(t, _RATIOS, 1.0) > 1.0 - level), np.zeros(len(_RATIOS)), high, rounds=80)[1]
-    shares = found / np.hypot(_RATIOS, math.sqrt(2.0))
+    is_enough = lambda t: ~(2.0 * tails(t, _RATIOS, 1.0) > 1.0 - level)  # noqa: E731
+    shares = bisected(is_enough, np.zeros(len(_RATIOS)), high, rounds=80)[1] / np.hypot(_RATIOS, math.sqrt(2.0))
     shares[0], shares[-1] = -math.log1p(-level) / math.sqrt(2.0), ndtri(0.5 + 0.5 * level)
     return np.asarray(shares)
 

@@ -3,8 +3,7 @@
 Totals are scaled to the population. A total of numbers z over a sample has a variance of at most `spread` times the
 population's sum of z^2 (`Design.spread`), and the noise is known. A mean is a ratio S/N of two such totals. Its
 interval is Fieller's (1954): all m for which S - m N, whose own errors are those of one total, is as near to zero as
-the level says. It needs no large N, and lies within the bounds. A quantile's is Woodruff's (1952): the noisy
-distribution function plus and minus its errors, inverted.
+the level says. It needs no large N, and lies within the bounds.
 """
 
 import math
@@ -176,71 +175,6 @@ def _edge(is_above: Callable[[float], Any], low: float, high: float) -> tuple[fl
     if low == high or is_above(low) == is_above(high):
         return low, high
     return halved(lambda m: bool(is_above(m)), float(low), float(high))
-
-
-@dataclass(frozen=True, slots=True)
-class Quantile:
-    """The law of one quantile: a noisy distribution function on a public grid of edges, inverted."""
-
-    below: FloatArray  # noisy numbers of records below each edge
-    first: FloatArray  # how many noisy counts of the first level each of them is made of: those also add up to all
-    deeper: FloatArray  # and how many of the others
-    edges: FloatArray
-    probability: float
-    told: Told
-
-    @property
-    def records(self) -> float:
-        """How many there are."""
-        return max(float(self.below[-1]), 1.0) if self.told.size is None else float(self.told.size)
-
-    def errors(self) -> tuple[float, float]:
-        """Noise and sampling error of the number of records below the quantile, minus its share of all."""
-        p, at = self.probability, int(np.searchsorted(self.edges, float(self.value)))
-        first, deeper = float(self.first[at]), float(self.deeper[at])
-        if self.told.size is None:  # all records are the sum of the first level
-            first = first * (1.0 - p) ** 2 + (float(self.first[-1]) - first) * p * p
-        own = self.told.noise * math.sqrt(first + deeper)
-        return own, math.sqrt(self.told.spread * self.records * p * (1.0 - p))
-
-    @property
-    def value(self) -> float:
-        """Where the distribution function reaches the probability."""
-        return self._inverse(self.probability * self.records)
-
-    @property
-    def answer(self) -> Answer:
-        """The quantile; its errors are those of the distribution function over its slope."""
-        noise, sampling = self.errors()
-        both = math.hypot(noise, sampling)
-        low, high = (self._inverse(self.probability * self.records + sign * both) for sign in (-1.0, 1.0))
-        slope = (high - low) / (2.0 * both) if both else 0.0
-        return Answer(self.value, noise * slope, sampling * slope, self)
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Woodruff's interval; it ends at edges of the grid, outward."""
-        noise, sampling = self.errors()
-        half = half_width(sampling, noise, "gaussian", level)  # many noisy counts together are nearly normal
-        wanted = self.probability * self.records
-        rising, falling = _monotone(self.below)
-        smooth = 0.5 * (rising + falling)
-        low = int(np.searchsorted(smooth, wanted - half, side="left"))
-        high = int(np.searchsorted(smooth, wanted + half, side="right"))
-        return float(self.edges[max(low - 1, 0)]), float(self.edges[min(high, len(self.edges) - 1)])
-
-    def _inverse(self, wanted: float) -> float:
-        rising, falling = _monotone(self.below)
-        return float(np.interp(wanted, 0.5 * (rising + falling), self.edges))
-
-    def standard_error(self) -> float:
-        """Noise and sampling together."""
-        answer = self.answer
-        return math.hypot(answer.noise, answer.sampling)
-
-
-def _monotone(below: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The least rising function above, and the largest below."""
-    return np.maximum.accumulate(below), np.minimum.accumulate(below[::-1])[::-1]
 
 
 def release_parts(answers: Sequence[Answer], kind: str, *, is_one: bool) -> tuple[Any, Any, Any, Any]:

@@ -16,14 +16,14 @@ from ..numerics.half_width import tails
 from ..numerics.log_domain import FloatArray
 from .told import Told
 
-_NORMAL = 400.0  # the variance of the number drawn from which on its law counts as normal
+NORMAL = 400.0  # the variance of the number drawn from which on its law counts as normal
 _FAR = 9.0  # standard deviations
 
 
 def chance_below(t: float, records: float, told: Told) -> float:
     """Pr[noisy count <= t] where the group has this many records."""
     error = told.error_of_count(records)
-    if error == 0.0 or error * error > _NORMAL * told.weight**2:
+    if error == 0.0 or error * error > NORMAL * told.weight**2:
         return float(cumulative(np.array([t - records]), error, told.noise, told.kind)[0])
     numbers, chances = law(records, told)
     return float(chances @ cumulative(t - told.weight * numbers, 0.0, told.noise, told.kind))
@@ -48,6 +48,11 @@ def law(records: float, told: Told) -> tuple[FloatArray, FloatArray]:
         return numbers, _normalised(_choose(records, numbers) + _choose(n - records, m - numbers))
     if isinstance(told.chances, Coins):
         return _binomial(records, told.chances.rate, mean, variance)
+    return panjer(mean, variance)
+
+
+def panjer(mean: float, variance: float) -> tuple[FloatArray, FloatArray]:
+    """The binomial, Poisson or negative binomial law with this mean, and this variance (or a little more)."""
     ratio = variance / mean if mean else 0.0
     if ratio < 1.0 - 1e-9:
         trials = math.ceil(mean / (1.0 - ratio) - 1e-9)

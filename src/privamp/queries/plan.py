@@ -145,7 +145,8 @@ class Layout:
         """One per question, from the noisy sums over the sample."""
         kind, error = _law(noise)
         weight, spread = design.weight, design.spread
-        assert weight is not None and spread is not None  # the table refuses designs without
+        assert weight is not None  # the table refuses designs without
+        assert spread is not None
         of_size = spread if design.spread_of_size is None else design.spread_of_size
         public = Told(error * weight, kind, spread, weight, self.asking.size, of_size, design.equal_chances)
         totals = sums * weight

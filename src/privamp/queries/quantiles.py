@@ -1,13 +1,13 @@
 """Quantiles of a column, from a tree of noisy counts.
 
-A tree of 16 branches and 3 levels divides the bounds into 4096 equal steps. A record counts once on each level, and the
-number of records below an edge is a sum of at most 15 counts of each level: less noise than one level of 4096 counts,
-or than a binary tree, with Laplace and with Gaussian noise.
+A tree of 16 branches and 3 levels divides the bounds into 4096 equal steps. A record counts once on each level. With
+the least-squares estimate of `distribution.py` the number of records below an edge has less noise than from a tree of 8
+or 64 branches, or from one level of 4096 counts, with Laplace noise, and within 8% of the least with Gaussian noise.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,8 @@ import pyarrow as pa
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range
-from .answers import Answer, Quantile
+from .answers import Answer
+from .distribution import Quantile, Tree
 from .questions import AboutNumbers, Asking, Level
 from .told import Told
 
@@ -64,26 +65,10 @@ class Quantiles(AboutNumbers):
 
     def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
         """One answer for each probability."""
-        tree = _below([level[:, 0] for level in totals])
+        known = asking.is_fixed and self.groups is None and self.missing is not None
+        tree = Tree.of([level[:, 0] for level in totals], told.size if known else None)
         edges = np.linspace(*self.bounds, _BRANCHES**_LEVELS + 1)
-        known = replace(told, size=told.size if self.groups is None and self.missing is not None else None)
-        return [Quantile(*tree, edges, p, known).answer for p in self.probabilities]
-
-
-def _below(levels: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The number of records below every edge of the finest level, and of how many noisy counts it is made.
-
-    Counts of the first level, which are part of the number of all records, are told apart from those of the others.
-    """
-    below, first, deeper = np.zeros(1), np.zeros(1), np.zeros(1)
-    place = np.arange(_BRANCHES, dtype=np.float64)
-    for level, counts in enumerate(levels):
-        inside = counts.reshape(-1, _BRANCHES)
-        ahead = np.concatenate([np.zeros((len(inside), 1)), np.cumsum(inside, axis=1)[:, :-1]], axis=1)
-        below = (below[:, None] + ahead).ravel()
-        first = (first[:, None] + (place if level == 0 else 0.0 * place)).ravel()
-        deeper = (deeper[:, None] + (0.0 * place if level == 0 else place)).ravel()
-    return np.append(below, np.sum(levels[0])), np.append(first, float(_BRANCHES)), np.append(deeper, 0.0)
+        return [Quantile(tree, edges, p, told).answer for p in self.probabilities]
 
 
 def checked_probabilities(asked: Any) -> tuple[float, ...]:

@@ -1,0 +1,174 @@
+"""A distribution function from a tree of noisy counts, and its quantiles with intervals that cover.
+
+Every node of the tree has its noisy count, and its children's counts add up to it: the least-squares estimate that
+agrees with all of them (Hay et al. 2010) is found in one pass up and one down. Its errors are sums of independent
+contrasts. With w_i the share of child i that lies below an edge, the number of records below has the variance
+
+    sum over the nodes on the way of  v (sum w_i^2 - (sum w_i)^2 / b),   and at the top   v sum w_i^2,
+
+v that of a child's own estimate, b the number of branches. The interval of a quantile holds the steps that no test
+refuses: q is in the step from e to f only if at most p N records lie below e, and at least p N below f. Each of the two
+is tested with the errors that the distribution function has there, so no slope and no density is estimated. Estimates
+that fall are replaced by the nearest rising ones first. Where it cannot be told that there are any records, the
+interval is the whole of the bounds.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import ndtr, ndtri
+
+from ..numerics.log_domain import FloatArray
+from ..numerics.roots import bisected
+from .answers import Answer
+from .drawn_numbers import NORMAL, panjer
+from .told import Told
+
+_ONE_ERROR = float(ndtr(1.0) - ndtr(-1.0))  # the level of an interval of one standard error to each side
+_NOBODY = 0.95  # the level of the test whether there are records
+_TRIED = 9  # noise errors at which limits are found; between them they are straight
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Least-squares estimates of the numbers of records below every edge; variances in units of a node's noise."""
+
+    below: FloatArray
+    deeper: FloatArray  # variances from the levels below the first
+    shares: FloatArray  # how much of the first level lies below: sum w
+    squares: FloatArray  # sum w^2
+    first: float  # the variance of a node of the first level
+    branches: int
+    is_known: bool  # whether the number of records is public, and all counts add up to it
+
+    @classmethod
+    def of(cls, levels: Sequence[FloatArray], records: float | None = None) -> "Tree":
+        """From the noisy counts of every level; `records` is the public number they must add up to."""
+        b = len(levels[0])
+        own, variances = [levels[-1]], [1.0]
+        for counts in reversed(levels[:-1]):  # up: a count and the sum of its children's
+            under = b * variances[0]
+            variances.insert(0, 1.0 / (1.0 + 1.0 / under))
+            own.insert(0, variances[0] * (counts + own[0].reshape(-1, b).sum(axis=1) / under))
+        found = own[0] if records is None else own[0] + (records - np.sum(own[0])) / b
+        for counts in own[1:]:  # down: what is missing is shared
+            families = counts.reshape(-1, b)
+            found = (families + ((found - families.sum(axis=1)) / b)[:, None]).ravel()
+        below = np.concatenate([[0.0], np.cumsum(found)])
+        return cls(below, *_variances(b, variances), variances[0], b, records is not None)
+
+    @property
+    def records(self) -> float:
+        """All of them."""
+        return float(self.below[-1])
+
+    def variance(self, p: float) -> FloatArray:
+        """Of the number below each edge, minus the share p of all."""
+        if self.is_known:
+            top = self.squares - self.shares**2 / self.branches
+        else:
+            top = self.squares - 2.0 * p * self.shares + self.branches * p * p
+        return self.deeper + self.first * top
+
+
+def _variances(b: int, variances: Sequence[float]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of the contrasts below the first level, sum w and sum w^2 of the first, at every edge of the last."""
+    edges = np.arange(b ** len(variances) + 1, dtype=np.float64)
+    deeper = np.zeros(len(edges))
+    sums = squares = edges
+    for level in range(len(variances)):
+        width = float(b ** (len(variances) - 1 - level))
+        before, inside = np.divmod(edges / width, 1.0)
+        sums, squares = before + inside, before + inside**2
+        if level:
+            whole = b * np.floor(edges / (width * b))  # families that lie below as a whole have no contrast
+            sums, squares = sums - whole, squares - whole
+            deeper += variances[level] * (squares - sums**2 / b)
+        else:
+            first = sums, squares
+    return deeper, first[0], first[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The law of one quantile: all steps between two edges in which the counts do not refuse it."""
+
+    tree: Tree
+    edges: FloatArray
+    probability: float
+    told: Told
+
+    @property
+    def answer(self) -> Answer:
+        """The quantile; its errors are those of an interval of one standard error to each side."""
+        noise, sampling = float(np.sqrt(np.median(self._noise()))), math.sqrt(self._sampling())
+        low, high = self.interval(_ONE_ERROR)
+        each = 0.5 * (high - low) / (math.hypot(noise, sampling) or 1.0)
+        return Answer(self.value, noise * each, sampling * each, self)
+
+    @property
+    def value(self) -> float:
+        """Where the distribution function reaches the probability; the middle of the bounds where nothing is known."""
+        if not self._has_records(_NOBODY):
+            return 0.5 * float(self.edges[0]) + 0.5 * float(self.edges[-1])
+        return float(np.interp(self.probability * self.tree.records, self._rising(), self.edges))
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """It ends at edges of the grid, outward; the whole of the bounds where nothing is known."""
+        if not self._has_records(level):
+            return float(self.edges[0]), float(self.edges[-1])
+        least, most = self._limits(level)
+        off = self._rising() - self.probability * self.tree.records
+        kept = np.flatnonzero((off[:-1] <= most[:-1]) & (off[1:] >= least[1:]))
+        if not kept.size:
+            return self.value, self.value
+        return float(self.edges[kept[0]]), float(self.edges[kept[-1] + 1])
+
+    def standard_error(self) -> float:
+        """Noise and sampling together."""
+        return math.hypot(self.answer.noise, self.answer.sampling)
+
+    def _has_records(self, level: float) -> bool:
+        if self.tree.is_known:
+            return self.tree.records > 0
+        error = self.told.noise * math.sqrt(self.tree.branches * self.tree.first)
+        return self.tree.records > ndtri(0.5 + 0.5 * max(level, _NOBODY)) * error
+
+    def _rising(self) -> FloatArray:
+        rising = np.asarray(isotonic_regression(self.tree.below).x)
+        return np.clip(rising, 0.0, self.tree.records)
+
+    def _noise(self) -> FloatArray:
+        return self.told.noise**2 * self.tree.variance(self.probability)
+
+    def _sampling(self) -> float:
+        p = self.probability
+        return self.told.spread * max(self.tree.records, 0.0) * p * (1.0 - p)
+
+    def _limits(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Between these the number below a quantile, minus its share of all, lies with this chance, at every edge."""
+        noise, sampling = np.sqrt(self._noise()), self._sampling()
+        z = float(ndtri(0.5 + 0.5 * level))
+        if sampling == 0.0 or sampling > NORMAL * self.told.weight**2:
+            half = z * np.hypot(noise, math.sqrt(sampling))  # many noisy counts together are nearly normal
+            return -half, half
+        rare, w = min(self.probability, 1.0 - self.probability) * self.tree.records, self.told.weight
+        numbers, chances = panjer(rare / w, sampling / w**2)
+        tried = np.linspace(float(noise.min()), float(noise.max()), _TRIED)
+        ends = [_quantile(w * numbers - rare, chances, tried, tail) for tail in (0.5 - 0.5 * level, 0.5 + 0.5 * level)]
+        low, high = (np.interp(noise, tried, end) for end in ends)
+        return (low, high) if self.probability <= 0.5 else (-high, -low)
+
+
+def _quantile(at: FloatArray, chances: FloatArray, noise: FloatArray, p: float) -> FloatArray:
+    """Of a number from this list plus a normal error, for every size of it."""
+    wide = 9.0 * np.maximum(noise, 1e-12)
+
+    def is_above(x: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        return np.asarray(ndtr((x[:, None] - at) / np.maximum(noise, 1e-12)[:, None]) @ chances >= p)
+
+    close = 1e-6 * (float(np.ptp(at)) + wide)
+    return bisected(is_above, at[0] - wide, at[-1] + wide, until=lambda a, b: bool(np.all(b - a <= close)))[1]
