@@ -1,68 +1,234 @@
-"""How often the intervals of table queries cover the truth: 95% intervals of repeated releases.
+"""How often the intervals of table queries hold the truth: 95% intervals of repeated releases, in many settings.
 
-    python benchmarks/query_coverage.py --runs 1000
+    python benchmarks/query_coverage.py --runs 1000 --jobs 16                 every setting (315)
+    python benchmarks/query_coverage.py --runs 200 --records 2000 --rate 0.1  some of them
+    python benchmarks/query_coverage.py --whole --runs 200 ...                through open_table, sample, budget and all
 
-One line per column and question: the share of runs whose interval holds the table's own value, its standard error, and
-the median width over the standard deviation of the column (of the count: over its value).
+A setting is a column (normal, lognormal, uniform, five values, and the age column of Adult where --data has
+adult.csv.gz), a number of records, a design (Poisson, without replacement, Poisson with a cap), its rate, and an
+epsilon. One line for each question of a setting: the share of runs whose interval holds the table's own value (of
+several numbers the mean share, and the least), its standard error, and the median width over the unit: the width of the
+bounds, or the number of records. In the end, by question: how many of all shares are below .93, and the least.
+
+The noise is calibrated once per setting. Samples are drawn, and noise is added, afresh in every run: by NumPy, by the
+same laws, and everything after that is the library's own code. --whole runs the library from end to end instead.
 """
 
 import argparse
 import csv
 import gzip
+import itertools
 import math
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from privamp import Poisson, open_table
+from privamp import Poisson, TruncatedPoisson, WithoutReplacement, open_table
+from privamp.queries.plan import Layout
 
-ADULT = Path(__file__).parents[2] / "shared" / "data" / "adult.csv.gz"
+DATA = Path(__file__).parents[2] / "shared" / "data"
+COLUMNS = ("normal", "lognormal", "uniform", "five values", "age (Adult)")
+DESIGNS = ("poisson", "without", "capped")
+BINS, GROUPS, PROBABILITIES = 5, ("a", "b", "c"), (0.01, 0.5, 0.99)
+ONES = np.ones(1)
 
 
-def columns(records: int) -> dict[str, tuple[np.ndarray, tuple[float, float]]]:
-    """Made-up columns, and a real one where it is there."""
-    rng = np.random.default_rng(7)
-    found = {
-        "normal": (rng.normal(50.0, 12.0, records), (0.0, 100.0)),
-        "lognormal": (rng.lognormal(10.0, 0.7, records), (0.0, 200_000.0)),
+@dataclass(frozen=True)
+class Setting:
+    """One line of the plan; everything is made from it, in a process of its own."""
+
+    column: str
+    records: int
+    kind: str
+    rate: float
+    epsilon: float
+    delta: float
+    runs: int
+    data: str
+    whole: bool
+
+    @property
+    def design(self):
+        """The design; a cap lies one standard deviation above the expected number."""
+        n, q = self.records, self.rate
+        if self.kind == "without":
+            return WithoutReplacement(max(round(n * q), 1), n)
+        if self.kind == "capped":
+            return TruncatedPoisson(q, max(math.ceil(n * q + math.sqrt(n * q)), 2), n, n)
+        return Poisson(q)
+
+    @property
+    def seed(self) -> list[int]:
+        """Of the column."""
+        return [7, COLUMNS.index(self.column), self.records]
+
+
+def column_of(setting: Setting) -> tuple[np.ndarray, tuple[float, float]]:
+    """Made up, or real ones, drawn once."""
+    rng, n = np.random.default_rng(setting.seed), setting.records
+    if setting.column == "normal":
+        return rng.normal(50.0, 12.0, n), (0.0, 100.0)
+    if setting.column == "lognormal":
+        return np.minimum(rng.lognormal(10.0, 0.7, n), 200_000.0), (0.0, 200_000.0)
+    if setting.column == "uniform":
+        return rng.uniform(0.0, 1.0, n), (0.0, 1.0)
+    if setting.column == "five values":
+        return rng.integers(0, 5, n).astype(float), (0.0, 8.0)
+    with gzip.open(Path(setting.data) / "adult.csv.gz", "rt", encoding="utf-8") as file:
+        ages = np.array([float(row["age"]) for row in csv.DictReader(file)])
+    return rng.choice(ages, n, replace=False), (0.0, 110.0)
+
+
+def questions_of(setting: Setting) -> tuple[pa.Table, dict]:
+    """The table, and by name every question, its true answers and its unit."""
+    x, bounds = column_of(setting)
+    cut = np.clip(x, *bounds)
+    group = np.array(GROUPS)[np.searchsorted([0.6, 0.9], np.arange(len(x)) / len(x), side="right")]
+    yes = np.where(np.random.default_rng(setting.seed).random(len(x)) < 0.1, "yes", "no")
+    data = pa.table({"x": x, "g": group, "y": yes})
+    table = open_table(data).sample(setting.design)
+    edges = np.linspace(*bounds, BINS + 1)
+    bins = np.histogram(cut, edges)[0]
+    width, n = bounds[1] - bounds[0], len(x)
+    asked = {
+        "count": (table.count(), [n], n),
+        "group counts": (table.count().by("g", GROUPS), [np.sum(group == g) for g in GROUPS], n),
+        "mean": (table.mean("x", bounds), [cut.mean()], width),
+        "sum": (table.sum("x", bounds), [cut.sum()], width * n),
+        "proportion": (table.proportion("y"), [np.mean(yes == "yes")], 1.0),
+        "group means": (table.mean("x", bounds).by("g", GROUPS), [cut[group == g].mean() for g in GROUPS], width),
+        "bins": (table.histogram("x", BINS, bounds), bins, n),
     }
-    if ADULT.exists():
-        with gzip.open(ADULT, "rt", encoding="utf-8") as file:
-            found["age (Adult)"] = np.array([float(row["age"]) for row in csv.DictReader(file)]), (0.0, 110.0)
-    return found
+    for p in PROBABILITIES:
+        truth = [np.quantile(cut, p, method="inverted_cdf")]
+        asked[f"quantile {p:g}"] = (table.quantile("x", p, bounds), truth, width)
+    return data, asked
+
+
+class Simulated:
+    """One question asked again and again: its rows are made once, then drawn, added up and noised by NumPy."""
+
+    def __init__(self, setting: Setting, data: pa.Table, question, noise) -> None:
+        self.setting, self.noise, self.design = setting, noise, setting.design
+        asking = question.table.plan([question])._asking(noise.p)
+        self.layout = Layout.of([question], asking)
+        [batch] = data.combine_chunks().to_batches()
+        self.parts, start = [], 0
+        groups = np.zeros(len(data), dtype=np.int64) if question.groups is None else question.groups.places(batch)
+        many = 1 if question.groups is None else len(question.groups.values)
+        for (cells, width), (rows, cell) in zip(question.cells(asking), question.levels(batch, asking), strict=True):
+            for k in range(width):
+                inside = (groups >= 0) & (cell >= 0)
+                place = np.where(inside, start + (groups * cells + cell) * width + k, -1)
+                self.parts.append((place, self.layout.factors[0] * rows[:, k] * inside))
+            start += many * cells * width
+        self.all = self.sums(np.arange(setting.records)) if setting.rate == 1.0 else None
+
+    def sums(self, chosen: np.ndarray) -> np.ndarray:
+        """Of the rows that were drawn."""
+        total = np.zeros(self.layout.size)
+        for place, rows in self.parts:
+            at = place[chosen]
+            total += np.bincount(at[at >= 0], rows[chosen][at >= 0], minlength=self.layout.size)
+        return total
+
+    def ends(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """The interval of one run; `chosen` are the places of the records that were drawn."""
+        total = self.sums(chosen) if self.all is None else self.all.copy()
+        if self.noise.p == 1.0:
+            total += rng.laplace(0.0, self.noise.scale, total.shape)
+        else:
+            total += rng.normal(0.0, self.noise.sigma, total.shape)
+        [release] = self.layout.releases(total, self.noise, self.design, None, {})
+        low, high = release.interval(0.95)
+        return np.atleast_1d(low), np.atleast_1d(high)
+
+
+def drawn(setting: Setting, rng: np.random.Generator) -> np.ndarray:
+    """Places of records by the law of the design."""
+    n = setting.records
+    if setting.kind == "poisson":
+        return np.flatnonzero(rng.random(n) < setting.rate) if setting.rate < 1.0 else np.arange(n)
+    if setting.kind == "without":
+        return rng.choice(n, setting.design.size, replace=False)
+    return rng.choice(n, min(int(rng.binomial(n, setting.rate)), setting.design.most), replace=False)
+
+
+def measured(setting: Setting) -> tuple[Setting, dict[str, tuple[np.ndarray, float]], float]:
+    """Coverage of every number of every question, and the median width of its intervals."""
+    begun = time.perf_counter()
+    data, asked = questions_of(setting)
+    rng = np.random.default_rng([*setting.seed, *(int(1e6 * v) for v in (setting.rate, setting.epsilon))])
+    noise = next(iter(asked.values()))[0].table.plan([asked["count"][0]]).noise(setting.epsilon, setting.delta)
+    every = {name: Simulated(setting, data, question, noise) for name, (question, _, _) in asked.items()}
+    hits = {name: [] for name in asked}
+    widths = {name: [] for name in asked}
+    for _ in range(setting.runs):
+        chosen = drawn(setting, rng)
+        for name, (question, truth, unit) in asked.items():
+            if setting.whole:
+                ends = question.run(epsilon=setting.epsilon, delta=setting.delta).interval(0.95)
+                low, high = map(np.atleast_1d, ends)
+            else:
+                low, high = every[name].ends(chosen, rng)
+            slack = 1e-9 * unit
+            hits[name].append((low <= np.asarray(truth) + slack) & (np.asarray(truth) - slack <= high))
+            widths[name].append(np.mean(high - low) / unit)
+    found = {name: (np.mean(hits[name], axis=0), float(np.median(widths[name]))) for name in asked}
+    return setting, found, time.perf_counter() - begun
+
+
+def settings(asked: argparse.Namespace) -> Iterator[Setting]:
+    """The largest first, so that all processes end at about the same time."""
+    data = Path(asked.data)
+    names = [name for name in asked.columns if name != "age (Adult)" or (data / "adult.csv.gz").exists()]
+    every = itertools.product(sorted(asked.records, reverse=True), asked.rate, asked.design, asked.epsilon, names)
+    for n, rate, kind, epsilon, name in every:
+        if rate < 1.0 or kind == "poisson":  # all records are drawn in one way
+            yield Setting(name, n, kind, rate, epsilon, asked.delta, asked.runs, str(data), asked.whole)
 
 
 def main() -> None:
-    """Print the coverage of every question on every column."""
+    """Print every setting, and a summary."""
     parser = argparse.ArgumentParser(description="coverage of the intervals of table queries")
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--records", type=int, default=20_000)
-    parser.add_argument("--rate", type=float, default=0.1)
-    parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--records", type=int, nargs="+", default=[100, 2000, 20_000])
+    parser.add_argument("--rate", type=float, nargs="+", default=[1.0, 0.1, 0.01])
+    parser.add_argument("--design", nargs="+", choices=DESIGNS, default=list(DESIGNS))
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])
+    parser.add_argument("--delta", type=float, default=0.0, help="above 0: Gaussian noise")
+    parser.add_argument("--columns", nargs="+", choices=COLUMNS, default=list(COLUMNS))
+    parser.add_argument("--data", default=str(DATA), help="the folder of adult.csv.gz, which is left out if missing")
+    parser.add_argument("--whole", action="store_true", help="run the library end to end, with its own draws and noise")
     asked = parser.parse_args()
-    for name, (x, bounds) in columns(asked.records).items():
-        group = np.array(["a", "b", "c"])[np.arange(len(x)) % 3]
-        table = open_table(pa.table({"x": x, "g": group})).sample(Poisson(asked.rate))
-        cut = np.clip(x, *bounds)
-        means = np.array([cut[group == g].mean() for g in "abc"])
-        questions = {
-            "count": (table.count(), len(x), len(x)),
-            "mean": (table.mean("x", bounds), cut.mean(), cut.std()),
-            "median": (table.median("x", bounds), np.median(cut), cut.std()),
-            "group means": (table.mean("x", bounds).by("g", ["a", "b", "c"]), means, cut.std()),
-        }
-        for what, (question, truth, unit) in questions.items():
-            hits, widths = [], []
-            for _ in range(asked.runs):
-                low, high = question.run(epsilon=asked.epsilon, delta=asked.delta).interval(0.95)
-                hits.append(np.mean((low <= truth) & (truth <= high)))
-                widths.append(np.mean(np.asarray(high) - low))
-            share = float(np.mean(hits))
-            error = math.sqrt(share * (1 - share) / len(hits))
-            width = np.median(widths) / unit
-            print(f"{name:12} {what:12} covered {share:.3f} +- {error:.3f}  width {width:.4f}", flush=True)
+    shares: dict[str, list[float]] = {}
+    begun, spent = time.perf_counter(), 0.0
+    with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
+        for setting, found, seconds in pool.map(measured, list(settings(asked))):
+            spent += seconds
+            where = f"{setting.column:11} n={setting.records:<5} {setting.kind:8} rate={setting.rate:<4g}"
+            where += f" eps={setting.epsilon:<4g}"
+            for name, (share, width) in found.items():
+                shares.setdefault(name, []).extend(share.tolist())
+                mean, least = float(np.mean(share)), float(np.min(share))
+                error = math.sqrt(max(mean * (1.0 - mean), 1e-9) / setting.runs)
+                told = f"covered {mean:.3f} +- {error:.3f} least {least:.3f} width {width:.4f}"
+                print(f"{where} {name:13} {told}", flush=True)
+    error = math.sqrt(0.95 * 0.05 / asked.runs)
+    print(f"\n{time.perf_counter() - begun:.0f} s, {spent:.0f} s of processors; one share has an error of {error:.3f}")
+    for name, every in shares.items():
+        low, inside = np.mean(np.array(every) < 0.93), np.mean(np.abs(np.array(every) - 0.95) <= 0.02 + 1e-9)
+        print(
+            f"{name:13} {len(every):4} shares: {low:6.1%} below .93, {inside:6.1%} from .93 to .97, "
+            f"{1 - low - inside:6.1%} above; least {min(every):.3f}, mean {np.mean(every):.3f}"
+        )
 
 
 if __name__ == "__main__":

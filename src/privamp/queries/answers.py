@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
-from ..numerics.half_width import half_width
+from ..numerics.half_width import half_width, half_widths
 from ..numerics.log_domain import FloatArray
-from ..numerics.roots import halved, largest_passing
 from .drawn_numbers import chance_below
 from .told import Told
 
-_TRIED = 17  # points at which the width of an interval is known
-_FINER = 256  # points between two of them at which its ends are looked for
+_TRIED = 33  # points at which the width of an interval is known
+_FINER = 64  # points between two of them at which its ends are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,16 @@ class Counted:
             half = half_width(0.0, told.noise, told.kind, level)
             return min(max(self.total - half, 0.0), most), min(max(self.total + half, 0.0), most)
 
-        def is_too_small(records: int) -> bool:
-            return 1.0 - chance_below(self.total, records, told) <= beyond
+        need, wide = float(ndtri(beyond)), math.hypot(told.noise, self.answer.sampling)
 
-        def is_too_large(records: int) -> bool:
-            return chance_below(self.total, records, told) <= beyond
+        def not_too_small(records: int) -> float:
+            return float(ndtri(1.0 - chance_below(self.total, records, told))) - need
 
-        low = _first(lambda n: not is_too_small(n), most)
-        high = _first(is_too_large, most + 1) - 1
+        def too_large(records: int) -> float:
+            return need - float(ndtri(chance_below(self.total, records, told)))
+
+        low = _first(not_too_small, self.total + need * wide, wide, most)
+        high = _first(too_large, self.total - need * wide, wide, most + 1) - 1
         return float(low), float(max(high, low))
 
     def standard_error(self) -> float:
@@ -95,16 +97,26 @@ class Counted:
         return math.hypot(self.answer.noise, self.answer.sampling)
 
 
-def _first(holds: Callable[[int], bool], most: float) -> int:
-    """The least whole number from 0 to `most` from which on it holds; `most` where it never does."""
-    if holds(0):
-        return 0
-    low, high = 0, 1
-    while high < most and not holds(high):
-        low, high = high, 2 * high
-    if high >= most:
-        high = int(most)
-    return largest_passing(lambda n: n < high and not holds(n), low, high) + 1
+def _first(excess: Callable[[int], float], near: float, wide: float, most: float) -> int:
+    """The least whole number from 0 to `most`, about `near`, from which on the excess is above 0; or `most`."""
+    n, step = int(min(max(near, 0.0), most)), max(int(wide / 4.0), 1)
+    low, high, under, over = -1, most, -math.inf, math.inf
+    while n < most:  # away from the guess, in growing steps, until it lies between two numbers
+        found = excess(n)
+        if found > 0.0:
+            high, over = n, found
+        else:
+            low, under = n, found
+        if high - low <= step or (low >= 0 and high < most):
+            break
+        n, step = (max(n - step, 0) if found > 0.0 else int(min(n + step, most))), 2 * step
+    turn = 0
+    while high - low > 1:
+        share = under / (under - over) if math.isfinite(under) and math.isfinite(over) and turn % 3 < 2 else 0.5
+        n = int(min(max(low + share * (min(high, low + 2**53) - low), low + 1), high - 1))
+        found, turn = excess(n), turn + 1
+        low, under, high, over = (low, under, n, found) if found > 0.0 else (n, found, high, over)
+    return int(high)
 
 
 def count_of(total: float, told: Told) -> Answer:
@@ -129,52 +141,45 @@ class Ratio:
     half: float
     told: Told
 
-    def errors(self, m: float) -> tuple[float, float]:
+    def errors(self, m: Any) -> tuple[Any, Any]:
         """Noise and sampling error of S - m N."""
-        ratio = m / self.count_share if self.count_share else 0.0
-        around = max(self.squares - 2.0 * m * self.total + m * m * max(self.records, 0.0), 0.0)
-        return self.told.noise * math.hypot(1.0, ratio), math.sqrt(self.told.spread * around)
+        ratio = m / self.count_share if self.count_share else 0.0 * m
+        around = np.maximum(self.squares - 2.0 * m * self.total + m * m * max(self.records, 0.0), 0.0)
+        return self.told.noise * np.hypot(1.0, ratio), np.sqrt(self.told.spread * around)
 
     @property
     def answer(self) -> Answer:
         """The mean, cut to its bounds, with the errors of a ratio."""
         records = max(self.records, 1.0)
         m = min(max(self.total / records, -1.0), 1.0)
-        noise, sampling = (self.half * error / records for error in self.errors(m))
+        noise, sampling = (self.half * float(error) / records for error in self.errors(m))
         return Answer(self.middle + self.half * m, noise, sampling, self)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Fieller's interval, cut to the bounds."""
         at = np.linspace(-1.0, 1.0, _TRIED)
-        wide = np.array([self._half_width(m, level) for m in at])
+        noise, sampling = self.errors(at)
+        wide = half_widths(sampling, noise, self.told.kind, level)
         best = min(max(self.total / max(self.records, 1.0), -1.0), 1.0)
         tried = np.unique(np.append(np.linspace(-1.0, 1.0, _FINER * (_TRIED - 1) + 1), best))
-
-        def is_in(m: Any) -> Any:
-            return np.abs(self.total - m * self.records) <= np.interp(m, at, wide)
-
-        inside = np.flatnonzero(is_in(tried))
+        room = np.interp(tried, at, wide) - np.abs(self.total - tried * self.records)  # straight between two of them
+        inside = np.flatnonzero(room >= 0.0)
         if not inside.size:  # noise has carried the ratio beyond the bounds
             return (self.middle + self.half * best,) * 2
-        low, high = int(inside[0]), int(inside[-1])
-        least = _edge(is_in, tried[max(low - 1, 0)], tried[low])
-        most = _edge(lambda m: not is_in(m), tried[high], tried[min(high + 1, len(tried) - 1)])
-        return self.middle + self.half * least[0], self.middle + self.half * most[1]
-
-    def _half_width(self, m: float, level: float) -> float:
-        noise, sampling = self.errors(m)
-        return half_width(sampling, noise, self.told.kind, level)
+        ends = _end(tried, room, int(inside[0]), -1), _end(tried, room, int(inside[-1]), 1)
+        return self.middle + self.half * ends[0], self.middle + self.half * ends[1]
 
     def standard_error(self) -> float:
         """Noise and sampling together."""
         return math.hypot(self.answer.noise, self.answer.sampling)
 
 
-def _edge(is_above: Callable[[float], Any], low: float, high: float) -> tuple[float, float]:
-    """The last doubles around the end of an interval; it may also end at the bounds."""
-    if low == high or is_above(low) == is_above(high):
-        return low, high
-    return halved(lambda m: bool(is_above(m)), float(low), float(high))
+def _end(tried: FloatArray, room: FloatArray, last: int, side: int) -> float:
+    """Where the room beyond the last point inside ends, or the bounds."""
+    out = last + side
+    if not 0 <= out < len(tried):
+        return float(tried[last])
+    return float(tried[last] + (tried[out] - tried[last]) * room[last] / (room[last] - room[out]))
 
 
 def release_parts(answers: Sequence[Answer], kind: str, *, is_one: bool) -> tuple[Any, Any, Any, Any]:

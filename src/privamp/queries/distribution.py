@@ -16,6 +16,7 @@ interval is the whole of the bounds.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -37,6 +38,7 @@ class Tree:
     """Least-squares estimates of the numbers of records below every edge; variances in units of a node's noise."""
 
     below: FloatArray
+    rising: FloatArray  # the nearest that do not fall
     deeper: FloatArray  # variances from the levels below the first
     shares: FloatArray  # how much of the first level lies below: sum w
     squares: FloatArray  # sum w^2
@@ -48,17 +50,17 @@ class Tree:
     def of(cls, levels: Sequence[FloatArray], records: float | None = None) -> "Tree":
         """From the noisy counts of every level; `records` is the public number they must add up to."""
         b = len(levels[0])
-        own, variances = [levels[-1]], [1.0]
-        for counts in reversed(levels[:-1]):  # up: a count and the sum of its children's
-            under = b * variances[0]
-            variances.insert(0, 1.0 / (1.0 + 1.0 / under))
-            own.insert(0, variances[0] * (counts + own[0].reshape(-1, b).sum(axis=1) / under))
+        own, variances = [levels[-1]], _own_variances(b, len(levels))
+        for level in reversed(range(len(levels) - 1)):  # up: a count and the sum of its children's
+            under = own[0].reshape(-1, b).sum(axis=1) / (b * variances[level + 1])
+            own.insert(0, variances[level] * (levels[level] + under))
         found = own[0] if records is None else own[0] + (records - np.sum(own[0])) / b
         for counts in own[1:]:  # down: what is missing is shared
             families = counts.reshape(-1, b)
             found = (families + ((found - families.sum(axis=1)) / b)[:, None]).ravel()
         below = np.concatenate([[0.0], np.cumsum(found)])
-        return cls(below, *_variances(b, variances), variances[0], b, records is not None)
+        rising = np.clip(np.asarray(isotonic_regression(below).x), 0.0, max(float(below[-1]), 0.0))
+        return cls(below, rising, *_variances(b, len(levels)), b, records is not None)
 
     @property
     def records(self) -> float:
@@ -74,9 +76,11 @@ class Tree:
         return self.deeper + self.first * top
 
 
-def _variances(b: int, variances: Sequence[float]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of the contrasts below the first level, sum w and sum w^2 of the first, at every edge of the last."""
-    edges = np.arange(b ** len(variances) + 1, dtype=np.float64)
+@lru_cache(maxsize=8)
+def _variances(b: int, depth: int) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Of the contrasts below the first level, sum w and sum w^2 of the first, and the variance of a node there."""
+    variances = _own_variances(b, depth)
+    edges = np.arange(b**depth + 1, dtype=np.float64)
     deeper = np.zeros(len(edges))
     sums = squares = edges
     for level in range(len(variances)):
@@ -89,7 +93,15 @@ def _variances(b: int, variances: Sequence[float]) -> tuple[FloatArray, FloatArr
             deeper += variances[level] * (squares - sums**2 / b)
         else:
             first = sums, squares
-    return deeper, first[0], first[1]
+    return deeper, first[0], first[1], variances[0]
+
+
+def _own_variances(b: int, depth: int) -> list[float]:
+    """Of a node's count and all under it, level by level."""
+    found = [1.0]
+    while len(found) < depth:
+        found.insert(0, 1.0 / (1.0 + 1.0 / (b * found[0])))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +117,7 @@ class Quantile:
     def answer(self) -> Answer:
         """The quantile; its errors are those of an interval of one standard error to each side."""
         noise, sampling = float(np.sqrt(np.median(self._noise()))), math.sqrt(self._sampling())
-        low, high = self.interval(_ONE_ERROR)
+        low, high = self._within(*self._normal_limits(_ONE_ERROR))
         each = 0.5 * (high - low) / (math.hypot(noise, sampling) or 1.0)
         return Answer(self.value, noise * each, sampling * each, self)
 
@@ -114,14 +126,19 @@ class Quantile:
         """Where the distribution function reaches the probability; the middle of the bounds where nothing is known."""
         if not self._has_records(_NOBODY):
             return 0.5 * float(self.edges[0]) + 0.5 * float(self.edges[-1])
-        return float(np.interp(self.probability * self.tree.records, self._rising(), self.edges))
+        return float(np.interp(self.probability * self.tree.records, self.tree.rising, self.edges))
 
     def interval(self, level: float) -> tuple[float, float]:
         """It ends at edges of the grid, outward; the whole of the bounds where nothing is known."""
         if not self._has_records(level):
             return float(self.edges[0]), float(self.edges[-1])
-        least, most = self._limits(level)
-        off = self._rising() - self.probability * self.tree.records
+        return self._within(*self._limits(level))
+
+    def _within(self, least: FloatArray, most: FloatArray) -> tuple[float, float]:
+        """The steps at whose ends the number below, minus the share of all, lies between these limits."""
+        if not self._has_records(_NOBODY):
+            return float(self.edges[0]), float(self.edges[-1])
+        off = self.tree.rising - self.probability * self.tree.records
         kept = np.flatnonzero((off[:-1] <= most[:-1]) & (off[1:] >= least[1:]))
         if not kept.size:
             return self.value, self.value
@@ -135,11 +152,7 @@ class Quantile:
         if self.tree.is_known:
             return self.tree.records > 0
         error = self.told.noise * math.sqrt(self.tree.branches * self.tree.first)
-        return self.tree.records > ndtri(0.5 + 0.5 * max(level, _NOBODY)) * error
-
-    def _rising(self) -> FloatArray:
-        rising = np.asarray(isotonic_regression(self.tree.below).x)
-        return np.clip(rising, 0.0, self.tree.records)
+        return self.tree.records > float(ndtri(0.5 + 0.5 * max(level, _NOBODY))) * error
 
     def _noise(self) -> FloatArray:
         return self.told.noise**2 * self.tree.variance(self.probability)
@@ -148,13 +161,16 @@ class Quantile:
         p = self.probability
         return self.told.spread * max(self.tree.records, 0.0) * p * (1.0 - p)
 
+    def _normal_limits(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Many noisy counts together are nearly normal."""
+        half = float(ndtri(0.5 + 0.5 * level)) * np.sqrt(self._noise() + self._sampling())
+        return -half, half
+
     def _limits(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Between these the number below a quantile, minus its share of all, lies with this chance, at every edge."""
         noise, sampling = np.sqrt(self._noise()), self._sampling()
-        z = float(ndtri(0.5 + 0.5 * level))
         if sampling == 0.0 or sampling > NORMAL * self.told.weight**2:
-            half = z * np.hypot(noise, math.sqrt(sampling))  # many noisy counts together are nearly normal
-            return -half, half
+            return self._normal_limits(level)
         rare, w = min(self.probability, 1.0 - self.probability) * self.tree.records, self.told.weight
         numbers, chances = panjer(rare / w, sampling / w**2)
         tried = np.linspace(float(noise.min()), float(noise.max()), _TRIED)
@@ -170,5 +186,5 @@ def _quantile(at: FloatArray, chances: FloatArray, noise: FloatArray, p: float) 
     def is_above(x: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         return np.asarray(ndtr((x[:, None] - at) / np.maximum(noise, 1e-12)[:, None]) @ chances >= p)
 
-    close = 1e-6 * (float(np.ptp(at)) + wide)
+    close = 1e-4 * wide
     return bisected(is_above, at[0] - wide, at[-1] + wide, until=lambda a, b: bool(np.all(b - a <= close)))[1]

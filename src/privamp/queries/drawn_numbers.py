@@ -16,7 +16,7 @@ from ..numerics.half_width import tails
 from ..numerics.log_domain import FloatArray
 from .told import Told
 
-NORMAL = 400.0  # the variance of the number drawn from which on its law counts as normal
+NORMAL = 100.0  # the variance of the number drawn from which on its law counts as normal
 _FAR = 9.0  # standard deviations
 
 
