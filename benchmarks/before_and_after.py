@@ -136,7 +136,8 @@ JOBS = {
 
 def seconds(source: Path, code: str, rows: int, repeats: int, clock: str) -> float | str:
     """The best time of a job in one state, or why there is none."""
-    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
+    path = os.pathsep.join(filter(None, [str(source.resolve()), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, "-c", START + code, str(rows), str(repeats), clock]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = run.stdout.strip().splitlines()
