@@ -183,6 +183,8 @@ def test_readme_commands_run_as_printed(tmp_path: Path) -> None:
     assert shown, "README.md shows no ```sh block that starts with `privamp `"
     environment = environment_with_privamp(tmp_path)
     folder = folder_of_a_reader(tmp_path)
+    rows = "".join(f"{20_000 + 7 * number},{('north', 'south')[number % 2]}\n" for number in range(2_000))
+    (folder / "people.csv").write_text(f"income,region\n{rows}")  # as its Python block writes it, smaller
     for line, code in shown:
         finished = subprocess.run(
             ["sh", "-eu", "-c", code],
