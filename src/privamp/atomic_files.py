@@ -21,8 +21,7 @@ def draft_of(path: Path, *, private: bool = False, over: bool = True) -> Iterato
     It is flushed to the disk before the move, and the move after it, so that a crash or a power cut leaves the old file
     or the new one. A private file is its owner's from the start.
     """
-    draft = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{path.suffix}")
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE if private else _SHARED))
+    draft = _new(path, private)
     try:
         yield draft
         _sync(draft, os.O_RDWR)
@@ -30,6 +29,17 @@ def draft_of(path: Path, *, private: bool = False, over: bool = True) -> Iterato
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def check_draft(path: Path) -> None:
+    """Raise OSError unless a draft of this file can be made; none is left behind."""
+    _new(path, private=True).unlink()
+
+
+def _new(path: Path, private: bool) -> Path:
+    draft = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{path.suffix}")
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE if private else _SHARED))
+    return draft
 
 
 def put_in_place(draft: Path, path: Path, *, over: bool) -> None:

@@ -48,11 +48,10 @@ def query(
     ] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="One answer for each of its values.")] = None,
     values: Annotated[
-        str | None, typer.Option("--values", metavar="A,B,…", help="Those values; they must be public.")
+        str | None,
+        typer.Option("--values", metavar="A,B,…", help="Those values; they must be public. An empty one is no value."),
     ] = None,
-    rate: Annotated[
-        float, typer.Option("--rate", metavar="Q", help="Sample each record with this probability.")
-    ] = 1.0,
+    rate: Annotated[float, typer.Option("--rate", metavar="Q", help="Sample each record with this probability.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", metavar="D", help="Above 0 for Gaussian noise.")] = 0.0,
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the intervals.")] = 0.95,
     budget: BudgetFile = None,
@@ -108,7 +107,7 @@ def _questions(
             made.append(_question(table, what, text, ranges))
     if not made:
         raise InvalidInput("nothing was asked; say --count, --mean COLUMN, --median COLUMN, or see --help")
-    if len({question.name for question in made}) < len(made):
+    if any(question in made[:at] for at, question in enumerate(made)):
         raise InvalidInput("a question is asked twice; ask it once, its answer costs once")
     return made
 
@@ -159,9 +158,9 @@ def _ranges(bounds: Columns) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _groups(by: str | None, values: str | None) -> tuple[str, list[str]]:
+def _groups(by: str | None, values: str | None) -> tuple[str, list[str | None]]:
     from ..errors import InvalidInput
 
     if by is None or values is None:
         raise InvalidInput("--by COLUMN needs --values A,B,… and the other way round: which values occur is private")
-    return by, [value.strip() for value in values.split(",")]
+    return by, [value.strip() or None for value in values.split(",")]

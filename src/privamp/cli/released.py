@@ -41,12 +41,26 @@ class Told:
         return next(iter(self.groups.values()))
 
     def tell(self, *, json: bool, report: Path | None = None, files: Files | None = None) -> None:
-        """Write `files` and the page, all or none, then print it, as JSON or for people."""
+        """Write `files` and the page, all or none, then print it, as JSON or for people.
+
+        What was paid for is printed also where nothing could be written; that is said after it.
+        """
+        from ..errors import InvalidInput
+
         answer = answers(self.first.guarantee, epsilon=self.epsilon, delta=self.delta, certificate=json)
         answer["assumes"] += self.assumes
         page = {"report": (report, self.page().encode("utf-8"))} if report is not None else {}
         written = {**(files or {}), **page}
-        write_all(dict(written.values()))
+        failed = None
+        try:
+            write_all(dict(written.values()))
+        except InvalidInput as error:
+            failed, written = error, {}
+        self._print(answer, written, json)
+        if failed is not None:
+            raise failed
+
+    def _print(self, answer: dict[str, Any], written: Files, json: bool) -> None:
         if json:
             places = {word: str(path) for word, (path, _) in written.items()}
             emit(self.head | {"estimates": self._estimates()} | self.more | answer | places)
@@ -129,10 +143,19 @@ def check_files(source: Path, written: Sequence[Path | None], *, overwrite: bool
 
 
 def _check_place(path: Path) -> None:
+    from .. import atomic_files
     from ..errors import InvalidInput
 
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
-        raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
+    try:
+        is_good = path.parent.is_dir() and not path.is_dir()
+        if is_good:
+            atomic_files.check_draft(path)
+    except OSError:
+        is_good = False
+    if not is_good:
+        raise InvalidInput(
+            f"cannot write {str(path)!r}; choose a file with a shorter name, or in a folder that exists and is writable"
+        )
 
 
 def check_page(path: Path | None) -> None:

@@ -37,10 +37,10 @@ def held(frame: Any) -> Any:
         return frame.collect()
     if kind == "duckdb":
         return frame.to_arrow_table()
-    return _plain(frame) if kind == "arrow" else frame
+    return plain(frame) if kind == "arrow" else frame
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def plain(table: pa.Table) -> pa.Table:
     """A table whose rows can be taken one by one: Arrow cannot do that in some newer forms of columns."""
     for at, field in enumerate(table.schema):
         if str(field.type) == "string_view":

@@ -72,7 +72,10 @@ def draw(
     options: TableOptions | None = None,
     **asked: Unpack[TableKeywords],
 ) -> StoredSample:
-    """A sample with a ledger whose rows stay in the source: they are read again for every release."""
+    """A sample with a ledger whose rows stay in the source: they are read again for every release.
+
+    The source is one of those that `sample` takes, or a `tables.sources.Source`, which says how its files are read.
+    """
     read = options_of(TableOptions, options, asked)
     kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
     job = _job(source, kernel, read)
@@ -126,7 +129,9 @@ def _stored_rows(path: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _job(source: Any, kernel: Kernel, read: TableOptions) -> Reading:
-    if frames.kind_of(source) is not None:
+    if isinstance(source, sources.Source):
+        found = source
+    elif frames.kind_of(source) is not None:
         _check_order(source, kernel)
         found = sources.table(frames.as_table(frames.held(source), frames.names_of(source)))
     elif isinstance(source, _PATHS):

@@ -76,7 +76,7 @@ class Plan:
         kind: Callable[..., ExactNoise] = ExactGaussian if delta else ExactLaplace
         found = calibrate(
             lambda s: kind(s, 1.0, grid_for(s, 1.0, records)), self.table.design, epsilon=epsilon, delta=delta,
-            within=(2.0**-24, 1e6),
+            within=(max(2.0**-24, records * 2.0**-54), 1e12),  # beyond, sums of so many do not fit 64 bits
         )  # fmt: skip
         assert isinstance(found, (ExactLaplace, ExactGaussian))
         return found

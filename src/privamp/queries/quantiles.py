@@ -18,6 +18,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import in_range
 from .answers import Answer
 from .distribution import Quantile, Tree
+from .names import percent
 from .questions import AboutNumbers, Asking, Level
 from .told import Told
 
@@ -34,14 +35,16 @@ class Quantiles(AboutNumbers):
     @property
     def name(self) -> str:
         """For people."""
-        own = "median" if self.probabilities == (0.5,) else "quantiles"
+        own = "quantiles"
+        if len(self.probabilities) == 1:
+            own = "median" if self.probabilities == (0.5,) else f"{percent(self.probabilities[0])} quantile"
         grouped = "" if self.groups is None else f" by {self.groups.column}"
         return f"{own} of {self.column}{grouped}"
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The probabilities, where there are several."""
-        return () if len(self.probabilities) == 1 else tuple(f"{100 * p:g}%" for p in self.probabilities)
+        return () if len(self.probabilities) == 1 else tuple(map(percent, self.probabilities))
 
     def cells(self, asking: Asking) -> tuple[tuple[int, int], ...]:
         """The nodes of every level of the tree."""
@@ -78,4 +81,6 @@ def checked_probabilities(asked: Any) -> tuple[float, ...]:
         raise InvalidInput("quantiles need at least one probability between 0 and 1")
     for p in several:
         in_range(0, 1, open_ends=True, probability=p)
+    if len(set(map(float, several))) < len(several):
+        raise InvalidInput("the probabilities of quantiles must each be named once")
     return tuple(float(p) for p in several)

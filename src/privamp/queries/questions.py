@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import compute
 
 from ..core.bounds import Pair, pair_of
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
-from ..validation import positive, whole
+from ..validation import in_range, whole
 from . import answers
 from .answers import Answer
-from .groups import Groups, as_text, check_groups, written
+from .groups import Groups
+from .names import told_apart
 from .told import Told
-from .values import check_numbers, numbers_of
+from .values import numbers_of
 
 if TYPE_CHECKING:
     from ..core.release import Release
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 COUNT_SHARE = 0.5  # of the count's entry beside a number of at most 1; near the best for means off the middle by 0.3
 SQUARE_SHARES = {1.0: 0.125, 2.0: 0.35}  # of the squares' entry, by the norm of the noise
+_MOST = 1e100  # of a bound, so that sums of squares are finite
 _WIDE = 0.4  # standard errors: with this, intervals cover as they say (benchmarks/query_coverage.py)
 
 Level = tuple[FloatArray, NDArray[np.int64]]  # numbers, one row per record, and the cell of each record (-1: none)
@@ -72,13 +73,11 @@ class Question(ABC):
         """One answer for each of these public values of a column."""
         if self.groups is not None:
             raise InvalidInput(f"this question is asked by {self.groups.column!r} already; one column at a time")
-        groups = Groups.of(column, values)
-        check_groups(self.table.kind_of(column), column)
-        return replace(self, groups=groups)
+        return replace(self, groups=Groups.of(column, values, self.table.kind_of(column)))
 
     def weighing(self, weight: float) -> Self:
         """The same question, whose squared error counts `weight` times in a plan."""
-        positive(weight=weight)
+        in_range(1e-9, 1e9, weight=weight)
         return replace(self, weight=float(weight))
 
     def run(self, *, epsilon: float, delta: float = 0.0) -> "Release":
@@ -88,8 +87,13 @@ class Question(ABC):
     @property
     def name(self) -> str:
         """For people."""
-        own = self.what if self.column is None else f"{self.what} of {self.column}"
+        own = self.what if self.column is None else f"{self.what} of {self.about}"
         return own if self.groups is None else f"{own} by {self.groups.column}"
+
+    @property
+    def about(self) -> str:
+        """What is asked about."""
+        return str(self.column)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -277,20 +281,21 @@ class Proportion(Mean):
     """The share of records whose column has one of these values, or, without values, a yes."""
 
     what: ClassVar[str] = "proportion"
-    of: tuple[Any, ...] = ()
+    of: Groups | None = None
+
+    @property
+    def about(self) -> str:
+        """The column and the values."""
+        return f"{self.column}" if self.of is None else f"{self.column} = {' or '.join(self.of.names)}"
 
     def values(self, batch: pa.RecordBatch) -> FloatArray:
         """1 for a record that has one of the values, 0 for another."""
-        if not self.of:
+        if self.of is None:
             return AboutNumbers.values(self, batch)
-        assert self.column is not None
-        text = as_text(batch.column(self.column))
-        wanted = pa.array([written(value) for value in self.of], pa.large_string())
-        same = compute.is_in(text, value_set=wanted, skip_nulls=False)
-        found = np.asarray(same.to_numpy(zero_copy_only=False), dtype=np.float64)
-        gone = np.asarray(text.is_null().to_numpy(zero_copy_only=False))
-        if None in self.of:
+        found = np.asarray(self.of.places(batch) >= 0, dtype=np.float64)
+        if None in self.of.values:
             return found
+        gone = np.asarray(self.of.read(batch).is_null().to_numpy(zero_copy_only=False))
         return np.where(gone, np.nan if self.missing is None else self.missing, found)
 
 
@@ -303,9 +308,14 @@ class Histogram(Question):
     with_missing: bool = False
 
     @property
+    def about(self) -> str:
+        """The column and the number of bins."""
+        return f"{self.column} in {len(self.edges) - 1} bins"
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The bins."""
-        named = tuple(f"{low:g} to {high:g}" for low, high in pairwise(self.edges))
+        named = tuple(f"{low} to {high}" for low, high in pairwise(told_apart(self.edges)))
         return (*named, "(missing)") if self.with_missing else named
 
     def cells(self, asking: Asking) -> tuple[tuple[int, int], ...]:
@@ -337,20 +347,27 @@ def _squares(entry: float, asking: Asking, told: Told) -> float:
     return (max(float(entry), 0.0) + _WIDE * told.noise) / asking.squares
 
 
+def checked_bounds(bounds: Any) -> Pair:
+    """Public bounds between which sums of squares are finite."""
+    low, high = pair_of(bounds)
+    if max(abs(low), abs(high)) > _MOST or high - low < 1.0 / _MOST:
+        raise InvalidInput(
+            f"bounds must lie between -{_MOST:g} and {_MOST:g}, at least {1.0 / _MOST:g} apart, got {low:g} and "
+            f"{high:g} instead; use another unit"
+        )
+    return low, high
+
+
 def checked_edges(bins: Any, bounds: Any) -> tuple[float, ...]:
     """Public edges: as given, or `bins` equal steps between the bounds."""
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         whole(1, 10**6, bins=bins)
-        return tuple(np.linspace(*pair_of(bounds), int(bins) + 1).tolist())
-    try:
-        edges = tuple(float(edge) for edge in bins)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"bins must be a number of bins or a list of edges, got {bins!r} instead") from None
+        edges = tuple(np.linspace(*checked_bounds(bounds), int(bins) + 1).tolist())
+    else:
+        try:
+            edges = tuple(float(edge) for edge in bins)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"bins must be a number of bins or a list of edges, got {bins!r} instead") from None
     if len(edges) < 2 or not all(map(math.isfinite, edges)) or any(a >= b for a, b in pairwise(edges)):
         raise InvalidInput("edges must be finite and rising, at least two of them")
     return edges
-
-
-def check_column(kind: pa.DataType, column: str) -> None:
-    """A column that numbers can be read from, by its type."""
-    check_numbers(kind, column)

@@ -4,20 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..accounting.budget import Budget
 from ..chance.keys import Key, given_key
-from ..core.bounds import pair_of
 from ..core.design import Design
 from ..core.ledger import BudgetLike, check_budget
 from ..core.neighbors import Neighbors
 from ..designs.poisson import Poisson
-from ..engines import frames, local
+from ..engines import local
 from ..engines.stored_sample import StoredSample
 from ..errors import InvalidInput
-from ..tables import sources
-from ..validation import in_range, positive
+from ..validation import in_range, whole
+from . import opened
+from .groups import Groups
 from .plan import Plan
 from .quantiles import Quantiles, checked_probabilities
 from .questions import (
@@ -27,9 +28,10 @@ from .questions import (
     Proportion,
     Question,
     Sum,
-    check_column,
+    checked_bounds,
     checked_edges,
 )
+from .values import check_numbers
 
 _ALL = Poisson(1.0)
 REPLACE_ONE = Neighbors.REPLACE_ONE
@@ -87,21 +89,21 @@ class Table:
 
         Records without a value are left out, or count as `missing`.
         """
-        of = () if value is None else tuple(value) if isinstance(value, (list, tuple, set, frozenset)) else (value,)
+        if missing not in (None, True, False):
+            raise InvalidInput(f"missing must be True, False or None in a proportion, got {missing!r} instead")
         known = None if missing is None else float(missing)
-        if not of:
+        if value is None:
             return Proportion(**self._about(column, (0.0, 1.0), known))
-        from .groups import Groups, check_groups
-
-        check_groups(self.kind_of(column), column)
-        return Proportion(table=self, column=column, bounds=(0.0, 1.0), missing=known, of=Groups.of(column, of).values)
+        is_list = isinstance(value, (list, tuple, set, frozenset, np.ndarray))
+        of = Groups.of(column, value if is_list else [value], self.kind_of(column))
+        return Proportion(table=self, column=column, bounds=(0.0, 1.0), missing=known, of=of)
 
     def histogram(self, column: str, bins: Any, bounds: Any = None, *, missing: bool = False) -> Histogram:
         """How many records lie in each bin: `bins` equal ones between the bounds, or between given edges.
 
         The outer bins take what lies beyond them; with `missing` records without a number have a bin of their own.
         """
-        check_column(self.kind_of(column), column)
+        check_numbers(self.kind_of(column), column)
         return Histogram(table=self, column=column, edges=checked_edges(bins, bounds), with_missing=bool(missing))
 
     def quantile(self, column: str, probabilities: Any, bounds: Any, *, missing: float | None = None) -> Quantiles:
@@ -125,15 +127,16 @@ class Table:
 
     def kind_of(self, column: str) -> pa.DataType:
         """The type of a column; one that is not there is refused."""
-        if column not in self.schema.names:
+        if self.schema.names.count(column) != 1:
             raise InvalidInput(
-                f"the table has no column {column!r}; it has {', '.join(map(repr, self.schema.names)) or 'none'}"
+                f"the table has no column {column!r}, or several, or one of a type that Arrow does not know; it has "
+                f"{', '.join(map(repr, self.schema.names)) or 'none'}"
             )
         return self.schema.field(column).type
 
     def _about(self, column: str, bounds: Any, missing: float | None) -> dict[str, Any]:
-        check_column(self.kind_of(column), column)
-        pair = pair_of(bounds)
+        check_numbers(self.kind_of(column), column)
+        pair = checked_bounds(bounds)
         if missing is not None:
             in_range(*pair, missing=missing)
         return {"table": self, "column": column, "bounds": pair, "missing": missing}
@@ -163,15 +166,21 @@ class Table:
         """The number of records; secret where no design declares it."""
         if isinstance(self.source, pa.Table):
             return int(self.source.num_rows)
-        data = sources.files(self.source, id=self.id)
+        data = opened.read(self.source, self.id)
         unknown = (piece for piece in data.pieces if piece.rows is None)
         counted = (part.rows or 0 for piece in unknown for part in piece.held(data.schema.names[:1]))
         return sum(piece.rows or 0 for piece in data.pieces) + sum(counted)
 
     def _drawn(self, columns: Sequence[str]) -> StoredSample:
-        """A fresh sample, or that of the key, which answers once."""
+        """A fresh sample, or that of the key, which answers once; what can be refused is refused here."""
+        source = opened.read(self.source, self.id)
+        if source.schema != self.schema:
+            raise InvalidInput("the columns of the table or their types have changed since it was opened; open it anew")
+        if self.id is not None:
+            opened.check_ids(source, self.id)
         sample = local.draw(
-            self.source, self.design, key=given_key(self.key), id=self.id, label=self.population, columns=list(columns)
+            source, self.design, key=given_key(self.key), id=self.id, label=self.population, columns=list(columns),
+            trust_ids=True,
         )  # fmt: skip
         if sample.ledger.entries or sample.ledger.plan is not None:
             raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
@@ -209,18 +218,9 @@ def open_table(
     if key is not None and population is None:
         raise InvalidInput("a key draws the same sample again, so the table needs a name; give population='…'")
     if records is not None:
-        positive(records=records)
-    if frames.kind_of(source) is not None:
-        held = frames.held(source)
-        source = frames.as_table(held, frames.names_of(held))
-        schema = source.schema
-    elif isinstance(source, (str, list, tuple)) or hasattr(source, "__fspath__"):
-        schema = sources.files(source).schema
-    else:
-        raise InvalidInput(
-            "the table must be a file, a folder, or a pandas, Polars, DuckDB or Arrow frame, "
-            f"got {type(source).__name__} instead"
-        )
+        whole(1, 10**15, records=records)
+    source = opened.held(source)
+    schema = opened.read(source, id).schema
     if id is not None and id not in schema.names:
         raise InvalidInput(f"the table has no id column {id!r}; it has {', '.join(map(repr, schema.names))}")
     if isinstance(budget, str) or hasattr(budget, "__fspath__"):

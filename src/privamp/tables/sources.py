@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ..errors import InvalidInput
 from ..extras import missing
 from .csv_ids import exactly_read
+from .csv_text import TEXT, CsvText
 
 try:
     import pyarrow as pa
@@ -24,6 +26,7 @@ except ModuleNotFoundError as error:
 
 BATCH = 1 << 16  # rows
 _PIECE = 1 << 20  # rows of a piece, unless one row group has more
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".feather": "feather", ".arrow": "feather"}
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -76,15 +79,19 @@ class Source:
         return None if None in counts else sum(count or 0 for count in counts)
 
 
-def files(paths: Paths, *, id: str | None = None) -> Source:
+def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Source:
     """The files that are named, or that lie in a folder (with partitions like region=north, which become columns).
 
-    The whole numbers of the column `id` must be written in one way, also where a file's numbers are text (CSV).
+    The whole numbers of the column `id` must be written in one way, also where a file's numbers are text (CSV). With
+    `as_text` nothing is guessed: all columns of CSV files (csv_text.py), and those of partitions, are text.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not several:
         raise InvalidInput("there is no file to sample from; name at least one")
-    found = sorted((fragment for path in several for fragment in _fragments(Path(path))), key=lambda each: each[0])
+    found = sorted(
+        (fragment for path in several for fragment in _fragments(Path(path), as_text)), key=lambda each: each[0]
+    )
+    _check_once([name for name, _, _ in found])
     name, schema, _ = found[0]
     for other, its, _ in found[1:]:
         if its != schema:
@@ -92,8 +99,11 @@ def files(paths: Paths, *, id: str | None = None) -> Source:
                 f"{other!r} has other columns or types than {name!r}; files of one data set must agree, so cast "
                 "the odd ones first"
             )
-    exact = [(name, schema, exactly_read(fragment, schema, id)) for name, schema, fragment in found]
-    return Source(schema, tuple(piece for name, schema, fragment in exact for piece in _pieces(name, schema, fragment)))
+    read = [
+        (name, schema, fragment if isinstance(fragment, CsvText) else exactly_read(fragment, schema, id))
+        for name, schema, fragment in found
+    ]
+    return Source(schema, tuple(piece for name, schema, fragment in read for piece in _pieces(name, schema, fragment)))
 
 
 def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:
@@ -126,18 +136,49 @@ def readable(name: str) -> Iterator[None]:
         ) from None
 
 
-def _fragments(path: Path) -> list[tuple[str, pa.Schema, Any]]:
+def _check_once(names: Sequence[str]) -> None:
+    """A file that is read twice makes two records of each of its records."""
+    seen: dict[tuple[int, int], str] = {}
+    for name in names:
+        with readable(name):
+            is_at = os.stat(name)
+        first = seen.setdefault((is_at.st_dev, is_at.st_ino), name)
+        if first is not name:
+            raise InvalidInput(
+                f"{name!r} is named twice, or is the same file as {first!r}: each of its records would count twice; "
+                "name it once"
+            )
+
+
+def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
     """(file name, schema with partition columns, fragment) of every file."""
     where = str(path)
     with readable(where):
         if not path.exists():
             raise FileNotFoundError
         kind = _format(path)
-        found = dataset.dataset(where, format=kind, partitioning="hive" if path.is_dir() else None)
+        if kind == "csv" and as_text:
+            texts = [CsvText.of(file, _folders(file, path)) for file in _named(path)]
+            return [(each.path, each.schema, each) for each in texts]
+        found = dataset.dataset(where, format=kind, partitioning=_partitions(path, as_text) if path.is_dir() else None)
         if not found.files:
             raise InvalidInput(f"the folder {where!r} holds no {kind} file; name another")
         keys = [f for f in found.schema if found.partitioning is not None and f.name in found.partitioning.schema.names]
     return [(each.path, _whole_schema(each, keys), each) for each in found.get_fragments()]
+
+
+def _partitions(folder: Path, as_text: bool) -> Any:
+    """How folders name columns: numbers where all of them look like one, or always text."""
+    if not as_text:
+        return "hive"
+    names = dict.fromkeys(name for file in _named(folder) for name in _folders(file, folder))
+    return dataset.partitioning(pa.schema([pa.field(name, TEXT) for name in names]), flavor="hive")
+
+
+def _folders(file: Path, root: Path) -> dict[str, str | None]:
+    """The columns that the folders of a file name, as name=value."""
+    parts = [] if file == root else [part.partition("=") for part in file.relative_to(root).parts[:-1]]
+    return {name: None if value == _NO_VALUE else unquote(value) for name, equals, value in parts if equals}
 
 
 def _whole_schema(fragment: Any, partitions: Iterable[pa.Field]) -> pa.Schema:
@@ -149,9 +190,16 @@ def _whole_schema(fragment: Any, partitions: Iterable[pa.Field]) -> pa.Schema:
     return own.remove_metadata()
 
 
+def _named(path: Path) -> list[Path]:
+    """The file itself, or those in the folder; names that begin with a point or a line under them are left out."""
+    if path.is_file():
+        return [path]
+    inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
+    return [p for p in inside if all(part[0] not in "._" for part in p.relative_to(path).parts)]
+
+
 def _format(path: Path) -> str:
-    named = [path] if path.is_file() else [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
-    kinds = {_FORMATS.get(file.suffix.lower()) for file in named}
+    kinds = {_FORMATS.get(file.suffix.lower()) for file in _named(path)}
     if len(kinds) != 1 or None in kinds:
         what = f"the folder {str(path)!r} must hold files of one kind" if path.is_dir() else f"{str(path)!r} must be"
         raise InvalidInput(f"{what}: .parquet, .csv or .feather")

@@ -1,0 +1,105 @@
+"""What a table is read from: files and frames, every column by its declared type and nothing by its values.
+
+A column of Python objects (pandas) has no declared type. It is read as text, cell by cell: text as it is, numbers,
+dates, True and False as Python writes them, bytes where they are UTF-8, and everything else is missing.
+"""
+
+import datetime
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..engines import frames
+from ..errors import InvalidInput
+from ..tables import sources
+from ..tables.csv_text import TEXT
+from ..tables.id_columns import check_id_type, ids_of
+from ..tables.unique_ids import SeenIds
+
+_WRITTEN = (bool, int, float, Decimal, datetime.date, np.bool_, np.integer, np.floating)
+
+
+def held(source: Any) -> Any:
+    """A frame as an Arrow table; paths stay as they are."""
+    kind = frames.kind_of(source)
+    if kind is not None:
+        return frames.plain(_table(frames.held(source)))
+    if isinstance(source, (str, list, tuple)) or hasattr(source, "__fspath__"):
+        return source
+    raise InvalidInput(
+        "the table must be a file, a folder, or a pandas, Polars, DuckDB or Arrow frame, "
+        f"got {type(source).__name__} instead"
+    )
+
+
+def read(source: Any, id: str | None = None) -> sources.Source:
+    """The rows of what `held` gave."""
+    return sources.table(source) if isinstance(source, pa.Table) else sources.files(source, id=id, as_text=True)
+
+
+def check_ids(source: sources.Source, id: str) -> None:
+    """Every record has an id of its own, which is a public fact; looked at before anything is paid."""
+    check_id_type(source.schema.field(id))
+    seen = SeenIds()
+    for ids in _ids(source, id):
+        seen.add(ids)
+    seen.check(lambda: _ids(source, id))
+
+
+def _ids(source: sources.Source, id: str) -> Iterable[Any]:
+    return (ids_of(batch.column(id), id) for piece in source.pieces for batch in piece.batches([id]))
+
+
+def _table(frame: Any) -> pa.Table:
+    """The columns that have a name of their own and a type that Arrow knows."""
+    columns = [_column(frame, k) for k in range(len(frames.names_of(frame)))]
+    names = [str(name) for name in frames.names_of(frame)]
+    known = {
+        name: column
+        for name, column in zip(names, columns, strict=True)
+        if column is not None and names.count(name) == 1
+    }
+    return pa.table(known or {"": pa.nulls(len(frame))})
+
+
+def _column(frame: Any, place: int) -> Any:
+    """One column, or None where Arrow has no such type."""
+    kind = frames.kind_of(frame)
+    if kind == "arrow":
+        return frame.column(place)
+    if kind == "polars":
+        column = frame.to_series(place)
+        return None if str(column.dtype) == "Object" else _converted(column.to_arrow)
+    series = frame.iloc[:, place]
+    if series.dtype == object:
+        return _texts(series)
+    if hasattr(series.dtype, "fill_value"):
+        series = series.sparse.to_dense()
+    return _converted(lambda: pa.array(series, from_pandas=True))
+
+
+def _converted(convert: Any) -> Any:
+    try:
+        return convert()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _texts(series: Any) -> pa.Array:
+    gone = series.isna().to_numpy(dtype=bool)
+    return pa.array([None if g else _text(cell) for g, cell in zip(gone, series, strict=True)], TEXT)
+
+
+def _text(cell: Any) -> str | None:
+    try:
+        if isinstance(cell, str):
+            cell.encode("utf-8")
+            return cell
+        if isinstance(cell, bytes):
+            return cell.decode("utf-8")
+    except UnicodeError:
+        return None
+    return str(cell) if isinstance(cell, _WRITTEN) else None
