@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from privamp import Gaussian, Neighbors, Poisson, PureDP, amplify, compose
-from privamp.accounting import tangents, tilted
+from privamp.accounting import tangents
+from privamp.accounting.composed import Composed
 from privamp.accounting.tangents import counted
 
 AR = Neighbors.ADD_REMOVE
@@ -101,12 +102,10 @@ def test_errors_grow_with_the_steps_in_which_something_happens() -> None:
     from privamp.accounting.discretize import LossLaw
 
     def law(p: float) -> LossLaw:
-        mass = np.zeros(201)
-        mass[100], mass[[40, 160]] = 1 - p, (0.45 * p, 0.55 * p)
-        return LossLaw(0.01, -100, mass, 0.0)
+        return LossLaw(0.01, np.array([-60, 0, 60]), np.array([0.45 * p, 1 - p, 0.55 * p]), 0.0)
 
-    rare = tilted.Composed(((law(1e-6), 10**6),), upper=True)
-    error = math.exp(rare._table(0.0).log_error)
+    rare = Composed(((law(1e-6), 10**6),), upper=True)
+    error = math.exp(rare.table(0.0).log_error)
     assert error < 1e-11
     truth = 0.061439637050127931518  # by mpmath: the binomial law of the active steps, 30 digits
     assert truth <= math.exp(float(rare.log_delta(np.asarray(0.5)))) <= truth + 1e-11

@@ -26,9 +26,9 @@ from ..numerics.log_domain import FloatArray, log_sum
 from ..numerics.rounding import total_up, up
 from ..validation import positive, whole
 from .blocks import QUADRATURE, ROUNDS, followed
+from .composed import WIDEST, Composed
 from .discretize import loss_laws, reach
 from .tangents import counted
-from .tilted import WIDEST, Composed
 
 COMPOSED = (
     "Composition by privacy-loss distributions, connect-the-dots "
@@ -163,8 +163,13 @@ class Composition:
                 found, other = composed()[side].log_delta(epsilon), by_counting()
                 return found if other is None else np.maximum(found, (other.forward, other.backward)[side](epsilon))
 
+            def ceiling(epsilon: FloatArray) -> FloatArray:
+                found, other = composed()[side].ceiling(epsilon), by_counting()
+                return found if other is None else np.maximum(found, (other.forward, other.backward)[side](epsilon))
+
             ends = [(p.forward, p.backward)[side].largest_loss for p in profiles]
-            return Curve(log_delta, sum(part.steps * end for part, end in zip(self.parts, ends, strict=True)))
+            end = sum(part.steps * end for part, end in zip(self.parts, ends, strict=True))
+            return Curve(log_delta, end, ceiling=ceiling)
 
         return Profile(curve(0), curve(1))
 
@@ -181,7 +186,10 @@ class Composition:
             composed = np.minimum(composed, np.where(epsilon >= 0.0, self._total_variation, 0.0))
             return np.minimum(composed, pure(epsilon)) if pure else composed
 
-        return Curve(log_delta, total)
+        def ceiling(epsilon: FloatArray) -> FloatArray:
+            return self._pessimistic[side].ceiling(epsilon)
+
+        return Curve(log_delta, total, ceiling=ceiling)
 
     @cached_property
     def _total_variation(self) -> float:

@@ -9,6 +9,7 @@ keeps its digits, and the result is checked against the curve and scaled up unti
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,24 +21,37 @@ from .bridge import Ints, Points, bridged, lower_hull
 LOG_TAIL = -85.0  # the grid ends where log delta falls below this; the rest is an infinite loss
 _FARTHEST = 1e5  # losses beyond this count as infinite
 _NOWHERE = 1e300  # no finite loss is this large
+_BLOCK = 300.0  # of losses that are summed at once
 _SPAN = 700.0  # of losses whose exponentials are doubles
 _START, _CHORD = 257, 2e-6  # points to begin with; relative excess of a chord that is worth another point
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LossLaw:
-    """Probability `mass[i]` of the loss (first + i) * interval, and of an infinite loss."""
+    """Probability `weights[i]` of the loss index[i] * interval, indices rising, and of an infinite loss."""
 
     interval: float
-    first: int
-    mass: FloatArray
+    index: Ints
+    weights: FloatArray
     infinite: float
 
     @property
+    def first(self) -> int:
+        """The grid index of the smallest loss."""
+        return int(self.index[0])
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Probabilities at all points of the grid, from `first` on."""
+        dense = np.zeros(int(self.index[-1]) - self.first + 1)
+        dense[self.index - self.first] = self.weights
+        return dense
+
+    @property
     def losses(self) -> FloatArray:
-        """The grid of losses."""
-        return np.arange(self.first, self.first + self.mass.size, dtype=np.float64) * self.interval
+        """The losses at all points of the grid, from `first` on."""
+        return np.arange(self.first, int(self.index[-1]) + 1, dtype=np.float64) * self.interval
 
 
 def reach(profile: Profile) -> float:
@@ -64,7 +78,7 @@ def _too_much(own: "_Dots", other: "_Dots", interval: float) -> bool:
         return False
     if abs(own.at_zero / other.at_zero - 1.0) > _TOLERATED:
         return True
-    discount = np.exp(-interval * np.arange(1, other.mass.size + 1))
+    discount = np.exp(-interval * other.at)
     return float(np.sum(own.mass)) + float(np.sum(other.mass * discount)) + own.infinite > 1.0 + _TOLERATED
 
 
@@ -87,15 +101,16 @@ class _Dots:
     """One direction's curve at some of 0, interval, 2 interval, ... and the masses that reproduce it."""
 
     def __init__(self, at: Ints, delta: FloatArray, interval: float, *, upper: bool, lost: float = 0.0) -> None:
-        self.points = at, delta
-        widths = np.diff(at) * interval
+        self.points, self.at = (at, delta), at[1:]
+        widths, losses = np.diff(at) * interval, as_floats(at[1:] * interval)
         if not upper:
             delta = lost + _below(np.maximum(delta - lost, 0.0), widths)
-        mass, rebuilt = _masses(delta, widths, at, interval)
+        mass, rebuilt = _masses(delta, widths, losses)
         if np.max(np.abs(_ratio(delta, rebuilt) - 1.0)) > _TOLERATED:
             hopeless = not upper and float(at[-1]) * interval > _SPAN  # a lower bound may always be nothing
-            delta = np.zeros_like(delta) if hopeless else _lower_hull(delta, as_floats(at * interval))
-            mass, rebuilt = _masses(delta, widths, at, interval)
+            hull = np.zeros_like(delta) if hopeless else _lower_hull(delta, at, interval)
+            delta = hull if upper else np.minimum(delta, hull)  # the hull is rounded up
+            mass, rebuilt = _masses(delta, widths, losses)
         self.mass = mass
         self.excess = float(np.max(_ratio(delta, rebuilt)))
         self.shortfall = float(np.min(_ratio(delta, rebuilt)))
@@ -163,55 +178,68 @@ def _below(delta: FloatArray, widths: FloatArray) -> FloatArray:
     )
 
 
-def _masses(delta: FloatArray, widths: FloatArray, at: Ints, interval: float) -> tuple[FloatArray, FloatArray]:
-    """Masses at interval, 2 interval, ... and the curve they give back at the points."""
+def _masses(delta: FloatArray, widths: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Masses at all points but the first, and the curve they give back at the points."""
     drop = delta[:-1] - delta[1:]
     change = drop / -np.expm1(-widths)
     change[:-1] -= drop[1:] / np.expm1(widths[1:])
-    mass = np.zeros(int(at[-1]))
-    mass[at[1:] - 1] = np.maximum(change, 0.0)
+    mass = np.maximum(change, 0.0)
     # delta_i = infinite + sum_{j>i} mass_j (1 - e^(eps_i - eps_j)), by adding positive pieces from the far end
-    pieces = discounted(mass, interval) * -math.expm1(-interval)
-    rebuilt = np.append(np.cumsum(pieces[::-1])[::-1], 0.0) + delta[-1]
-    return mass, rebuilt[at]
+    pieces = _discounted_at(mass, losses) * -np.expm1(-widths)
+    return mass, np.append(np.cumsum(pieces[::-1])[::-1], 0.0) + delta[-1]
+
+
+def _discounted_at(mass: FloatArray, losses: FloatArray) -> FloatArray:
+    """sum_{j >= i} mass_j e^(loss_i - loss_j), in blocks so that no exponential overflows."""
+    starts = np.unique(np.searchsorted(losses, np.arange(0.0, losses[-1], _BLOCK)))
+    out, carried, after = np.empty_like(mass), 0.0, float(losses[-1])
+    for start, end in zip(starts[::-1].tolist(), [mass.size, *starts[:0:-1].tolist()], strict=True):
+        place = losses[start:end]
+        decay = np.exp(place[0] - place)
+        sums = np.cumsum((mass[start:end] * decay)[::-1])[::-1] / decay + carried * np.exp(place - after)
+        out[start:end], carried, after = sums, float(sums[0]), float(place[0])
+    return out
 
 
 def discounted(mass: FloatArray, interval: float) -> FloatArray:
     """sum_{j >= i} mass_j e^-(j-i)interval, in blocks so that no exponential overflows."""
-    block = max(1, int(min(300.0 / interval, float(mass.size))))
-    out, carried = np.empty_like(mass), 0.0
+    block = max(1, int(min(_BLOCK / interval, float(mass.size))))
+    decay, out, carried = np.exp(np.arange(block) * -interval), np.empty_like(mass), 0.0
     for start in range((mass.size - 1) // block * block, -1, -block):
         part = mass[start : start + block]
-        decay = np.exp(-np.arange(part.size) * interval)
-        sums = np.cumsum((part * decay)[::-1])[::-1] / decay + carried * math.exp(-interval) * decay[::-1]
-        out[start : start + block], carried = sums, float(sums[0])
+        down, sums = decay[: part.size], out[start : start + block]
+        np.cumsum((part * down)[::-1], out=sums[::-1])
+        sums /= down
+        if carried:
+            sums += (carried * math.exp(-interval)) * down[::-1]
+        carried = float(sums[0])
     return out
 
 
 def _join(own: _Dots, other: _Dots, interval: float, upper: bool) -> LossLaw:
     """Losses above zero from the curve itself, below zero from the other direction's."""
     if own.at_zero == 0.0 or other.at_zero == 0.0:
-        return LossLaw(interval, 0, np.ones(1), 0.0)
+        return LossLaw(interval, np.zeros(1, dtype=np.int64), np.ones(1), 0.0)
     if upper:  # both sides must give one total variation distance, at least the true one
         level = max(own.at_zero * max(own.excess, 1.0), other.at_zero * max(other.excess, 1.0)) * (1.0 + 1e-14)
     else:  # at most the true one
         level = min(own.at_zero * min(own.shortfall, 1.0), other.at_zero * min(other.shortfall, 1.0)) * (1.0 - 1e-14)
-    steps = np.arange(1, other.mass.size + 1)
     above = own.mass * (level / own.at_zero)
-    below = other.mass * np.exp(-steps * interval) * (level / other.at_zero)
+    below = other.mass * np.exp(-other.at * interval) * (level / other.at_zero)
     infinite = level / own.at_zero * own.infinite
     total = float(np.sum(above) + np.sum(below))
     if not upper and total > 1.0 - 1e-14:  # and no more mass than there is
         share = (1.0 - 1e-14) / total
         above, below, infinite, total = above * share, below * share, infinite * share, 1.0 - 1e-14
     zero = max(1.0 - total - infinite, 0.0)
-    return LossLaw(interval, -other.mass.size, np.concatenate([below[::-1], [zero], above]), infinite)
+    index = np.concatenate([-other.at[::-1], [0], own.at])
+    return LossLaw(interval, index, np.concatenate([below[::-1], [zero], above]), infinite)
 
 
-def _lower_hull(delta: FloatArray, losses: FloatArray) -> FloatArray:
+def _lower_hull(delta: FloatArray, at: Ints, interval: float) -> FloatArray:
     """The largest convex function of alpha below the points: still above the (convex) truth if they are."""
-    if losses[-1] > _SPAN:
+    if float(at[-1]) * interval > _SPAN:
         raise NumericalFailure(
             "the losses to compose span more than 700, and their bound is not convex; add noise or ask for one step"
         )
-    return lower_hull(np.exp(losses), delta)
+    return lower_hull(at, delta, interval)

@@ -10,16 +10,17 @@ A step that has no loss with probability 1 - p, and a loss of law w with probabi
 happens, and not with k. NumPy's complex log1p loses its digits near 0; log1p(x + iy) is
 log1p(2x + x^2 + y^2)/2 + i atan2(y, 1 + x).
 
-Which tilt serves an epsilon depends on that epsilon alone, so that no answer depends on what was asked before.
+Both sides of a table fall as epsilon grows. Above, all terms do. Below, the error is taken at the left end of a cell
+of the grid, and no value is below that of a later cell.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.profile import Curve
 from ..numerics.log_domain import FloatArray, as_floats, log_sum
 from .discretize import LossLaw, discounted
 
@@ -27,48 +28,69 @@ _OUTSIDE = 1e-15  # mass dropped at the ends of a law, or outside the window and
 _UNIT = 1.2e-16
 _SMALL = 600.0  # an exponent whose exponential is a double
 _UNDERFLOW = 1e-300  # no entry is known better than this, in units of the one at the tilted law's top
-_HIGHEST = 600.0  # log of the largest entry of a table, in the same units: what lies left of it is left out
-_SPARE = 14.0  # a tilt is tried first when its Chernoff bound is within e^14 of the best
-_DEEP = -1e4  # log delta below which nobody asks for digits
-_GOOD_ENOUGH = 1e-5  # relative error at which the best tilt is not sought
+_HIGHEST = 600.0  # log of the largest factor by which a mass is multiplied: what lies left of it is left out
+_NOTHING = -80.0  # log of a power that is not computed
 _RARE = 0.25  # steps with a loss in fewer cases than this are composed by the logarithm
 _AWAY = tuple(2.0**k for k in (*range(-12, 10), 12, 15, 18))  # for the window, in units of 1/width of one law
-_LADDER = (0.0, *(2.0 ** (0.5 * k) for k in range(-6, 48)))
-WIDEST, _WORTH = 2**22, 2**21  # points of a window that fit into memory; that a further tilt may cost anyhow
 
 Ints = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The composed law at one tilt, in units of e^log_scale, summed from the far end: `above[i]` is from i on."""
+@dataclass(frozen=True)
+class Losses:
+    """The losses of one law that occur, to be taken `steps` times: masses at grid indices."""
 
-    tilt: float
-    first: int  # grid index of entry 0
+    index: Ints
+    mass: FloatArray
     interval: float
-    log_scale: float
-    above: FloatArray
-    discounted: FloatArray  # the same with the factor e^(loss_i - loss)
-    log_error: float  # log of the convolution's total error, before the factor e^(-tilt epsilon)
-    relative: float  # relative error of the sums and of the scale
-    is_cut: bool  # whether losses below the first entry were left out
+    infinite: float
+    steps: int
 
-    def log_delta(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """log of the computed delta, and of a bound on its error (convolution, summation, underflow)."""
-        at = np.floor(epsilon / self.interval) + (1.0 - self.first)
-        i = np.clip(at, 0.0, self.above.size - 1.0).astype(np.int64)  # cut first: it may be beyond all whole numbers
-        above = self.above[i]
-        gap = np.minimum(epsilon - (self.first + i) * self.interval, 0.0)  # epsilon is below entry i
-        value = above - np.exp(gap) * self.discounted[i]
-        with np.errstate(divide="ignore"):
-            main = np.log(np.maximum(value, 0.0)) + self.log_scale
-            rounding = np.log(self.relative * above + self.above.size * _UNDERFLOW) + self.log_scale
-        error = np.logaddexp(rounding, self.log_error - (self.tilt * epsilon if self.tilt else 0.0))
-        return main, np.where((at < 0) & self.is_cut, np.inf, error)
+    @classmethod
+    def of(cls, law: LossLaw, steps: int) -> "Losses":
+        """The masses that are not 0."""
+        live = law.weights > 0
+        return cls(law.index[live], law.weights[live], law.interval, law.infinite, steps)
+
+    @cached_property
+    def _log_mass(self) -> FloatArray:
+        return np.log(self.mass)
+
+    @cached_property
+    def _active(self) -> tuple[FloatArray, FloatArray]:
+        """Index and mass of the losses that are not 0."""
+        active = self.index != 0
+        return as_floats(self.index[active]), self.mass[active]
+
+    def moment(self, tilt: float) -> tuple[float, float]:
+        """log E e^(tilt loss), and its error: that of the losses that are not 0, where they are rare.
+
+        The mass at 0 is what the others leave of 1; so nothing is lost by adding a small number to 1.
+        """
+        unit = self.interval * tilt
+        largest = max(abs(float(self.index[0])), abs(float(self.index[-1]))) * unit if self.index.size else 0.0
+        index, mass = self._active
+        if float(np.sum(mass)) <= _RARE and largest < _SMALL:
+            exponent = index * unit
+            terms = mass * np.expm1(exponent)
+            total = float(np.sum(terms)) - self.infinite
+            size = float(np.sum(np.abs(terms) * (1.0 + np.abs(exponent)))) + self.infinite
+            if total > -0.5:
+                return math.log1p(total), _UNIT * 64.0 * size / (1.0 + total)
+        value = float(log_sum(self._log_mass + self.index * unit))
+        return value, _UNIT * (64.0 + abs(value) + largest)
+
+    def tilted(self, tilt: float) -> "Tilted":
+        """The tilted law; ends that weigh less than `_OUTSIDE` over all steps are dropped and counted as error."""
+        weights = np.exp(self._log_mass + tilt * self.interval * self.index - self.moment(tilt)[0])
+        spare = 0.5 * _OUTSIDE / self.steps
+        low = int(np.searchsorted(np.cumsum(weights), spare, side="right"))
+        high = weights.size - int(np.searchsorted(np.cumsum(weights[::-1]), spare, side="right"))
+        kept = slice(low, max(high, low + 1))
+        return Tilted(self.index[kept], weights[kept], self.interval, self.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tilted:
     """A tilted law without its far ends, to be taken `steps` times: weights at grid indices."""
 
@@ -77,10 +99,21 @@ class Tilted:
     interval: float
     steps: int
 
-    def log_moment(self, tilt: float) -> float:
-        """log E e^(tilt loss)."""
+    @cached_property
+    def _log_weights(self) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return float(log_sum(np.log(self.weights) + tilt * self.interval * self.index))
+            return np.log(self.weights)
+
+    @cached_property
+    def variance(self) -> float:
+        """Of the sum of all steps, in units of the grid."""
+        total = float(np.sum(self.weights))
+        mean = float(self.weights @ self.index) / total
+        return self.steps * float(self.weights @ (self.index - mean) ** 2) / total
+
+    def log_moment(self, tilt: float) -> float:
+        """log E e^(tilt loss) of all steps."""
+        return self.steps * float(log_sum(self._log_weights + tilt * self.interval * self.index))
 
     def spectrum(self, size: int) -> tuple[NDArray[np.complex128], float]:
         """The transform of all steps together, and the sum of the relative errors of one step's and of the power.
@@ -101,138 +134,115 @@ class Tilted:
         return power, self.steps * rest * (one + 32.0 * _UNIT) * 2.0 + 16.0 * _UNIT  # 2: |1 + p(w^ - 1)| >= 1/2
 
 
-@dataclass(slots=True)
-class Composed:
-    """Several loss laws, each taken `steps` times, on one grid."""
+@dataclass(frozen=True)
+class Table:
+    """The composed law at one tilt, in units of e^log_scale: delta at the points of the grid, and between them."""
 
-    laws: tuple[tuple[LossLaw, int], ...]
-    upper: bool
-    _tables: dict[float, Table] = field(default_factory=dict)
-    _moments: dict[float, tuple[float, float]] = field(default_factory=dict)
-    _points: dict[float, int] = field(default_factory=dict)
-
-    @property
-    def log_infinite(self) -> float:
-        """log of the probability that some step has an infinite loss."""
-        log_none = sum(steps * math.log1p(-min(law.infinite, 1.0 - _UNIT)) for law, steps in self.laws)
-        return math.log(-math.expm1(log_none)) if log_none < 0.0 else -math.inf
+    tilt: float
+    first: int  # grid index of entry 0
+    interval: float
+    log_scale: float
+    values: FloatArray  # delta at the grid's points, falling to 0 at the last
+    discounted: FloatArray  # the sum of mass_j e^(loss_i - loss_j) over j >= i
+    log_error: float  # log of the convolution's total error, before the factor e^(-tilt epsilon)
+    relative: float  # relative error of the sums and of the scale
+    is_cut: bool  # whether losses below the first entry were left out
 
     @property
-    def _has_losses(self) -> bool:
-        return all(np.any(law.mass > 0) for law, _ in self.laws)
+    def end(self) -> float:
+        """Where the table's delta is 0."""
+        return (self.first + self.values.size) * self.interval
 
-    def curve(self, largest_loss: float = math.inf) -> Curve:
-        """The composed curve for epsilon >= 0."""
-        return Curve(self.log_delta, largest_loss)
+    def above(self, epsilon: FloatArray, log_infinite: float) -> FloatArray:
+        """log of an upper bound; it never rises."""
+        values, i = self._values(epsilon)
+        bound = np.logaddexp(self._log(values * (1.0 + self.relative) + self._underflow), self._tilted(epsilon))
+        bound = np.minimum(np.logaddexp(bound, log_infinite), 0.0)
+        return np.asarray(np.where((i < 0) & self.is_cut, 0.0, bound))
 
-    def log_delta(self, epsilon: FloatArray) -> FloatArray:
-        """log delta, above the truth (below it for a lower bound), each epsilon by the tilt that suits it."""
-        epsilon = np.asarray(epsilon, dtype=np.float64)
-        if not self._has_losses:
-            return np.zeros_like(epsilon)  # some step's loss is infinite for sure
-        flat = epsilon.ravel()
-        if not self.upper:
-            return np.asarray(self._by_tables(flat).reshape(epsilon.shape))
-        chernoff = np.min(self._chernoff(flat), axis=0)
-        best = np.logaddexp(chernoff, self.log_infinite)
-        worth = chernoff > max(_DEEP, self.log_infinite + math.log(_GOOD_ENOUGH))  # else Chernoff's own bound will do
-        if np.any(worth):
-            best[worth] = np.minimum(best[worth], self._by_tables(flat[worth]))
-        return np.asarray(best.reshape(epsilon.shape))
-
-    def _by_tables(self, epsilon: FloatArray) -> FloatArray:
-        """By a tilt that is likely to do, and where it does not, by the best one."""
-        best, loose = self._by_tilts(epsilon, _SPARE)
-        if np.any(loose):
-            again, _ = self._by_tilts(epsilon[loose], 0.0)
-            best[loose] = np.minimum(best[loose], again) if self.upper else np.maximum(best[loose], again)
-        return best
-
-    def _by_tilts(self, epsilon: FloatArray, spare: float) -> tuple[FloatArray, BoolArray]:
-        chosen = self._tilts(epsilon, spare)
-        bound, loose = np.empty_like(epsilon), np.zeros(epsilon.shape, dtype=np.bool_)
-        for tilt in np.unique(chosen).tolist():
-            here = chosen == tilt
-            bound[here], loose[here] = self._bound(epsilon[here], tilt)
-        return bound, loose
-
-    def _bound(self, epsilon: FloatArray, tilt: float) -> tuple[FloatArray, BoolArray]:
-        """The bound by one tilt, and where its error is not small."""
-        if tilt not in self._tables:
-            self._tables[tilt] = self._table(tilt)
-        main, error = self._tables[tilt].log_delta(epsilon)
+    def below(self, epsilon: FloatArray, log_infinite: float) -> FloatArray:
+        """log of a lower bound."""
+        main, error = self._apart(epsilon)
         with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.where(np.isneginf(main) | np.isinf(error), np.inf, error - main)
-            if self.upper:
-                bound = np.minimum(np.logaddexp(np.logaddexp(main, error), self.log_infinite), 0.0)
-                loose = ~(error < bound + math.log(_GOOD_ENOUGH))  # lost mass counts: what matters is the sum
-                return np.asarray(bound), np.asarray(loose)
-            finite = np.where(ratio < 0, main + np.log1p(-np.exp(np.minimum(ratio, 0.0))), -np.inf)
-        bound = np.logaddexp(finite, self.log_infinite + math.log1p(-1e-9))
-        return np.asarray(bound), np.asarray(ratio > math.log(_GOOD_ENOUGH))
+            share = np.where(main > error, -np.expm1(np.minimum(error - main, 0.0)), 0.0)
+            return np.logaddexp(np.where(share > 0.0, main + np.log(share), -np.inf), log_infinite + math.log1p(-1e-9))
 
-    def _tilts(self, epsilon: FloatArray, spare: float) -> FloatArray:
-        """The smallest tilt of a ladder whose Chernoff bound is within e^spare of the best."""
-        table, most = self._chernoff(epsilon), max(_WORTH, 2 * self.points(0.0))
-        while True:
-            chosen = np.argmax(table <= np.min(table, axis=0) + spare, axis=0)
-            too_wide = [i for i in np.unique(chosen).tolist() if i > 0 and self.points(_LADDER[i]) > most]
-            if not too_wide:
-                return as_floats(np.asarray(_LADDER)[chosen])
-            table[too_wide] = np.inf
+    def below_falling(self, epsilon: FloatArray, log_infinite: float) -> FloatArray:
+        """log of a lower bound; it never rises."""
+        values, i = self._values(epsilon)
+        cell = np.clip(i, 0, self.values.size - 1)
+        here = values * (1.0 - self.relative) - self._cell_error[cell]
+        if self.tilt:
+            here = np.where(i < 0, 0.0, here)  # left of all cells the error is not constant
+        later = self._later[np.clip(i + 1, 0, self.values.size - 1)]
+        return np.logaddexp(self._log(np.maximum(here, later)), log_infinite + math.log1p(-1e-9))
 
-    def _chernoff(self, epsilon: FloatArray) -> FloatArray:
-        """K(tilt) - tilt epsilon, a row for each tilt of the ladder up to where all have begun to rise."""
-        bounds = [np.zeros_like(epsilon)]
-        for tilt in _LADDER[1:]:
-            value = sum(self.moments(tilt)) - tilt * epsilon * (1.0 - 4.0 * _UNIT)
-            if np.all(value > bounds[-1]):  # K is convex: it only gets worse
-                break
-            bounds.append(value)
-        return np.stack(bounds)
+    def is_loose(self, epsilon: float, log_infinite: float, share: float) -> bool:
+        """Whether the error is not below this share of delta; `log_infinite` is what is lost anyhow."""
+        main, error = self._apart(np.asarray([epsilon]))
+        return not float(error[0]) < float(np.logaddexp(main[0], log_infinite)) + math.log(share)
 
-    def points(self, tilt: float) -> int:
-        """How many grid points the composed law needs at this tilt."""
-        if not self._has_losses:
-            return 1
-        if tilt not in self._points:
-            first, last = _window([_tilted(law, tilt, steps) for law, steps in self.laws])
-            self._points[tilt] = last - first + 1
-        return self._points[tilt]
+    def _values(self, epsilon: FloatArray) -> tuple[FloatArray, Ints]:
+        """delta, and the cell: the index of the last grid point that is not above epsilon (-1: there is none)."""
+        last = self.values.size - 1
+        i = np.clip(np.floor(epsilon / self.interval) - self.first, -1.0, float(last)).astype(np.int64)
+        after = np.minimum(i + 1, last)
+        gap = np.minimum(epsilon - (self.first + after) * self.interval, 0.0)
+        values = self.values[after] - np.expm1(gap) * self.discounted[after]
+        highest = np.where(i < 0, np.inf, self.values[np.maximum(i, 0)])
+        return np.minimum(values, highest), i
 
-    def log_moment(self, tilt: float) -> float:
-        """K(tilt) = log E e^(tilt loss) over the finite losses."""
-        return self.moments(tilt)[0]
+    def _apart(self, epsilon: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log of the computed delta, and of a bound on its error."""
+        values, i = self._values(epsilon)
+        error = np.logaddexp(self._log(values * self.relative + self._underflow), self._tilted(epsilon))
+        return self._log(values), np.asarray(np.where((i < 0) & self.is_cut, np.inf, error))
 
-    def moments(self, tilt: float) -> tuple[float, float]:
-        """K(tilt) and a bound on its error."""
-        if tilt not in self._moments:
-            found = [(steps, *_moment(law, tilt)) for law, steps in self.laws]
-            value, error = (sum(row[0] * row[i] for row in found) for i in (1, 2))
-            self._moments[tilt] = value, error + 1e-15 * abs(value)
-        return self._moments[tilt]
+    @property
+    def _underflow(self) -> float:
+        return self.values.size * _UNDERFLOW
 
-    def _table(self, tilt: float) -> Table:
-        """Multiply the transforms of the tilted laws, transform back, undo the tilt, sum up."""
-        from scipy import fft
+    def _log(self, values: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(values, 0.0)) + self.log_scale)
 
-        parts = [_tilted(law, tilt, steps) for law, steps in self.laws]
-        first, last = _window(parts)
-        size = fft.next_fast_len(max(last - first + 1, 2), real=True)
-        spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-        relative = 0.0
-        for part in parts:
-            power, of_power = part.spectrum(size)
-            spectrum, relative = spectrum * power, relative + of_power
-        mass = np.roll(fft.irfft(spectrum, size), -first)[: last - first + 1]
-        # a k-th power errs by k |value|^(k-1) times the error of its base; summed over the grid at most the 2-norm over
-        # all frequencies (Parseval, Cauchy-Schwarz); the way back errs in the 2-norm like the way there
-        least = min(part.steps for part in parts)
-        height = np.abs(spectrum) ** (1.0 - 1.0 / least)
-        error = _OUTSIDE * (1.0 + len(parts)) + relative * math.sqrt(2.0) * _norm(height)
-        error += _UNIT * math.sqrt(size) * _norm(mass) * (2.0 * math.log2(size) + 4.0)
-        interval = self.laws[0][0].interval
-        return _summed(mass, tilt, first, interval, self.moments(tilt), error)
+    def _tilted(self, epsilon: FloatArray) -> FloatArray:
+        return np.asarray(self.log_error - (self.tilt * epsilon if self.tilt else 0.0))
+
+    @cached_property
+    def _cell_error(self) -> FloatArray:
+        """The error in the cell from each grid point to the next, but for the relative one."""
+        points = (self.first + np.arange(self.values.size)) * self.interval
+        exponent = self.log_error - self.log_scale - self.tilt * (points - 8.0 * _UNIT * np.abs(points))
+        return np.asarray(np.exp(np.minimum(exponent, 700.0)) * (1.0 + 1e-12) + self._underflow)
+
+    @cached_property
+    def _later(self) -> FloatArray:
+        """The largest lower bound at this grid point or a later one."""
+        at_points = self.values * (1.0 - self.relative) - self._cell_error
+        return np.maximum.accumulate(np.maximum(at_points, 0.0)[::-1])[::-1]
+
+
+def table(laws: list[Losses], tilt: float, moments: tuple[float, float]) -> Table:
+    """Multiply the transforms of the tilted laws, transform back, undo the tilt, sum up."""
+    from scipy import fft
+
+    parts = [law.tilted(tilt) for law in laws]
+    first, last = window(parts)
+    size = fft.next_fast_len(max(last - first + 1, 2), real=True)
+    spectrum, relative = parts[0].spectrum(size)
+    for part in parts[1:]:
+        power, of_power = part.spectrum(size)
+        spectrum, relative = spectrum * power, relative + of_power
+    cyclic, start = fft.irfft(spectrum, size), first % size
+    mass = np.concatenate([cyclic[start:], cyclic[:start]])[: last - first + 1]
+    # a k-th power errs by k |value|^(k-1) times the error of its base; summed over the grid at most the 2-norm over
+    # all frequencies (Parseval, Cauchy-Schwarz); the way back errs in the 2-norm like the way there
+    least = min(part.steps for part in parts)
+    height = np.abs(spectrum[spectrum != 0.0]) ** (1.0 - 1.0 / least)
+    error = _OUTSIDE * (1.0 + len(parts)) + relative * math.sqrt(2.0) * _norm(height)
+    error += _UNIT * math.sqrt(size) * _norm(mass) * (2.0 * math.log2(size) + 4.0) + size * math.exp(_NOTHING)
+    return _summed(mass, tilt, first, parts[0].interval, moments, error)
 
 
 def _summed(
@@ -240,77 +250,72 @@ def _summed(
 ) -> Table:
     """Undo the tilt, leave out what is too large to be of interest at this tilt, and add up from the far end."""
     log_moment, of_moment = moments
-    with np.errstate(divide="ignore"):
-        log_mass = np.log(np.maximum(mass, 0.0)) - tilt * (np.arange(mass.size) * interval)
-    top = float(log_mass[int(np.argmax(mass))])
-    high = np.flatnonzero(log_mass - top > _HIGHEST)
-    start = int(high[-1]) + 1 if high.size else 0
-    untilted = np.exp(log_mass[start:] - top)
+    top, unit = int(np.argmax(mass)), tilt * interval
+    start = max(0, math.ceil(top - _HIGHEST / unit)) if unit > 0.0 else 0
+    untilted = np.maximum(mass[start:], 0.0)
+    if unit > 0.0:
+        untilted *= np.exp(np.arange(top - start, top - mass.size, -1.0) * unit)
+    later, values = np.zeros(untilted.size + 1), np.zeros(untilted.size + 1)
+    later[:-1] = discounted(untilted, interval)
+    # delta_i = sum_{j>i} mass_j (1 - e^(loss_i - loss_j)), by adding positive pieces from the far end
+    np.cumsum(later[:0:-1], out=values[-2::-1])
+    values *= -math.expm1(-interval)
     return Table(
         tilt=tilt,
         first=first + start,
         interval=interval,
-        log_scale=top + log_moment - tilt * first * interval,
-        above=np.append(np.cumsum(untilted[::-1])[::-1], 0.0),
-        discounted=np.append(discounted(untilted, interval), 0.0),
+        log_scale=log_moment - tilt * (first + top) * interval,
+        values=values,
+        discounted=later,
         log_error=math.log(error) + log_moment + of_moment,
-        relative=8.0 * _UNIT * (untilted.size + tilt * interval * mass.size) + math.expm1(min(of_moment, 1.0)),
+        relative=8.0 * _UNIT * (mass.size + unit * (mass.size + abs(first)) + abs(log_moment) + 8.0)
+        + math.expm1(min(of_moment, 1.0)),
         is_cut=start > 0,
     )
 
 
-def _moment(law: LossLaw, tilt: float) -> tuple[float, float]:
-    """log E e^(tilt loss) of one law, and its error: that of the losses that are not 0, where they are rare.
-
-    The mass at 0 is what the others leave of 1; so nothing is lost by adding a small number to 1.
-    """
-    index = np.flatnonzero(law.mass > 0)
-    exponent = (law.first + index) * (law.interval * tilt)
-    active = law.mass[index] * (exponent != 0.0) if tilt else law.mass[index] * (law.first + index != 0)
-    if float(np.sum(active)) <= _RARE and np.max(np.abs(exponent), initial=0.0) < _SMALL:
-        terms = active * np.expm1(exponent)
-        total = float(np.sum(terms)) - law.infinite
-        size = float(np.sum(np.abs(terms) * (1.0 + np.abs(exponent)))) + law.infinite
-        if total > -0.5:
-            return math.log1p(total), _UNIT * 64.0 * size
-    value = float(log_sum(np.log(law.mass[index]) + exponent))
-    return value, _UNIT * (64.0 + abs(value) + float(np.max(np.abs(exponent), initial=0.0)))
-
-
-def _tilted(law: LossLaw, tilt: float, steps: int) -> Tilted:
-    """The tilted law; ends that weigh less than `_OUTSIDE` over all steps are dropped and counted as error."""
-    live = np.flatnonzero(law.mass > 0)
-    index = live + law.first
-    weights = np.exp(np.log(law.mass[live]) + tilt * law.interval * index - _moment(law, tilt)[0])
-    spare = 0.5 * _OUTSIDE / steps
-    low = int(np.searchsorted(np.cumsum(weights), spare, side="right"))
-    high = weights.size - int(np.searchsorted(np.cumsum(weights[::-1]), spare, side="right"))
-    kept = slice(low, max(high, low + 1))
-    return Tilted(index[kept], weights[kept], law.interval, steps)
-
-
-def _window(parts: list[Tilted]) -> tuple[int, int]:
+def window(parts: list[Tilted]) -> tuple[int, int]:
     """Grid indices outside which the sum has at most `_OUTSIDE` of its mass (Chernoff)."""
     interval, budget = parts[0].interval, math.log(2.0 / _OUTSIDE)
     least, most = (float(sum(int(p.index[end]) * p.steps for p in parts)) for end in (0, -1))
-    low, high = least, most
     widest = max(float(p.index[-1] - p.index[0]) for p in parts) * interval
-    for away in (a / widest for a in _AWAY if math.isfinite(a / widest)) if widest > 0 else ():
-        up, down = (sum(p.steps * p.log_moment(sign * away) for p in parts) for sign in (1.0, -1.0))
-        high = min(high, (up + budget) / (away * interval))
-        low = max(low, (down + budget) / (-away * interval))
+    away: list[float] = [a / widest for a in _AWAY if math.isfinite(a / widest)] if widest > 0 else []
+    if not away:
+        return math.floor(least), int(most)
+    usual = math.sqrt(2.0 * budget / max(sum(p.variance for p in parts), 1e-300)) / interval
+    start = int(np.argmin(np.abs(np.log(np.asarray(away) / usual))))
+
+    def end(sign: float) -> float:
+        """Chernoff's bound on the far end, the best of a few: it falls, then rises."""
+
+        def at(i: int) -> float:
+            total = math.fsum(p.log_moment(sign * away[i]) for p in parts)
+            return (total + budget) / (away[i] * interval)
+
+        best = at(start)
+        for way in (1, -1):
+            i = start + way
+            while 0 <= i < len(away) and (found := at(i)) < best:
+                best, i = found, i + way
+        return best
+
+    high, low = min(most, end(1.0)), max(least, -end(-1.0))
     return math.floor(low), min(math.ceil(max(high, low)) + 1, int(most))
 
 
 def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-    """Repeated squaring: many times faster than the general complex power, and as exact."""
-    result = np.ones_like(values)
+    """Repeated squaring: many times faster than the general complex power, and as exact; nothing where it is tiny."""
+    squares = values.real**2 + values.imag**2
+    left = np.flatnonzero(squares > math.exp(2.0 * _NOTHING / exponent))
+    result = np.zeros_like(values)
+    base, power = values[left], np.ones(left.size, dtype=np.complex128)
     while exponent:
         if exponent & 1:
-            result = result * values
+            power = power * base
         exponent >>= 1
         if exponent:
-            values = values * values
+            base = base * base
+    result[left] = power
     return result
 
 

@@ -33,6 +33,7 @@ class Curve:
     log_delta: LogDelta
     largest_loss: float = math.inf
     is_end_certain: bool = False  # `largest_loss` was proved in directed arithmetic and needs no margin
+    ceiling: LogDelta | None = None  # a quick curve that is nowhere below: it says where to look for a root
 
     def __call__(self, epsilon: ArrayLike) -> FloatArray:
         """log delta at epsilon >= 0, never above log 1."""
@@ -134,9 +135,17 @@ class Profile:
             return self.largest_loss
         if delta == 1.0:
             return 0.0
-        if float(self.log_delta(_UNREACHED)) > math.log(delta):
-            return self.largest_loss
-        return min(first_at_most(self.log_delta, math.log(delta), limit=_UNREACHED), self.largest_loss)
+        target, end = math.log(delta), self.largest_loss
+        if self.forward.ceiling is None or self.backward.ceiling is None:
+            if float(self.log_delta(_UNREACHED)) > target:
+                return end
+            return min(first_at_most(self.log_delta, target, limit=_UNREACHED), end)
+        found = 0.0  # one direction after the other: the second is seldom needed at more than one epsilon
+        for curve in dict.fromkeys((self.forward, self.backward)):
+            if float(curve(_UNREACHED)) > target:
+                return end
+            found = first_at_most(curve, target, start=found, limit=_UNREACHED, ceiling=curve.ceiling)
+        return min(found, end)
 
     def rounded_up(self) -> "Profile":
         """Both directions rounded to the private side."""

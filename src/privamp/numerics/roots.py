@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from .log_domain import FloatArray
 
+_SLACK, _MORE = 0.05, 16.0  # of a logarithm: so far below its ceiling a function usually is; more by this factor
+
 
 class NumericalFailure(ArithmeticError):
     """A root could not be bracketed or did not converge; no number is returned instead."""
@@ -21,24 +23,20 @@ def first_at_most(
     limit: float = 1e6,
     width: int = 65,
     rounds: int = 60,
+    ceiling: Callable[[FloatArray], FloatArray] | None = None,
 ) -> float:
     """The smallest x >= start with f(x) <= target for a non-increasing f, from the side where it holds.
 
     Vectorised sectioning: once the bracket is narrow each round evaluates `width` points at once; before, the middle,
-    because values far from the root may be costly. Raises when f stays above the
-    target up to `limit`, or returns NaN anywhere.
+    because values far from the root may be costly. `ceiling` is a quick function that is nowhere below f: it says where
+    to begin. Raises when f stays above the target up to `limit`, or returns NaN anywhere.
     """
-    step = 1.0
-    low, high = start, start
-    if _value(f, start) <= target:
+    if ceiling is not None and _value(ceiling, limit) <= target:
+        low, high = _below_ceiling(f, ceiling, target, start, limit)
+    else:
+        low, high = _by_steps(f, target, start, limit)
+    if low == high:
         return start
-    while True:
-        high = min(start + step, limit)
-        if _value(f, high) <= target:
-            break
-        if high >= limit:
-            raise NumericalFailure(f"no root below {limit:g}: the function stays above {target:g}")
-        low, step = high, step * 4.0
     for _ in range(rounds):
         points = np.linspace(low, high, width if high - low <= 0.1 * abs(high) else 3)
         values = f(points)
@@ -57,6 +55,39 @@ def first_at_most(
             return high
         high += max(abs(high), 1e-300) * 2.0 ** (nudge - 52)
     raise NumericalFailure("the bracketed root does not satisfy its own condition")
+
+
+def _by_steps(f: Callable[[FloatArray], FloatArray], target: float, start: float, limit: float) -> tuple[float, float]:
+    """A bracket, by steps that grow; (start, start) when the target is met there."""
+    step, low = 1.0, start
+    if _value(f, start) <= target:
+        return start, start
+    while True:
+        high = min(start + step, limit)
+        if _value(f, high) <= target:
+            return low, high
+        if high >= limit:
+            raise NumericalFailure(f"no root below {limit:g}: the function stays above {target:g}")
+        low, step = high, step * 4.0
+
+
+def _below_ceiling(
+    f: Callable[[FloatArray], FloatArray],
+    ceiling: Callable[[FloatArray], FloatArray],
+    target: float,
+    start: float,
+    limit: float,
+) -> tuple[float, float]:
+    """A bracket: f passes where the ceiling does; then to the left, to where the ceiling is higher and higher."""
+    high, slack = first_at_most(ceiling, target, start=start, limit=limit, rounds=20), _SLACK
+    if not _value(f, high) <= target:  # the ceiling is none
+        return _by_steps(f, target, start, limit)
+    while high > start:
+        low = first_at_most(ceiling, target + slack, start=start, limit=limit, rounds=20)
+        if low < high and _value(f, low) > target:
+            return low, high
+        high, slack = low, _MORE * slack
+    return start, start
 
 
 def _value(f: Callable[[FloatArray], FloatArray], x: float) -> float:
