@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .accounting.allocation import allocation
+from .accounting.allocation import allocation, allocation_attack
 from .accounting.composition import compose
 from .accounting.joint import Joint
 from .core.claim import Claim
@@ -93,7 +93,8 @@ def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors)
     whole = compose([compose(_of_block(mechanism, block, neighbors), times) for block, times in blocks])
     if not schedule.is_tight:  # what breaks a block need not break the schedule
         parts = tuple(replace(part, lower=None, claim=None, attacks=()) for part in whole.parts)
-        whole = replace(whole, lower=None, parts=parts)
+        attack = allocation_attack(mechanism, *schedule.joined) if schedule.joined else None
+        whole = replace(whole, lower=attack, parts=parts)
     return replace(whole, assumes=tuple(dict.fromkeys((*whole.assumes, *schedule.assumes))))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privamp import (
+    ApproxDP,
     BallsInBins,
     CyclicPoisson,
     Gaussian,
@@ -18,11 +19,14 @@ from privamp import (
     Population,
     Rounds,
     WithoutReplacement,
+    amplification,
     amplify,
     calibrate,
     compose,
     spec,
 )
+from privamp.accounting.allocation import allocation_attack
+from privamp.accounting.some_of_many import some_of_many
 from privamp.core.schedule import OneOf, uniform_bins
 from privamp.verify import check_schedule
 
@@ -92,7 +96,44 @@ def test_epochs_compose_and_several_rounds_per_epoch_cost_more() -> None:
     assert 0 < many.lower.epsilon(1e-6) < many.epsilon(1e-6) < 1.002 * many.lower.epsilon(1e-6)
     twice = amplify(Gaussian(2.0), BallsInBins(50, times=2))
     assert one.epsilon(1e-6) < twice.epsilon(1e-6)
-    assert twice.lower is None
+
+
+@pytest.mark.parametrize(
+    ("sigma", "times", "rounds", "epochs", "share"),
+    [(2.0, 2, 50, 1, 0.99), (1.0, 10, 1000, 1, 0.98), (2.0, 2, 50, 9, 0.98)],
+)
+def test_several_rounds_per_epoch_have_an_attack_near_the_bound(sigma, times, rounds, epochs, share) -> None:
+    guarantee = amplify(Gaussian(sigma), BallsInBins(rounds, epochs, times))
+    assert share * guarantee.epsilon(1e-6) < guarantee.lower.epsilon(1e-6) < guarantee.epsilon(1e-6)
+    assert compose(guarantee, 2).lower is None  # the attack is on the whole schedule, not on one of its blocks
+
+
+def test_scores_of_one_round_in_several_are_below_the_exact_pair() -> None:
+    exact = {1.0: (5.9206501086e-2, 5.0197662369e-2), 2.0: (4.7457776332e-3, 2.0559245297e-3)}  # by quadrature
+    scored = some_of_many(Gaussian(1.0).profile(Neighbors.ADD_REMOVE), 1, 2)
+    for epsilon, (forward, backward) in exact.items():
+        assert 0.4 * forward < np.exp(scored.forward(epsilon)) <= forward
+        assert 0.99 * backward < np.exp(scored.backward(epsilon)) <= backward
+
+
+def test_scores_of_a_record_that_is_seen_for_sure_count_it() -> None:
+    scored = some_of_many(ApproxDP(0.5, 1e-3).profile(Neighbors.ADD_REMOVE), 3, 10)
+    lost = 1 - (1 - 1e-3) ** 3
+    assert 0.999 * lost < np.exp(scored.forward(20.0)) <= lost
+
+
+def one_round_more(mechanism, times, rounds, epochs):
+    """Counts the record once too often."""
+    return allocation_attack(mechanism, min(times + 1, rounds), rounds, epochs)
+
+
+def test_an_attack_that_counts_a_round_too_many_is_caught(monkeypatch) -> None:
+    several = [case for case in BallsInBins.small_cases() if case[0].times > 1]
+    monkeypatch.setattr(BallsInBins, "small_cases", classmethod(lambda _: iter(several)))
+    assert check_schedule(BallsInBins, checks=6).ok
+    monkeypatch.setattr(amplification, "allocation_attack", one_round_more)
+    report = check_schedule(BallsInBins, checks=6)
+    assert any(tally.kind == "attacks" and tally.violations for tally in report.tallies), str(report)
 
 
 def test_other_noise() -> None:

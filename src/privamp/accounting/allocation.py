@@ -3,6 +3,7 @@
 Theorems and proofs: docs/schedules/balls_in_bins.md. The sums are worked out when first asked for.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -17,7 +18,9 @@ from ..core.profile import Curve, Profile
 from ..core.schedule import OneOf
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
+from .composition import Composition
 from .convex_order import one_of_many
+from .some_of_many import some_of_many
 
 ALLOCATION = (
     "Random allocation, the mean of independent likelihood ratios in the convex order [add-remove → add-remove] "
@@ -49,10 +52,23 @@ def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors) -> Guar
     )
 
 
+def allocation_attack(mechanism: Mechanism, times: int, rounds: int, epochs: int) -> Lower | None:
+    """What an adversary reaches under add/remove when each record joins `times` of `rounds` rounds in each epoch."""
+    attack = mechanism.mixture(Neighbors.ADD_REMOVE, Multiplicity.certain())
+    if attack is None:
+        return None
+    one = _called(lambda: some_of_many(attack.rounded_down(), times, rounds), attack).rounded_down()
+    lower = one if epochs == 1 else Composition((Part(one, one, epochs),)).lower
+    return Lower(lower) if lower else None
+
+
 def _lazily(one: Profile, rounds: int, *, upper: bool) -> Profile:
-    @cache
-    def whole() -> Profile:
-        return one_of_many(one, rounds, upper=upper)
+    return _called(lambda: one_of_many(one, rounds, upper=upper), one)
+
+
+def _called(make: Callable[[], Profile], one: Profile) -> Profile:
+    """What `make` returns, made when first asked for; its losses are no larger than those of `one`."""
+    whole = cache(make)
 
     def forward(epsilon: FloatArray) -> FloatArray:
         return np.asarray(whole().forward(epsilon))

@@ -70,6 +70,11 @@ class Schedule(Answers, ABC):
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
         """What one record meets: blocks with fresh chance, and how many of each."""
 
+    @property
+    def joined(self) -> tuple[int, int, int] | None:
+        """(k, t, epochs) when every record joins k of t rounds, uniformly, in each of so many epochs."""
+        return None
+
     @abstractmethod
     def drawn(self, population: Population | int, key: Key, step: int) -> Drawn:
         """Who joins round `step` (from 0 on). One key decides all rounds; the answer is secret."""

@@ -3,7 +3,8 @@
 Theorem (add/remove). If one round with and without the record is dominated by a pair with likelihood ratio W, then with
 L the mean of `rounds` independent copies of W, delta_PQ(eps) <= E[(L - e^eps)+] and delta_QP(eps) <= E[(1 - e^eps L)+],
 adaptively, and exactly for that pair. Epochs compose. A record that joins k = `times` different rounds of an epoch is
-covered by k blocks of floor(rounds/k) rounds. Proofs: docs/schedules/balls_in_bins.md.
+covered by k blocks of floor(rounds/k) rounds; an attack on it adds up one score per round. Proofs:
+docs/schedules/balls_in_bins.md.
 
 Needs bins by key (shuffled batches of equal size are another design), a public normaliser, and noise in empty bins.
 """
@@ -77,6 +78,11 @@ class BallsInBins(Schedule):
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
         """One of `rounds` in each epoch, or one of each of `times` blocks."""
         return ((OneOf(self.rounds // self.times), self.times * self.epochs),)
+
+    @property
+    def joined(self) -> tuple[int, int, int]:
+        """`times` of `rounds`, in each epoch."""
+        return self.times, self.rounds, self.epochs
 
     def bins(self, population: Population | int, key: Key, epoch: int = 0) -> NDArray[np.int64]:
         """The rounds of every record in this epoch, shape (records, times): secret."""

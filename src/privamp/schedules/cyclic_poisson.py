@@ -58,7 +58,10 @@ class CyclicPoisson(Schedule):
         whole(1, MOST_BINS, bands=self.bands)
         whole(1, steps=self.steps)
         if self.bands > self.steps:
-            raise InvalidInput(f"bands must be at most steps, got {self.bands} bands for {self.steps} steps")
+            raise InvalidInput(
+                f"bands must be at most steps, got {self.bands} bands for {self.steps} steps; "
+                "take fewer bands or more steps"
+            )
         if self.bands * self.rate > 1:
             raise InvalidInput(
                 f"a group is drawn at bands * rate, which must be at most 1, got {self.bands} * {self.rate:g} instead; "
