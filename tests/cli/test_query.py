@@ -61,3 +61,47 @@ def test_bad_questions_get_one_sentence(privamp, file, asked, sentence):
     assert found.exit_code == 2
     assert sentence in " ".join(found.stderr.split())
     assert "Traceback" not in found.output
+
+
+def test_values_are_found_as_they_stand_in_the_file(privamp, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("fips,flag,x\n" + "01,True,1\n" * 100 + "02,False,2\n" * 50 + ",,3\n" * 25, encoding="utf-8")
+
+    def values(*asked):
+        found = privamp("query", str(path), *asked, "--epsilon", "1000", "--json")
+        assert found.exit_code == 0, found.output
+        return [(one["group"], round(one["value"], 1)) for one in json.loads(found.stdout)["estimates"]]
+
+    by_fips = [value for _, value in values("--count", "--by", "fips", "--values", "01,02,")]
+    assert by_fips == pytest.approx([100, 50, 25], abs=0.3)
+    assert [v for _, v in values("--proportion", "flag=True")] == pytest.approx([0.7], abs=0.1)
+    several = values("--quantile", "x:0.5", "--quantile", "x:0.9", "--histogram", "x:1", "--histogram", "x:3",
+                     "--bounds", "0:3")  # fmt: skip
+    assert [name for name, _ in several][:3] == ["median of x", "90% quantile of x", "histogram of x in 1 bins: 0 to 3"]
+    assert len({name for name, _ in several}) == 6
+
+
+def test_a_report_that_cannot_be_written_costs_nothing(privamp, file, tmp_path):
+    from privamp import Budget
+
+    budget = Budget.create(tmp_path / "b.db", population="p", epsilon=3.0, delta=1e-6)
+    name = tmp_path / ("r" * 250 + ".html")
+    found = privamp(
+        "query", file, "--count", "--epsilon", "1", "--budget", str(tmp_path / "b.db"), "--report", str(name)
+    )
+    assert found.exit_code != 0
+    assert "shorter name" in found.stderr
+    assert not list(budget.log())
+
+
+def test_what_was_paid_for_is_printed_where_nothing_can_be_written(privamp, file, tmp_path, monkeypatch):
+    from privamp import atomic_files
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic_files, "write_atomically", full)
+    found = privamp("query", file, "--count", "--epsilon", "1", "--report", str(tmp_path / "r.html"))
+    assert found.exit_code != 0
+    assert "95% interval" in found.stdout
+    assert "No space left" in found.stderr

@@ -22,19 +22,19 @@ SPEC = "cluster:chosen=20,clusters=40,max_size=15"
 HEAD = "school,level,enroll\n"
 FILES = {
     "schools.xlsx": "", "nothing.csv": "", "header.csv": HEAD, "bad.parquet": "PAR1", "bad.csv.gz": "?", "old.csv": "",
-    "uneven.csv": f"{HEAD}1,E,777\n2,E,777,5\n", "twice.csv": "school,level,level,enroll\n1,E,E,5\n",
+    "uneven.csv": f"{HEAD}1,E,777\n2,M,777,5\n3,H\n", "twice.csv": "school,level,level,enroll\n1,E,E,5\n",
     "blank.csv": f"{HEAD}1,E,5\n2,,5\n3,H,5\n", "gaps.csv": f"{HEAD}1,E,\n2,M,NA\n3,H,5\n",
     "words.csv": f"{HEAD}1,E,777\n2,M,lots777\n3,H,5\n", "infinite.csv": f"{HEAD}1,E,inf\n2,M,3\n3,H,5\n",
     "doubles.csv": f"{HEAD}1,E,5\n1,M,5\n1,H,5\n", "weights.csv": "school,level,design_weight\n1,E,5\n2,M,5\n3,H,5\n",
 }  # fmt: skip
 READING = {
     "none.csv": "there is no file", "schools.xlsx": "must be named .csv, .csv.gz or .parquet",
-    "binary.csv": "cannot be read as UTF-8 CSV", "uneven.csv": "more or fewer cells than the header",
-    "nothing.csv": "cannot be read", "header.csv": "no records", "bad.csv.gz": "cannot be read",
+    "binary.csv": "must be named in UTF-8", "latin.csv": "must be named in UTF-8",
+    "nothing.csv": "is empty", "header.csv": "no records", "bad.csv.gz": "cannot be read",
     "bad.parquet": "cannot be read as Parquet", "twice.csv": "2 columns named 'level'",
     "blank.csv": "the public column 'level' is empty for some records; fill them, or leave those records out with",
 }  # fmt: skip
-ODD_VALUES = ("gaps.csv", "words.csv", "infinite.csv")
+ODD_VALUES = ("gaps.csv", "words.csv", "infinite.csv", "uneven.csv")
 BAD = [
     *[("all", {"FILE": name}, part) for name, part in READING.items()],
     *[("all", {"--size": text}, "from 1 to 600") for text in ("0", "601")],
@@ -126,6 +126,7 @@ def test_bad_input_is_one_sentence_and_writes_nothing(privamp, tmp_path, command
         (tmp_path / name).write_text(text, encoding="utf-8")
         (tmp_path / name).chmod(0o644 if name == "open.key" else 0o600)
     (tmp_path / "binary.csv").write_bytes(bytes(range(256)) * 9)
+    (tmp_path / "latin.csv").write_bytes(b"school,gr\xf6\xdfe\n1,5\n")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     result = privamp(*question(command, changes))
     assert (result.exit_code, result.stdout) == (2, ""), result.output

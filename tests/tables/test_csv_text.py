@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -90,6 +91,16 @@ def test_a_long_record_is_read_between_short_ones(tmp_path):
     assert len(cells) == 80_001
     assert cells[40_000] == (long,)
     assert cells[40_001:] == [("b",)] * 40_000
+
+
+def test_commands_read_numbers_from_whatever_rows_there_are(tmp_path):
+    from privamp.cli.tables import table_of_columns
+
+    (tmp_path / "a.csv").write_bytes(b"x,y\n1,2\n3\n\xff,5,6\n" + b"7," + b"z" * 1_500_000 + b"\n8,9\n")
+    names, rows = table_of_columns(tmp_path / "a.csv", None)
+    assert names == ["x", "y"]
+    expected = [[1, 2], [3, np.nan], [np.nan, 5], [7, np.nan], [8, 9]]
+    np.testing.assert_array_equal(rows, expected)
 
 
 def test_columns_must_be_named(tmp_path):

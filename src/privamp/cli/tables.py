@@ -1,6 +1,5 @@
 """Reading records from CSV, Parquet and NumPy files. No message shows an entry of the file."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".npz")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
-_UNEVEN = re.compile(r"Expected \d+ columns, got \d+")  # how many is not said: it is a fact about one row
 
 
 def read(path: Path, named: Sequence[tuple[str, str]] = (), *, whole: bool = False) -> Any:
@@ -27,10 +25,9 @@ def read(path: Path, named: Sequence[tuple[str, str]] = (), *, whole: bool = Fal
         return read(path, named, whole)
     except PermissionError:
         raise InvalidInput(f"{str(path)!r} may not be read by this user; change its permissions") from None
-    except (OSError, UnicodeError, pa.lib.ArrowException) as error:  # their messages may show entries
-        why = " (a row has more or fewer cells than the header)" if _UNEVEN.search(str(error)) else ""
+    except (OSError, UnicodeError, pa.lib.ArrowException):  # their messages may show entries
         kind = "Parquet" if read is _read_parquet else "UTF-8 CSV with a header"
-        raise InvalidInput(f"{str(path)!r} cannot be read as {kind}{why}; check what it really is") from None
+        raise InvalidInput(f"{str(path)!r} cannot be read as {kind}; check what it really is") from None
 
 
 def check_file(path: Path) -> None:
@@ -172,16 +169,17 @@ def _read_parquet(path: Path, named: Sequence[tuple[str, str]], whole: bool) -> 
 
 
 def _read_csv(path: Path, named: Sequence[tuple[str, str]], whole: bool) -> Any:
+    """Every cell by itself: no row or cell is refused, whatever is in it (tables/csv_text.py)."""
     import pyarrow as pa
-    from pyarrow import csv
 
-    with csv.open_csv(path) as opened:
-        names = opened.schema.names
-    wanted = _checked(path, names, named)
-    text = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), include_columns=[] if whole else wanted or names[:1]
-    )
-    return csv.read_csv(path, convert_options=text)
+    from ..tables.csv_text import TEXT, CsvText
+
+    file = CsvText.of(path)
+    names = list(file.names)
+    chosen = _checked(path, names, named) or names[:1]
+    wanted = names if whole else chosen
+    schema = pa.schema([pa.field(name, TEXT) for name in wanted])
+    return pa.Table.from_batches(list(file.to_batches(wanted, 1 << 20)), schema=schema)
 
 
 def _checked(path: Path, names: list[str], named: Sequence[tuple[str, str]]) -> list[str]:

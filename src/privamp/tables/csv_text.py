@@ -154,9 +154,8 @@ def _column(rows: list[Row], place: int) -> pa.Array:
 
 
 def _names(row: Row, where: str) -> tuple[str, ...]:
-    try:
-        return tuple(cell.decode("utf-8") for cell in row)
-    except UnicodeDecodeError:
-        raise InvalidInput(
-            f"the columns of {Path(where).name!r} must be named in UTF-8; write it again in that"
-        ) from None
+    found = [_decoded(cell) for cell in row]
+    names = tuple(name for name in found if name is not None and "\0" not in name)
+    if len(names) < len(row):
+        raise InvalidInput(f"the columns of {Path(where).name!r} must be named in UTF-8; write it again in that")
+    return names

@@ -93,6 +93,6 @@ def typed(column: Any) -> Any:
             numbers = compute.cast(filled, kind)
         except pa.lib.ArrowException:
             continue
-        is_same = kind != pa.int64() or compute.cast(numbers, pa.string()).equals(filled)
+        is_same = kind != pa.int64() or compute.cast(numbers, filled.type).equals(filled)
         return numbers if is_same else column
     return column

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NAMES = (".csv", ".csv.gz", ".parquet")
 _PUBLIC = ("strata", "by", "cluster", "id", "probability")
-READABLE = "that the file can be read is public: UTF-8, rows of one length, columns of one type"
+READABLE = "that the file can be read is public: CSV whose quotation marks are closed, or Parquet"
 DROPPED = "which records have an entry in the columns named here is public"
 
 
