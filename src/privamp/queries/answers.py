@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from ..numerics.half_width import half_width, half_widths
 from ..numerics.log_domain import FloatArray
-from .drawn_numbers import chance_below
+from .drawn_numbers import NORMAL, chance_below, cumulative, panjer
 from .told import Told
 
 _TRIED = 33  # points at which the width of an interval is known
 _FINER = 64  # points between two of them at which its ends are looked for
+_WIDE = 0.4  # standard errors of the squares: with this, intervals cover as they say (benchmarks/query_coverage.py)
+_SUMS = 64  # sums that are tried to each side
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +127,57 @@ def count_of(total: float, told: Told) -> Answer:
     return Counted(total, told).answer
 
 
-def sum_of(total: float, squares: float, reach: float, told: Told) -> Answer:
-    """A sum of values up to `reach`; `squares` estimates the sum of their squares in units of reach^2."""
-    return Answer(total * reach, told.noise * reach, math.sqrt(told.variance(total, squares)) * reach)
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """The law of a sum of numbers from -1 to 1, in units of `reach`: all sums that are not too far from the noisy one.
+
+    Its variance is that of the hypothesis: numbers from 0 to 1 with the sum s have squares that sum to at most s.
+    """
+
+    total: float
+    squares: float  # estimates the sum of squares
+    reach: float
+    ends: tuple[float, float]  # between which the sum must lie; from 0 on, no number is negative
+    told: Told
+    blur: float = 0.0  # the standard error of the squares
+
+    @property
+    def answer(self) -> Answer:
+        """The sum."""
+        sampling = math.sqrt(float(self._variance(np.array(self.total))))
+        return Answer(self.total * self.reach, self.told.noise * self.reach, sampling * self.reach, self)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Cut to the ends."""
+        told, total = self.told, self.total
+        steps = np.linspace(-1.0, 1.0, 2 * _SUMS + 1)
+        tried = np.clip(total + self._farthest(level) * steps * np.abs(steps), *self.ends)
+        errors = np.sqrt(self._variance(tried))
+        room = half_widths(errors, np.full(len(tried), told.noise), told.kind, level) - np.abs(tried - total)
+        inside = np.flatnonzero(room >= 0.0)
+        if not inside.size:  # noise has carried the sum beyond its ends
+            return (min(max(total, self.ends[0]), self.ends[1]) * self.reach,) * 2
+        low, high = _end(tried, room, int(inside[0]), -1), _end(tried, room, int(inside[-1]), 1)
+        return low * self.reach, high * self.reach
+
+    def _variance(self, total: FloatArray) -> FloatArray:
+        """Where this is the sum: of the squares, or, in a public number of records, of those around their mean."""
+        told, n = self.told, math.inf if self.told.size is None else float(self.told.size)
+        shared = total * total / n
+        around = np.maximum(self.squares - 2.0 * total * self.total / n + shared, 0.0) + _WIDE * self.blur
+        if self.ends[0] >= 0.0 or self.ends[1] <= 0.0:
+            around = np.minimum(around, np.maximum(np.abs(total) - shared, 0.0))
+        return np.asarray(told.spread * around + told.spread_of_size * shared)
+
+    def _farthest(self, level: float) -> float:
+        """From the noisy sum: with all the variance that squares and size may have, and what it has around others."""
+        told = self.told
+        most = told.spread * (max(self.squares, 0.0) + _WIDE * self.blur) + told.spread_of_size * (told.size or 0)
+        return 3.0 * half_width(math.sqrt(most), told.noise, told.kind, level)
+
+    def standard_error(self) -> float:
+        """Noise and sampling together."""
+        return math.hypot(self.answer.noise, self.answer.sampling)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +191,20 @@ class Ratio:
     middle: float
     half: float
     told: Told
+    blur: float = 0.0  # the standard error of the squares
 
     def errors(self, m: Any) -> tuple[Any, Any]:
         """Noise and sampling error of S - m N."""
         ratio = m / self.count_share if self.count_share else 0.0 * m
-        around = np.maximum(self.squares - 2.0 * m * self.total + m * m * max(self.records, 0.0), 0.0)
-        return self.told.noise * np.hypot(1.0, ratio), np.sqrt(self.told.spread * around)
+        noise, around = self.told.noise * np.hypot(1.0, ratio), self._around(m, m * ratio * self.told.noise)
+        return noise, np.sqrt(self.told.spread * around)
+
+    def _around(self, m: Any, blur: Any) -> Any:
+        """The sum of (z - m)^2, some of its noise to the wide side, and with one record fewer than were drawn."""
+        found = self.squares - 2.0 * m * self.total + m * m * max(self.records, 0.0)
+        blur = np.sqrt(self.blur**2 + (2.0 * m * self.told.noise) ** 2 + blur**2) if self.blur else 0.0
+        one = self.told.weight / max(self.records, self.told.weight)
+        return (np.maximum(found, 0.0) + _WIDE * blur) * (1.0 + one)
 
     @property
     def answer(self) -> Answer:
@@ -172,6 +231,42 @@ class Ratio:
     def standard_error(self) -> float:
         """Noise and sampling together."""
         return math.hypot(self.answer.noise, self.answer.sampling)
+
+
+@dataclass(frozen=True, slots=True)
+class Share(Ratio):
+    """The law of a share: S/N for numbers that are -1 or 1, so that a hypothesis knows all about their law."""
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """All shares with which S - m N is not too unlikely, by the law of how many of the rarer side are drawn."""
+        if not self.told.spread:
+            return Ratio.interval(self, level)
+        need = float(ndtri(0.5 * (1.0 - level)))
+        low = _root(lambda m: float(ndtri(1.0 - self._chance_below(m))) - need)
+        high = _root(lambda m: need - float(ndtri(self._chance_below(m))))
+        return self.middle + self.half * low, self.middle + self.half * max(low, high)
+
+    def _chance_below(self, m: float) -> float:
+        """Pr[S - m N at most what it is], where m is the mean."""
+        told, share, records = self.told, 0.5 * (1.0 + m), max(self.records, 0.0)
+        noise, at = float(self.errors(m)[0]), np.array([self.total - m * self.records])
+        variance = told.spread * records * share * (1.0 - share)
+        if variance == 0.0 or variance > NORMAL * told.weight**2:
+            return float(cumulative(at, 2.0 * math.sqrt(variance), noise, told.kind)[0])
+        rare = min(share, 1.0 - share) * records
+        numbers, chances = panjer(rare / told.weight, variance / told.weight**2)
+        away = 2.0 * (told.weight * numbers - rare)
+        found = float(chances @ cumulative(at - away if share <= 0.5 else at + away, 0.0, noise, told.kind))
+        return min(max(found, 0.0), 1.0)
+
+
+def _root(excess: Callable[[float], float]) -> float:
+    """Where a rising function of -1 to 1 passes 0, or the end."""
+    if excess(-1.0) >= 0.0:
+        return -1.0
+    if excess(1.0) <= 0.0:
+        return 1.0
+    return float(brentq(lambda m: min(max(excess(m), -40.0), 40.0), -1.0, 1.0, xtol=1e-9, rtol=1e-9))
 
 
 def _end(tried: FloatArray, room: FloatArray, last: int, side: int) -> float:

@@ -26,7 +26,8 @@ def chance_below(t: float, records: float, told: Told) -> float:
     if error == 0.0 or error * error > NORMAL * told.weight**2:
         return float(cumulative(np.array([t - records]), error, told.noise, told.kind)[0])
     numbers, chances = law(records, told)
-    return float(chances @ cumulative(t - told.weight * numbers, 0.0, told.noise, told.kind))
+    found = float(chances @ cumulative(t - told.weight * numbers, 0.0, told.noise, told.kind))
+    return min(max(found, 0.0), 1.0)
 
 
 def cumulative(x: FloatArray, normal: float, noise: float, kind: str) -> FloatArray:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 COUNT_SHARE = 0.5  # of the count's entry beside a number of at most 1; near the best for means off the middle by 0.3
 SQUARE_SHARES = {1.0: 0.125, 2.0: 0.35}  # of the squares' entry, by the norm of the noise
 _MOST = 1e100  # of a bound, so that sums of squares are finite
-_WIDE = 0.4  # standard errors: with this, intervals cover as they say (benchmarks/query_coverage.py)
 
 Level = tuple[FloatArray, NDArray[np.int64]]  # numbers, one row per record, and the cell of each record (-1: none)
 
@@ -219,9 +218,18 @@ class Sum(AboutNumbers):
 
     def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
         """One answer for the group."""
-        cell = totals[0][0]
-        squares = _squares(cell[1], asking, told) if asking.is_sampled else 0.0
-        return [answers.sum_of(float(cell[0]), squares, self.most, told)]
+        cell, part = totals[0][0], asking.squares
+        squares, blur = (float(cell[1]) / part, told.noise / part) if part else (0.0, 0.0)
+        return [answers.Summed(float(cell[0]), squares, self.most, self._ends(asking), told, blur).answer]
+
+    def _ends(self, asking: Asking) -> tuple[float, float]:
+        """Between which the sum must lie, in units of `most`, where they are public."""
+        low, high = (end / self.most for end in self.bounds)
+        if asking.size is None:
+            return 0.0 if low >= 0.0 else -math.inf, 0.0 if high <= 0.0 else math.inf
+        if self.groups is None and self.missing is not None:
+            return asking.size * low, asking.size * high
+        return asking.size * min(low, 0.0), asking.size * max(high, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,22 +246,26 @@ class Mean(AboutNumbers):
         """Where the number drawn varies, it must be asked for: the mean of those drawn does not vary with it."""
         return asking.is_fixed and self.groups is None and self.missing is not None
 
+    def squares(self, asking: Asking) -> float:
+        """The share of the squares' entry."""
+        return asking.squares
+
     def entries(self, t: FloatArray, asking: Asking) -> FloatArray:
         """One row per record: the number, its square, the count."""
         parts = [t]
-        if asking.is_sampled:
-            parts.append(asking.squares * t * t)
+        if self.squares(asking):
+            parts.append(self.squares(asking) * t * t)
         if self.counts(asking):
             parts.append(np.full(len(t), COUNT_SHARE))
         return np.column_stack(parts)
 
     def cells(self, asking: Asking) -> tuple[tuple[int, int], ...]:
         """One cell of this many numbers."""
-        return ((1, 1 + asking.is_sampled + bool(self.counts(asking))),)
+        return ((1, 1 + bool(self.squares(asking)) + bool(self.counts(asking))),)
 
     def reach(self, asking: Asking) -> float:
         """The largest norm of a row."""
-        return asking.norm(1.0, asking.squares, self.counts(asking))
+        return asking.norm(1.0, self.squares(asking), self.counts(asking))
 
     def need(self, asking: Asking) -> float:
         """Where the mean is 0.3 of half the width off the middle."""
@@ -268,8 +280,9 @@ class Mean(AboutNumbers):
         """The mean of one group."""
         share = self.counts(asking)
         records = float(cell[-1]) / share if share else float(asking.size or 0)
-        squares = _squares(cell[1], asking, told) if asking.is_sampled else 0.0
-        return answers.Ratio(float(cell[0]), records, squares, share, self.middle, self.half, told)
+        part = self.squares(asking)
+        squares, blur = (float(cell[1]) / part, told.noise / part) if part else (0.0, 0.0)
+        return answers.Ratio(float(cell[0]), records, squares, share, self.middle, self.half, told, blur)
 
     def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
         """One answer for the group."""
@@ -287,6 +300,16 @@ class Proportion(Mean):
     def about(self) -> str:
         """The column and the values."""
         return f"{self.column}" if self.of is None else f"{self.column} = {' or '.join(self.of.names)}"
+
+    def squares(self, asking: Asking) -> float:
+        """None: a record is at one end of the bounds or at the other."""
+        return 0.0
+
+    def ratio(self, cell: FloatArray, told: Told, asking: Asking) -> answers.Ratio:
+        """The share of one group."""
+        share = self.counts(asking)
+        records = float(cell[-1]) / share if share else float(asking.size or 0)
+        return answers.Share(float(cell[0]), records, max(records, 0.0), share, self.middle, self.half, told)
 
     def values(self, batch: pa.RecordBatch) -> FloatArray:
         """1 for a record that has one of the values, 0 for another."""
@@ -340,11 +363,6 @@ class Histogram(Question):
     def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
         """One answer for each bin."""
         return [answers.count_of(float(total), told) for total in totals[0][:, 0]]
-
-
-def _squares(entry: float, asking: Asking, told: Told) -> float:
-    """The sum of squares, some of its noise to the wide side, for it is as often below the truth as above."""
-    return (max(float(entry), 0.0) + _WIDE * told.noise) / asking.squares
 
 
 def checked_bounds(bounds: Any) -> Pair:
