@@ -233,3 +233,19 @@ def test_bad_files_are_told_in_one_sentence(tmp_path):
             local.sample(source, Poisson(0.9), key=KEY)
     with pytest.raises(InvalidInput, match="no column 'z'"):
         local.sample(good, Poisson(0.9), key=KEY, columns=["z"])
+
+
+def test_samples_of_csv_files_say_that_types_are_guessed(tmp_path):
+    data = pa.table({"id": list(range(50)), "x": [1.0] * 50})
+    csv.write_csv(data, tmp_path / "a.csv")
+    parquet.write_table(data, tmp_path / "a.parquet")
+    key, noise = seeded_key(3), ExactLaplace(1.0, 1.0, 2.0**-20)
+    for name, expected in (("a.csv", True), ("a.parquet", False)):
+        out = tmp_path / f"sample of {name}.parquet"
+        local.write(tmp_path / name, Poisson(0.5), out, key=key, id="id", label=name)
+        opened = local.open_sample(out, Poisson(0.5), key=key)
+        opened.release_sum(noise, "x")
+        assert (sources.GUESSED in opened.guarantee().assumes) is expected
+        drawn = local.draw(tmp_path / name, Poisson(0.25), key=key, id="id", label=name)
+        drawn.release_sum(noise, "x")
+        assert (sources.GUESSED in drawn.guarantee().assumes) is expected

@@ -79,7 +79,7 @@ def draw(
     read = options_of(TableOptions, options, asked)
     kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
     job = _job(source, kernel, read)
-    return StoredSample(kernel, job.rows, job.schema)
+    return StoredSample(kernel, job.rows, job.schema, job.source.assumes)
 
 
 def write(
@@ -105,11 +105,11 @@ def write(
     if isinstance(source, _PATHS):
         sources.check_apart(source, out)
     job = _job(source, kernel, read)
-    facts = kernel.facts(key, label, round, read.spec)
+    facts = {**kernel.facts(key, label, round, read.spec), "assumes": list(job.source.assumes)}
     with private_writer(out, described(job.schema, facts), overwrite=read.overwrite) as write_batch:
         for batch in job.rows():
             write_batch(batch)
-    return StoredSample(kernel, lambda: _stored_rows(out), job.schema)
+    return StoredSample(kernel, lambda: _stored_rows(out), job.schema, job.source.assumes)
 
 
 def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> StoredSample:
@@ -119,7 +119,7 @@ def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> St
     before = drawn_before(Kernel.of(design, key, **drawn_as), key, facts, os.fspath(path))
     kernel = Kernel.of(design, key, **drawn_as, reads=facts["reads"], clip=bool(facts["clip"]))
     kept = replace(kernel, subkey=before.subkey)
-    return StoredSample(kept, lambda: _stored_rows(path), sources.files(path).schema)
+    return StoredSample(kept, lambda: _stored_rows(path), sources.files(path).schema, facts["assumes"])
 
 
 def _stored_rows(path: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:

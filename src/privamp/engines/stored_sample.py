@@ -5,6 +5,7 @@ order and any partition of the rows.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..chance.stream import Stream
+from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
 from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_grid_units
@@ -28,17 +31,24 @@ ExactNoise = ExactLaplace | ExactGaussian
 class StoredSample(Sample):
     """Kept rows that can be read as often as needed. `declare`, `limit`, `charge`, `guarantee` are every sample's."""
 
-    __slots__ = ("_kernel", "_rows", "_schema")
+    __slots__ = ("_assumes", "_kernel", "_rows", "_schema")
 
-    def __init__(self, kernel: Kernel, rows: Callable[[], Any], schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, rows: Callable[[], Any], schema: pa.Schema | None = None, assumes: Sequence[str] = ()
+    ) -> None:
         nobody = np.empty(0, dtype=np.int64)
         super().__init__(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey, kernel.key_id)
-        self._kernel, self._rows, self._schema = kernel, rows, schema
+        self._kernel, self._rows, self._schema, self._assumes = kernel, rows, schema, tuple(assumes)
 
     @property
     def ledger_id(self) -> str:
         """Names the draw without giving it away; public."""
         return self._kernel.ledger_id
+
+    def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
+        """Everything asked of this sample, composed inside it, then amplified once."""
+        found = super().guarantee(neighbors)
+        return replace(found, assumes=tuple(dict.fromkeys((*found.assumes, *self._assumes))))
 
     def release(self, mechanism: Mechanism, statistic: Callable[[Any], Any]) -> Any:  # type: ignore[override]
         """Register the mechanism, compute `statistic` of the secret rows, add noise. The function is trusted code.

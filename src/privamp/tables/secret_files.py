@@ -46,7 +46,10 @@ def described_in(pieces: Sequence[Piece], path: str | os.PathLike[str]) -> dict[
     try:
         facts: dict[str, Any] = json.loads(metadata[_MARK])
         known = {name: facts[name] for name in _FACTS}
-        return known | {"identity_version": facts.get("identity_version")}  # None: from before there was one
+        return known | {
+            "identity_version": facts.get("identity_version"),  # None: from before there was one
+            "assumes": [str(sentence) for sentence in facts.get("assumes", ())],
+        }
     except (KeyError, ValueError):
         raise InvalidInput(f"{os.fspath(path)!r} was not written as a sample by privamp; draw one first") from None
 

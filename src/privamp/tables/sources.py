@@ -65,12 +65,16 @@ class Piece:
         return cls("nothing", 0, _InMemory(schema.empty_table()), schema)
 
 
+GUESSED = "the types of a CSV file's columns are public: Arrow guesses them, so one record may change them or stop it"
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A schema and the pieces of all rows, in order."""
+    """A schema and the pieces of all rows, in order; `assumes` says what reading them takes for public."""
 
     schema: pa.Schema
     pieces: tuple[Piece, ...]
+    assumes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int | None:
@@ -103,7 +107,9 @@ def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Sour
         (name, schema, fragment if isinstance(fragment, CsvText) else exactly_read(fragment, schema, id))
         for name, schema, fragment in found
     ]
-    return Source(schema, tuple(piece for name, schema, fragment in read for piece in _pieces(name, schema, fragment)))
+    pieces = tuple(piece for name, schema, fragment in read for piece in _pieces(name, schema, fragment))
+    is_guessed = not as_text and any(name.lower().endswith(".csv") for name, _, _ in found)
+    return Source(schema, pieces, assumes=(GUESSED,) if is_guessed else ())
 
 
 def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:
