@@ -56,6 +56,8 @@ _HOME = {
     "Systematic": "designs.systematic",
     "ClusterSampling": "designs.cluster",
     "ClusterPPS": "designs.cluster_pps",
+    "PPSClusters": "designs.pps_clusters",
+    "SystematicPPS": "designs.systematic_pps",
     "PoissonPPS": "designs.poisson_pps",
     "ConditionalPoisson": "designs.conditional_poisson",
     "TruncatedPoisson": "designs.truncated_poisson",

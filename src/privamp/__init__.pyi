@@ -44,12 +44,14 @@ from .designs.importance import ImportanceSampling as ImportanceSampling
 from .designs.multistage import MultiStage as MultiStage
 from .designs.poisson import Poisson as Poisson
 from .designs.poisson_pps import PoissonPPS as PoissonPPS
+from .designs.pps_clusters import PPSClusters as PPSClusters
 from .designs.proportional import Proportional as Proportional
 from .designs.random_size import RandomSize as RandomSize
 from .designs.shared_rate import SharedRate as SharedRate
 from .designs.simple_random import WithoutReplacement as WithoutReplacement
 from .designs.stratified import Stratified as Stratified
 from .designs.systematic import Systematic as Systematic
+from .designs.systematic_pps import SystematicPPS as SystematicPPS
 from .designs.truncated_poisson import TruncatedPoisson as TruncatedPoisson
 from .designs.with_replacement import WithReplacement as WithReplacement
 from .errors import BudgetExceeded as BudgetExceeded

@@ -36,6 +36,7 @@ from .designs.importance import ImportanceSampling
 from .designs.multistage import MultiStage
 from .designs.poisson import Poisson
 from .designs.poisson_pps import PoissonPPS
+from .designs.pps_clusters import PPSClusters
 from .designs.proportional import Proportional
 from .designs.proportional_pps import ProportionalPPS
 from .designs.random_size import RandomSize
@@ -43,6 +44,7 @@ from .designs.shared_rate import SharedRate
 from .designs.simple_random import WithoutReplacement
 from .designs.stratified import Stratified
 from .designs.systematic import Systematic
+from .designs.systematic_pps import SystematicPPS
 from .designs.truncated_poisson import TruncatedPoisson
 from .designs.with_replacement import WithReplacement
 from .errors import InvalidInput
@@ -99,6 +101,14 @@ def _cluster_pps(probabilities: str, max_size: int | None = None, caps: str | No
         raise InvalidInput("'cluster-pps' takes max_size=… for all clusters, or caps=… with one number each")
     chances = _joined(float, probabilities, "probabilities")
     return ClusterPPS(chances, _joined(int, caps, "caps") if caps is not None else int(max_size or 0))
+
+
+def _pps_clusters(sizes: str, chosen: int, take: int) -> PPSClusters:
+    return PPSClusters(_joined(int, sizes, "sizes"), chosen, take)
+
+
+def _systematic_pps(sizes: str, chosen: int, max_size: int = 1) -> SystematicPPS:
+    return SystematicPPS(_joined(int, sizes, "sizes"), chosen, max_size)
 
 
 def _random_size_law(chances: str, population: int) -> RandomSize:
@@ -185,6 +195,13 @@ DESIGNS: dict[str, Word] = {
         Word(
             "cluster-pps", ("probabilities",), ("max_size", "caps"), whole=("max_size",),
             text=("probabilities", "caps"), make=_cluster_pps,
+        ),
+        Word(
+            "pps-clusters", ("sizes", "chosen", "take"), whole=("chosen", "take"), text=("sizes",), make=_pps_clusters
+        ),
+        Word(
+            "systematic-pps", ("sizes", "chosen"), ("max_size",), whole=("chosen", "max_size"), text=("sizes",),
+            make=_systematic_pps,
         ),
         Word("stratified", ()),  # strata are read by their names
     ),

@@ -39,6 +39,8 @@ WEIGHTED = {  # estimated: by their public weights
     "cluster:chosen=4,clusters=8,max_size=5": {},
     "cluster:chosen=4,clusters=8,max_size=5,second_rate=0.5": {},
     "cluster-pps:probabilities=0.2+0.2+0.1+0.1+0.1+0.1+0.1+0.1,max_size=5": {"sd": "range"},
+    "pps-clusters:sizes=5+5+5+5+5+5+5+5,chosen=4,take=2": {},
+    "systematic-pps:sizes=3+4+5+6+3+4+5+6,chosen=2,max_size=5": {"sd": "range"},
     "poisson-pps:low=0.3,high=0.6": {},
     "class-rates:rates=a=0.2+b=0.5": {},
     "capped-poisson:rate=0.5,most=30,at_least=40,at_most=40": {},

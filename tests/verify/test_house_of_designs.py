@@ -29,6 +29,8 @@ def test_the_house_is_complete():
         "Stratified",
         "ClusterSampling",
         "ClusterPPS",
+        "PPSClusters",
+        "SystematicPPS",
         "PoissonPPS",
         "ClassRates",
         "TruncatedPoisson",

@@ -73,6 +73,11 @@ def _threshold(log_w: FloatArray, shift: FloatArray) -> FloatArray:
     raise NumericalFailure("the threshold of several Gaussian densities did not converge")
 
 
+def is_covered_by_gaussian(mechanism: Mechanism) -> bool:
+    """Whether it is Gaussian noise or post-processing of it, so that theorems about Gaussian noise are used."""
+    return mechanism.is_gaussian or (mechanism.covering is not None and mechanism.covering.is_gaussian)
+
+
 def add_remove_shift(mechanism: Mechanism) -> float:
     """theta of Gaussian noise stated for add/remove, or NoTheorem."""
     if not mechanism.is_gaussian:

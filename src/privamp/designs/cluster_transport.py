@@ -28,6 +28,7 @@ from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..core.transport import Components, has_noise, is_covered, transported
 from ..errors import NoTheorem
+from .cluster_gaussian import is_covered_by_gaussian
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _MOST = 6  # members by coins up to which the program is solved
@@ -159,7 +160,7 @@ def _coins(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
 
 
 def _check_not_exact(design: Any, mechanism: Mechanism) -> None:
-    if mechanism.is_gaussian and design.second_stage is None and not design.trim:
+    if is_covered_by_gaussian(mechanism) and design.second_stage is None and not design.trim:
         raise NoTheorem("Gaussian noise on whole clusters has an exact theorem of its own")
 
 
@@ -202,7 +203,7 @@ def _moved_transport(design: Any, mechanism: Mechanism, neighbors: Neighbors) ->
 
 def _one_cluster(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     """One cluster by public chances: every kind of cluster in turn."""
-    if mechanism.is_gaussian:
+    if is_covered_by_gaussian(mechanism):
         raise NoTheorem(_OWN)
     make = added if neighbors.kind == AR.kind else replaced
     return transported([make(p, cap, max(design.caps)) for p, cap in _kinds(design)], mechanism)

@@ -16,6 +16,7 @@ from ...designs.class_rates import ClassRates
 from ...designs.cluster import ClusterSampling
 from ...designs.cluster_pps import ClusterPPS
 from ...designs.poisson import Poisson
+from ...designs.systematic_pps import SystematicPPS
 from ...errors import InvalidInput
 from ...mechanisms.laplace import Laplace
 from ...survey import estimate
@@ -30,6 +31,7 @@ NUMBERED: dict[str, Design] = {
     "clusters": ClusterSampling(2, 4, 3),
     "clusters, coins inside": ClusterSampling(2, 4, 3, Poisson(0.5)),
     "one cluster": ClusterPPS((0.2, 0.3, 0.4, 0.1), 3),
+    "systematic by public size": SystematicPPS((3, 2, 4, 3), 2, 3),
 }
 NAMED: dict[str, Design] = {
     "named clusters": ClusterSampling(2, 4, 3, labels=("a", "b", "c", "d")),

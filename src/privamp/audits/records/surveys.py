@@ -11,6 +11,7 @@ from ...core.population import Population
 from ...designs.cluster import ClusterSampling
 from ...designs.poisson import Poisson
 from ...designs.poisson_pps import PoissonPPS
+from ...designs.pps_clusters import PPSClusters
 from ...designs.proportional import Proportional
 from ...designs.simple_random import WithoutReplacement
 from ...designs.systematic import Systematic
@@ -45,6 +46,11 @@ FIXED: dict[str, Job] = {
     "clusters, coins inside, Gaussian": (
         ClusterSampling(2, 4, 9, Poisson(0.5)),
         GAUSSIAN | {"cluster": np.arange(SIZE) % 4, "population": SIZE},
+    ),
+    "clusters by public size": (PPSClusters((3, 3, 3, 3), 2, 2), {"cluster": np.arange(SIZE) % 4}),
+    "clusters by public size, Gaussian": (
+        PPSClusters((3, 3, 3, 3), 2, 2),
+        GAUSSIAN | {"cluster": np.arange(SIZE) % 4},
     ),
     "unequal coins, Gaussian": (PoissonPPS(0.9, 0.5), GAUSSIAN | {"probability": np.full(SIZE, 0.7)}),
 }

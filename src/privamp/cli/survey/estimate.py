@@ -89,8 +89,9 @@ def estimate(
     the running draw knows it. Each run is a fresh draw with a fresh key, and its epsilon adds to that of other runs.
 
     Clusters, systematic samples, shares and unequal probabilities are designs too: cluster:chosen=20,clusters=400,
-    max_size=9 with --cluster COLUMN, systematic:step=10, proportional:rate=0.1, poisson-pps:low=0.1,high=0.5 with
-    --probability COLUMN. Their noise is Laplace, or Gaussian with --delta.
+    max_size=9 or pps-clusters:sizes=30+20+25+25,chosen=2,take=5 with --cluster COLUMN, systematic:step=10,
+    proportional:rate=0.1, poisson-pps:low=0.1,high=0.5 with --probability COLUMN. Their noise is Laplace, or Gaussian
+    with --delta.
 
     Values are cut to the bounds, which must be public, as must the strata, the column --by and all their sizes. A value
     that is missing or no number counts as the middle of the bounds. With --groups the column --by need not be public:
