@@ -32,6 +32,7 @@ from ..core.population import Batch, Population
 from ..core.profile import Curve, Profile
 from ..core.reads import Labels, Read
 from ..core.sample import Drawn
+from ..core.tabled import tabled
 from ..core.theorem import Theorem
 from ..core.transport import has_noise, through_hubs
 from ..errors import InvalidInput, NoTheorem
@@ -83,7 +84,7 @@ def _anywhere(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) 
     if len(design.strata) == 1:
         return _alone(design, mechanism, within)
     moves = [_moved(*pair) for pair in _out_and_in(design, mechanism)]
-    return Profile.maximum([within, *moves]).symmetrised()
+    return tabled(Profile.maximum([within, *moves]).symmetrised())
 
 
 def _alone(design: "Stratified", mechanism: Mechanism, within: Profile) -> Profile:
@@ -94,6 +95,9 @@ def _alone(design: "Stratified", mechanism: Mechanism, within: Profile) -> Profi
 def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Profile, Profile]]:
     """Bounds of the record that leaves and of the one that enters, for every two strata in one order."""
     bounds = _in_each(design, mechanism, AR)
+    for case, bound in bounds.items():
+        if case[0].equal_chances is None:  # no formula that is evaluated at once
+            bounds[case] = tabled(bound, 1)
     times = Counter((part, mechanism.in_stratum(name)) for name, part in design.strata)
     if len(bounds) > _MOST_PAIRED:  # one sound pair instead of a million
         worst = Profile.maximum(bounds.values())
@@ -114,7 +118,8 @@ def _anywhere_transport(design: "Stratified", mechanism: Mechanism, neighbors: N
     worst = [between(out, into) for s, t in pairs for out, into in product(s.components(), t.components())]
     if len(worst) > _MOST_PAIRED:
         raise NoTheorem(f"{len(worst)} kinds of moves between strata are more than the {_MOST_PAIRED} looked at")
-    return Profile.maximum([within, through_hubs(worst, mechanism)]).symmetrised()
+    moves = tabled(through_hubs(worst, mechanism).symmetrised(), 1)
+    return tabled(Profile.maximum([within, moves]).symmetrised())
 
 
 def _moved(out: Profile, into: Profile) -> Profile:
