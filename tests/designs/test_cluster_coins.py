@@ -67,3 +67,14 @@ def test_noise_that_is_post_processing_of_gaussian_noise_has_its_theorems():
     assert ExactGaussian(4.0).covering.sigma < 4.0
     assert DiscreteGaussian(4.0).covering is None
     assert amplify(ExactGaussian(4.0), design).lower is None  # an attack on the covering noise need not be one here
+
+
+@pytest.mark.parametrize("relation", [AR, WITHIN], ids=str)
+def test_the_attack_is_a_real_pair(relation):
+    design = ClusterSampling(1, 2, 2, Poisson(0.4))
+    truth = exact_deltas(design, Gaussian(1.4), design.sized((1, 2)), relation, EPSILONS).max(axis=0)
+    lower = np.asarray(amplify(Gaussian(1.4), design, relation).lower.delta(EPSILONS))
+    assert np.all(lower <= truth + 1e-11)
+    assert np.any(lower > 0.7 * truth)
+    rarer = Gaussian(1.4).on_a_line(*coins.lines(relation, 0.7, 0.4, 1)["alone"])  # drawn more often than it is
+    assert np.any(rarer.delta(EPSILONS) > truth + 1e-4)

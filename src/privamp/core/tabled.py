@@ -1,7 +1,7 @@
 """Curves that are dear to evaluate, as tables: where many numbers are asked for at once, as composition does.
 
-delta is a convex function of alpha = e^eps for every pair of laws, so between two points of a bound the chord is a bound
-as well (numerics/convex_table.py). Fewer numbers than `many` are computed without the table.
+delta is a convex function of alpha = e^eps for every pair of laws, so between two points of a bound the chord is a
+bound as well (numerics/convex_table.py). Fewer numbers than `many` are computed without the table.
 """
 
 from functools import cache

@@ -335,11 +335,23 @@ class ClusterSampling(Clustered):
                 design = cls(chosen, len(sizes), cap, stage, trim=True)
                 yield design, design.sized(sizes)
 
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """Members kept by coins: a sum in which the record stands with its cluster, against it, or alone."""
+        by_coins = isinstance(self.second_stage, Poisson) and not self.trim and neighbors.records == 1
+        if not by_coins or is_black_box(mechanism, neighbors):
+            return Clustered.attacks(self, mechanism, neighbors)
+        lines = coins.lines(neighbors, self.share, self.rate, max(self.caps) - 1)
+        found = {name: mechanism.on_a_line(*places) for name, places in lines.items()}
+        return {name: attack for name, attack in found.items() if attack is not None}
+
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The worst event of a black box, or Gaussian sums at equal caps: the supremum; else one record looked for."""
         plain = self.second_stage is None and not self.trim and len(set(self.caps)) == 1
         if mechanism.is_gaussian and neighbors.records == 1 and plain:
             return _in_each(self, mechanism, gaussian.added if neighbors.kind == AR.kind else gaussian.replaced)
+        if isinstance(self.second_stage, Poisson) and not is_black_box(mechanism, neighbors):
+            found = self.attacks(mechanism, neighbors) if not self.trim and neighbors.records == 1 else {}
+            return Profile.maximum(found.values()) if found else None
         if not is_black_box(mechanism, neighbors):
             full = transport.full_clusters(neighbors, self.share, max(self.caps), [(1.0 - self.share, max(self.caps))])
             return mechanism.on_a_line(*full) if plain and neighbors.records == 1 else None

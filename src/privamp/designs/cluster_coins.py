@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
@@ -65,6 +66,24 @@ def replaced(theta: float, chance: float, rate: float, members: int) -> Profile:
         return math.log(rate) + log_sum(np.stack(parts))
 
     return Profile.symmetric(Curve(log_delta))
+
+
+def lines(neighbors: Neighbors, chance: float, rate: float, beside: int) -> dict[str, tuple[Places, Places]]:
+    """Where a sum lies when the record counts 1, or -1 after it was replaced, and members of other clusters nothing.
+
+    The other members of its cluster count 1, -1 or nothing.
+    """
+    kept = binom.pmf(np.arange(beside + 1), beside, rate).tolist()
+    after = 0.0 if neighbors.kind == AR.kind else -1.0
+    found: dict[str, tuple[Places, Places]] = {}
+    for name, value in (("with its cluster", 1.0), ("against its cluster", -1.0), ("alone", 0.0)):
+        p, q = {0.0: 1.0 - chance}, {0.0: 1.0 - chance}
+        for x, often in enumerate(kept):
+            for law, own in ((p, 1.0), (q, after)):
+                for at, part in ((value * x + own, rate), (value * x, 1.0 - rate)):
+                    law[at] = law.get(at, 0.0) + chance * often * part
+        found[name] = (p, q)
+    return found
 
 
 def _others(chance: float, theta: float, steps: int) -> list[tuple[float, float]]:

@@ -48,7 +48,7 @@ from .flips import Flips, exchanged, one_more
 from .keyed_order import all_once, draw_size, joined, ordered, sizes_then_subsets
 from .moves import moved
 from .multiplicity import shared_absence
-from .pure_only import pure_epsilon, upper_profile
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE, TRANSPORT = "docs/designs/proportional.md, shared rate", "docs/transport.md, Thm 6"
@@ -243,6 +243,22 @@ class SharedRate(Design):
             for gone in {int(np.flatnonzero(strata == left)[0]) for left in np.unique(strata)}:
                 if neighbors.scope == "anywhere" or strata[gone] == name:
                     yield Population(np.delete(grown[0], gone), stratum=np.delete(grown[1], gone)), old
+        if old.size == self.at_least and np.unique(strata).size > 1:  # everybody in one stratum, as `attack` has it
+            more, first = np.append(ids, ids.max() + np.uint64(1)), 0 if neighbors.kind == AR.kind else 1
+            alike = np.zeros(more.size, dtype=strata.dtype)
+            yield Population(more[first:], stratum=alike[first:]), Population(ids, stratum=alike[:-1])
+
+    def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
+        """Everybody in one stratum, of which `size` are drawn: the changed record stands against all others."""
+        if neighbors.records > 1:
+            return None
+        newcomers = 1 if neighbors.kind == AR.kind else 0
+        chance = self.size / (self.at_least + newcomers)
+        if is_black_box(mechanism, neighbors):
+            return lower_profile(float(log_mix(chance, 2.0 * pure_epsilon(mechanism, AR))))
+        if chance >= 1.0:
+            return None
+        return mechanism.on_a_line({2.0: chance, 0.0: 1.0 - chance}, {0.0: 1.0})
 
     @classmethod
     def small_cases(cls) -> Iterator[tuple["SharedRate", Population]]:
