@@ -11,7 +11,7 @@ from privamp.kmeans import compiled
 from privamp.kmeans import fit as fit_module
 from privamp.kmeans.ball import Ball, scan, taken_inside
 from privamp.kmeans.first_look import EDGES, norm_counts
-from privamp.kmeans.fit_plan import Split
+from privamp.kmeans.fit_plan import FitPlan, Split
 from privamp.kmeans.privacy_spend import FirstThenSample
 from privamp.kmeans.threads import ThreadPool
 from privamp.testing import seeds_allowed
@@ -47,7 +47,7 @@ def test_the_ledger_is_the_plan_and_meets_the_budget(options: dict, epsilon: flo
     (sample,) = samples
     fitted, delta = model._fitted, model.delta
     assert sample.ledger.entries == fitted.plan.mechanisms == sample.ledger.plan
-    assert len(sample.ledger.entries) == model.n_iter_
+    assert len(sample.ledger.entries) == 1 + model.n_iter_  # the overall mean comes first
     assert sample.design == ImportanceSampling(fitted.rule)
     planned = amplify(fitted.plan, ImportanceSampling(fitted.rule))
     assert sample.guarantee().delta(fitted.left) == planned.delta(fitted.left) <= delta
@@ -164,7 +164,8 @@ def test_the_split_between_sums_and_counts_is_the_best(is_gaussian: bool) -> Non
 @pytest.mark.parametrize("is_gaussian", [False, True])
 def test_the_steps_use_the_whole_influence(is_gaussian: bool) -> None:
     split = Split(is_gaussian, 10, 0.3)
-    total: Influence = split.step(0.7, 6).influence.repeated(6)
+    plan = FitPlan(np.arange(10), np.full(10, 0.03), 0.3, 6, 24, split)
+    total = Influence.total([m.influence for m in plan.mechanisms(0.7, 12)])
     assert total.per_norm == pytest.approx(0.7)
     assert total.per_record == pytest.approx(0.7 / split.count_to_sum)
     assert total.kind == split.influence(0.7).kind

@@ -46,7 +46,7 @@ def log_ratio(step: SumAndCount, weight: float, q: float, sums: np.ndarray, coun
 def epsilon_at_least(wrong: bool, columns: int, influence_at_radius: float, confidence: float = 0.95) -> float:
     """A lower bound on epsilon from the attack, by two one-sided Clopper-Pearson bounds."""
     split = Split(False, columns, 0.3)
-    step = split.step(influence_at_radius / float(split.influence(1.0).at(1.0)), STEPS)
+    step = split.step(influence_at_radius / float(split.influence(1.0).at(1.0)), 1.0 / STEPS)
     rule = privacy_constrained(LinearProfile(step.influence.repeated(STEPS)), CLAIMED, radius=1.0)
     q, weight = float(rule.of_norms([1.0])[0]), float(rule.weights_of_norms([1.0])[0])
     coins = seeded_stream(1).uniforms(RUNS) < q

@@ -24,6 +24,7 @@ Examples:
       --out private.csv --report report.html --json"""
 
 _SAMPLERS = ("privacy-constrained", "coreset", "uniform", "none")
+_SHOWN = 12  # names of columns
 
 
 def kmeans(
@@ -211,7 +212,7 @@ def _told(model: "PrivateKMeans", names: list[str], cost: float | None) -> Told:
     spent = [(f"spent: {upper(e)}", what + (f", delta {as_asked(d)}" if d else "")) for what, e, d in model.budget_]
     rows = [[what, shown_up(each), as_asked(d)] for what, each, d in model.budget_]
     return Told(
-        {"": found}, f"{model.n_clusters} private centres", _head(model, names), [*_about(model), *spent],
+        {"": found}, f"{model.n_clusters} private centres", _head(model, names), [*_about(model, names), *spent],
         delta=model.delta or None, called="Centres", more=_more(model, cost),
         summary=f"k-means with epsilon {as_asked(model.epsilon or 0.0)}{at} under add/remove of one record.",
         picture=(lambda: picture_of_centres(found), "The released centres and their noisy counts."),
@@ -237,13 +238,14 @@ def _more(model: "PrivateKMeans", cost: float | None) -> dict[str, Any]:
         "noisy_counts": model.counts_.tolist(),
         "noisy_records": model.n_records_,
         "expected_sample_size": model.sample_size_,
+        "columns_used": [int(at) for at in model.columns_used_],
         "steps_run": model.n_iter_,
         "budget": [{"what": what, "epsilon": each, "delta": delta} for what, each, delta in model.budget_],
         **({"cost_not_private": cost} if cost is not None else {}),
     }
 
 
-def _about(model: "PrivateKMeans") -> list[tuple[str, str]]:
+def _about(model: "PrivateKMeans", names: list[str]) -> list[tuple[str, str]]:
     """What was done, in public or released numbers."""
     fitted = model._fitted
     kind = "estimated privately" if model.radius == "private" else "public"
@@ -251,11 +253,22 @@ def _about(model: "PrivateKMeans") -> list[tuple[str, str]]:
         "all records" if model.sampler is None else f"{model.sampler}, about {model.sample_size_:,.0f} of them expected"
     )
     return [
+        ("columns", _columns_used(model, names)),
         ("records", f"about {model.n_records_:,.0f} (noisy)"),
         ("sample", who),
-        ("steps", f"{model.n_iter_}, each {_noise(fitted.plan.mechanisms[0])} in units of the radius"),
+        ("steps", f"{model.n_iter_} after the overall mean, each {_noise(fitted.plan.mechanisms[-1])}, in radii"),
         ("ball", f"radius {number(model.radius_, 6)} ({kind})"),
     ]
+
+
+def _columns_used(model: "PrivateKMeans", names: list[str]) -> str:
+    """Which differ between centres; the noise leaves room for no more in the others."""
+    used = set(model.columns_used_.tolist())
+    left = [name for at, name in enumerate(names) if at not in used]
+    if not left:
+        return f"centres differ in all {len(names)}"
+    shown = ", ".join(left[:_SHOWN]) + (f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else "")
+    return f"centres differ in {len(used)} of {len(names)}; at the overall mean in {shown}"
 
 
 def _noise(step: Any) -> str:

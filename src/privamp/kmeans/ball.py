@@ -69,11 +69,9 @@ class Ball:
                 v[np.isnan(v)] = 0.0
         return np.asarray(v)
 
-    def back(self, centres: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
-        """Points of the unit ball in the units of the data; columns that were left out stay at the centre."""
-        points = np.tile(self.center, (len(centres), 1))
-        points[:, columns] += self.radius * centres
-        return points
+    def back(self, points: FloatArray) -> FloatArray:
+        """Points of the unit ball in the units of the data."""
+        return np.asarray(self.center + self.radius * points)
 
 
 def lengths(ball: Ball, X: NDArray[Any], *, fast: bool = False) -> FloatArray:

@@ -63,7 +63,9 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
     result_ : the `Release`: centres, the noise in them, the guarantee, and the numbers below as its details.
     counts_ : noisy numbers of records per centre in the last step.
     n_records_, sample_size_ : noisy size of the data and expected size of the sample.
-    n_iter_, radius_, center_ : what was used.
+    n_iter_, radius_, center_ : what was used. With 0 steps the noise allows no more than one centre, the overall mean.
+    columns_used_ : the columns in which centres differ, by their place. In all others, which vary too little for their
+        noise, every centre is at the released overall mean.
     budget_ : what was released, its epsilon and its delta, in the order it was spent.
 
     There is no `labels_`: which records were in the sample, and where they went, is secret. `predict` says which
@@ -130,7 +132,8 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.counts_ = fitted.counts
         self.n_records_ = fitted.records
         self.sample_size_ = fitted.sample_size
-        self.n_iter_ = len(fitted.plan.mechanisms)
+        self.n_iter_ = fitted.steps
+        self.columns_used_ = fitted.columns
         self.radius_, self.center_ = fitted.ball.radius, fitted.ball.center
         self.budget_ = fitted.budget
         self.result_ = self._released(fitted, guarantee)
@@ -147,6 +150,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
             "steps": self.n_iter_,
             "radius": fitted.ball.radius,
             "center": fitted.ball.center,
+            "columns_used": fitted.columns,
             "spent": fitted.budget,
             "epsilon": fitted.epsilon,
             "delta": fitted.delta,

@@ -6,8 +6,8 @@ Two Laplace releases on all the data, in the unit ball:
 - the sum of squares of every column; a record adds x², whose l1 norm is ||x||² <= 1, so that all columns together
   cost what one count costs, in any dimension.
 
-From the histogram follow the noise and the probabilities for a wanted sample size, from the squares the columns
-worth their noise, how far noisy centres are pulled back, and where the centres start.
+From the histogram follow the noise and the probabilities for a wanted sample size, from both how many steps and cells
+are worth their noise, from the squares the columns that are and how wide the first cells are spread.
 """
 
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ from .threads import ThreadPool
 EDGES = np.concatenate([[0.0], np.exp2(np.arange(-12, 1) / 2.0)])  # up to the radius, a factor sqrt 2 apart
 _SMALLEST = 1023 - 13  # exponent field of the squares in the first bin
 MIDDLES = np.sqrt(np.maximum(EDGES[:-1], EDGES[1] / 2.0) * EDGES[1:])
+_LEAST = 0.01  # of the mean column
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,18 @@ class FirstLook:
     """Noisy answers; post-processing of them is free."""
 
     histogram: FloatArray = field(repr=False)  # (bins,) records per norm, at least 0
-    variances: FloatArray = field(repr=False)  # (d,) mean squares of the columns, less their noise, at least 0
+    squares: FloatArray = field(repr=False)  # (d,) mean squares of the columns, above 0, at most 1 together
+    error: float = 0.0  # standard deviation of the noise in the number of records
 
     @property
     def records(self) -> float:
         """About how many records there are, at least 1."""
         return max(float(np.sum(self.histogram)), 1.0)
+
+    @property
+    def records_at_least(self) -> float:
+        """One standard error of the noise below that, at least 1: what to plan for."""
+        return max(self.records - self.error, 1.0)
 
     @property
     def mean_square(self) -> float:
@@ -80,9 +87,18 @@ def priced(bill: PrivacySpend, counts: FloatArray, squares: FloatArray, epsilon:
 
 
 def _answers(counts: FloatArray, squares: FloatArray, scale: float) -> FirstLook:
-    """Bins and columns below their own noise count as empty."""
+    """Bins below 0 count as empty; the columns' squares are pulled toward their mean, which the histogram says better.
+
+    The factor is that of James and Stein: one less the noise's share of what the columns differ by. No column is
+    taken to be less wide than a hundredth of the mean column, however its noise fell.
+    """
     histogram = np.maximum(counts, 0.0)
     records = max(float(np.sum(counts)), 1.0)
     histogram *= records / max(float(np.sum(histogram)), 1.0)
-    sd = scale * np.sqrt(2.0)
-    return FirstLook(histogram, np.maximum(squares - sd, 0.0) / records)
+    level = max(float(np.sum(histogram * MIDDLES**2)), 1e-6 * records) / squares.size
+    away = squares - level
+    noise = 2.0 * scale**2 * squares.size
+    pulled = max(1.0 - noise / max(float(np.sum(away**2)), 1e-300), 0.0) if squares.size > 2 else 1.0
+    means = np.maximum(level + pulled * away, _LEAST * level) / records
+    error = scale * float(np.sqrt(2.0 * counts.size))
+    return FirstLook(histogram, means / max(float(np.sum(means)), 1.0), error)

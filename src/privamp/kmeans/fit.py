@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,13 @@ from numpy.typing import NDArray
 
 from ..accounting.joint import Joint
 from ..chance.keys import Key
-from ..chance.stream import Stream
 from ..core.bounds import is_number, pairs_of
 from ..core.guarantee import Guarantee
+from ..core.influence import Influence
 from ..core.ledger import BudgetLike, whole_job
 from ..core.neighbors import Neighbors
 from ..core.population import UNNAMED, Population
-from ..core.sample import Bounded, Drawn, Sample, SeededSample
+from ..core.sample import Sample, SeededSample
 from ..designs.importance import ImportanceSampling
 from ..errors import InvalidInput
 from ..mechanisms.laplace import Laplace
@@ -27,21 +26,17 @@ from ..numerics.row_norms import norms
 from ..rules.rule import Rule
 from ..validation import in_range, one_of, positive, whole
 from . import exact
-from .ball import Ball, taken_inside
-from .centres import Smoothing
-from .compiled import is_worth_compiling
+from .ball import Ball
 from .first_look import MIDDLES, FirstLook, look
-from .fit_plan import FitPlan, Split, choose
-from .lloyd import sums_and_counts
+from .fit_plan import Split, choose
 from .privacy_spend import PrivacySpend, Promise
 from .private_ball import private_center, private_radius
 from .sampling import Target, make_rule, noise_level
-from .starts import into_ball, start
+from .steps import Progress, Rows, Steps
 from .threads import ThreadPool
 
 _PRIVATE = 0.05  # share of epsilon for a private radius, and for a private centre
 SAMPLERS = ("privacy-constrained", "coreset", "uniform")
-Progress = Callable[[int, int, FloatArray], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +161,24 @@ class Fitted:
     paid: tuple[Laplace | NormNoise, ...]  # before the sample
     what: tuple[str, ...]  # was released by each
     noise_error: FloatArray = field(repr=False)  # of every centre in the last step, in the units of the data
+    columns: NDArray[np.intp] = field(repr=False)  # in which centres differ; in the others all are at the overall mean
 
     @property
     def budget(self) -> list[tuple[str, float, float]]:
         """What was released, its epsilon and its delta, in the order it was spent."""
         spent = [mechanism.profile(Neighbors.ADD_REMOVE).epsilon() for mechanism in self.paid]
         first = [(what, cost, 0.0) for what, cost in zip(self.what, spent, strict=True)]
-        return [*first, (f"{len(self.plan.mechanisms)} noisy steps on one sample", self.left, self.delta)]
+        return [*first, (_said(self.steps), self.left, self.delta)]
+
+    @property
+    def steps(self) -> int:
+        """Lloyd steps; the overall mean comes before them."""
+        return len(self.plan.mechanisms) - 1
+
+
+def _said(steps: int) -> str:
+    after = f" and {steps} noisy step{'s' if steps > 1 else ''}" if steps else ""
+    return f"noisy overall mean{after} on one sample"
 
 
 def run(
@@ -203,35 +209,20 @@ def after_first_look(
     """The rest of a fit. `draw` gives a rule's sample, and the rows and lengths that its positions count in."""
     key = bill.key
     target = Target(bill.left, request.delta, request.sampler, request.size)
-    every = Split(request.is_gaussian, seen.variances.size, seen.mean_square)
+    d = ball.center.size
+    every = Split(request.is_gaussian, d, seen.mean_square)
     scheme = choose(seen, request.clusters, request.n_iter, request.is_gaussian, noise_level(target, seen, every))
     level = noise_level(target, seen, scheme.split)
-    step = scheme.split.step(level, scheme.steps)
-    joint = Joint([step] * scheme.steps)
-    rule = make_rule(target, seen, step.influence.repeated(scheme.steps))
+    joint = Joint(scheme.mechanisms(level, d))
+    rule = make_rule(target, seen, Influence.total([m.influence for m in scheme.mechanisms(level, d)]))
     sample, X, lengths = draw(rule)
     sample = SeededSample.if_test(sample)
     sample.declare(joint.mechanisms, functions=False)
-    work = _Steps(request, ball, scheme, X, lengths, pool, exact.bits_for(seen.records), _sum_bits(rule, seen))
-    scale = scheme.split.scale(level, scheme.steps)
-    smoothing = Smoothing(
-        scheme.variances,
-        scheme.split.column_variance(scale),
-        scheme.split.count_error(scale),
-        seen.records / request.clusters,
-    )
-    centres, counts = work.start(request.init, key), np.zeros(request.clusters)
-    aside = _stream(key, "split")
-    for number in range(1, scheme.steps + 1):
-        sums, counts = sample.release(step, Bounded(partial(work.statistic, centres)))
-        centres = smoothing.next_centres(sums, counts, centres)
-        if number < scheme.steps:
-            centres = smoothing.split(centres, counts, aside)
-        if progress is not None:
-            progress(number, scheme.steps, ball.back(centres, scheme.columns))
+    rows = Rows(ball, scheme.columns, X, lengths, pool, exact.bits_for(seen.records), _sum_bits(rule, seen))
+    found = Steps(ball, scheme, level, request.clusters, request.init, key).run(sample, rows, progress)
     fitted = Fitted(
-        centres=ball.back(centres, scheme.columns),
-        counts=counts,
+        centres=found.centres,
+        counts=found.counts,
         records=seen.records,
         sample_size=rule.expected_size(MIDDLES, seen.histogram),
         ball=ball,
@@ -242,58 +233,15 @@ def after_first_look(
         left=bill.left,
         paid=tuple(bill.paid),
         what=tuple(bill.what),
-        noise_error=_noise_error(ball, smoothing, counts),
+        noise_error=found.noise_error,
+        columns=scheme.columns if scheme.steps else np.arange(0),
     )
     return fitted, bill.then(joint, rule).certified(sample.guarantee())
-
-
-class _Steps:
-    """The part of a fit that sees the sample. Rows are gathered once; nothing here is kept."""
-
-    def __init__(
-        self,
-        request: Request,
-        ball: Ball,
-        scheme: FitPlan,
-        X: NDArray[Any],
-        lengths: FloatArray,
-        pool: ThreadPool,
-        row_bits: int,
-        sum_bits: int,
-    ) -> None:
-        self.request, self.ball, self.scheme = request, ball, scheme
-        self._X, self._lengths, self._crew = X, lengths, pool
-        self._row_bits, self._sum_bits = row_bits, sum_bits
-        self._rows: NDArray[np.float32] | None = None
-        self._weights: FloatArray | None = None
-
-    def start(self, init: str | FloatArray, key: Key) -> FloatArray:
-        """Starting centres in the unit ball."""
-        columns, ball = self.scheme.columns, self.ball
-        if isinstance(init, str):
-            seed = int(_stream(key, "start").words(1)[0])
-            return start(init, self.request.clusters, self.scheme.variances, seed)
-        return into_ball((init[:, columns] - ball.center[columns]) / ball.radius)
-
-    def statistic(self, centres: FloatArray, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
-        """Weighted sums and counts around the centres."""
-        if self._rows is None or self._weights is None:
-            self._rows = taken_inside(
-                self.ball, self._X, drawn.positions, self.scheme.columns, self._lengths, self._crew, self._row_bits
-            )
-            self._weights = drawn.counts * drawn.weights
-        fast = is_worth_compiling(self._X)
-        return sums_and_counts(self._rows, self._weights, centres, self._crew, bits=self._sum_bits, fast=fast)
 
 
 def _sum_bits(rule: Rule, seen: FirstLook) -> int:
     """How fine weighted records may be added up: from the rule's largest weight and the noisy number of records."""
     return exact.bits_for(seen.records, float(rule.weights_of_norms([0.0])[0]))
-
-
-def _noise_error(ball: Ball, smoothing: Smoothing, counts: FloatArray) -> FloatArray:
-    """How far the noise of the last step moves a coordinate of each centre, one standard error."""
-    return np.asarray(ball.radius * np.sqrt(smoothing.column_variance) / np.maximum(counts, 1.0))
 
 
 def _ball(request: Request, bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:
@@ -306,7 +254,3 @@ def _ball(request: Request, bill: PrivacySpend, X: NDArray[Any], pool: ThreadPoo
     around = private_radius(bill, X, np.zeros(X.shape[1]), share / 2, pool)
     center = private_center(bill, X, around, share, pool)
     return Ball(center, private_radius(bill, X, center, share / 2, pool))
-
-
-def _stream(key: Key, purpose: str) -> Stream:
-    return Stream(key.subkey(purpose)) if key.is_test else Stream.from_os()

@@ -1,8 +1,8 @@
-"""Where the centres start: never at records.
+"""Where the cells of the first step start: never at records.
 
-`spread`: points of a Sobol sequence turned into normal numbers, as wide along each column as the noisy first look
-says, inside the ball. `ball`: the same directions at half the radius, without any look at the data.
-An array of your own, one row per centre, is taken as it is (it must be public).
+`spread`: points of a Sobol sequence turned into normal numbers, about the released overall mean and as wide along each
+column as the released squares say, inside the ball. `ball`: the same directions at half the radius, about the ball's
+centre. An array of your own, one row per centre, is taken as it is (it must be public).
 """
 
 from inspect import signature
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ..numerics.log_domain import FloatArray
 
 
-def start(kind: str, clusters: int, variances: FloatArray, seed: int) -> FloatArray:
-    """Points of the unit ball, shape (clusters, columns); the best coordinates go to the widest columns."""
+def start(kind: str, cells: int, mean: FloatArray, variances: FloatArray, seed: int) -> FloatArray:
+    """Points of the unit ball, shape (cells, columns); the best coordinates go to the widest columns."""
     rank = np.argsort(np.argsort(-variances, kind="stable"))
-    points = _normal_points(clusters, variances.size, seed)[:, rank]
+    points = _normal_points(cells, variances.size, seed)[:, rank]
     if kind == "spread":
-        return into_ball(points * np.sqrt(variances))
+        return into_ball(mean + points * np.sqrt(variances))
     return np.asarray(0.5 * points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-300))
 
 
@@ -27,13 +27,13 @@ def into_ball(points: FloatArray) -> FloatArray:
     return np.asarray(points / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1.0))
 
 
-def _normal_points(clusters: int, columns: int, seed: int) -> FloatArray:
+def _normal_points(cells: int, columns: int, seed: int) -> FloatArray:
     from scipy.special import ndtri
     from scipy.stats import qmc
 
     rng = "rng" if "rng" in signature(qmc.Sobol).parameters else "seed"  # its name before SciPy 1.15
     sobol = qmc.Sobol(min(columns, 21_201), scramble=True, **{rng: np.random.default_rng(seed)})
-    cube: NDArray[np.float64] = sobol.random_base2(max(clusters - 1, 1).bit_length())[:clusters]
-    points = np.zeros((clusters, columns))
+    cube: NDArray[np.float64] = sobol.random_base2(max(cells - 1, 1).bit_length())[:cells]
+    points = np.zeros((cells, columns))
     points[:, : cube.shape[1]] = ndtri(np.clip(cube, 1e-9, 1.0 - 1e-9))
     return points

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DIGITS = 6
+_PHONE = 4.5  # inches
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #57616b; --paper: #ffffff; --line: #d5dbe1;
@@ -51,6 +52,7 @@ td:last-child:not(.number) { min-width: 11rem; }
 figure { margin: 1.5rem 0; }
 figure img { display: block; width: 100%; min-width: 34rem; height: auto; background: #ffffff; padding: .5rem;
   border-radius: .4rem; border: 1px solid var(--line); }
+figure img.narrow { width: auto; min-width: 0; max-width: 100%; }
 .guarantee { border: 1px solid var(--line); border-left: .4rem solid var(--accent); border-radius: .4rem;
   background: var(--band); padding: .25rem 1rem .75rem; margin: 1.5rem 0; }
 .guarantee.alarmed { border-color: var(--alarm); }
@@ -112,7 +114,7 @@ class Report:
         data = b64encode(png_of(figure)).decode("ascii")
         self._parts.append(
             f'<figure><div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
-            f'<img alt="{escape(description or caption)}" src="data:image/png;base64,{data}"></div>'
+            f'<img{_narrow(figure)} alt="{escape(description or caption)}" src="data:image/png;base64,{data}"></div>'
             f"<figcaption>{escape(caption)}</figcaption></figure>"
         )
 
@@ -160,6 +162,11 @@ class Report:
     def write(self, path: Path | str) -> Path:
         """Write the page to `path`, whole or not at all."""
         return write_atomically(Path(path), self.html().encode("utf-8"))
+
+
+def _narrow(figure: "Figure") -> str:
+    """Pictures drawn for a phone are shown whole on one; wider ones scroll in their frame."""
+    return ' class="narrow"' if figure.get_size_inches()[0] <= _PHONE else ""
 
 
 def png_of(figure: "Figure") -> bytes:

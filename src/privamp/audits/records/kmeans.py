@@ -5,8 +5,8 @@ too. What a record may move a step by is its weight times its influence, by the 
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -14,11 +14,13 @@ from unittest.mock import patch
 import numpy as np
 
 from ...core.mechanism import Mechanism
-from ...kmeans import ball, compiled, lloyd
+from ...kmeans import ball, compiled, first_look, lloyd, steps
 from ...kmeans.ball import measured
 from ...kmeans.estimator import PrivateKMeans
+from ...kmeans.merging import merged
 from ...kmeans.nearest import nearest
 from ...kmeans.norm_histogram import private_norm_histogram
+from ...kmeans.starts import start
 from ...kmeans.tables import table_of
 from ...kmeans.threads import ThreadPool
 from ...mechanisms.sum_and_count import SumAndCount
@@ -101,21 +103,21 @@ def _tables(types: tuple[Any, ...], sizes: tuple[int, ...], random: np.random.Ge
 
 
 def _objects(random: np.random.Generator) -> Iterator[Pair]:
-    rows = random.standard_normal((30, COLUMNS)).tolist()
-    yield from pairs_of(rows, odd_rows(COLUMNS), changes=ADD_REMOVE, places=[30])
-    yield from pairs_of(rows, odd_rows(COLUMNS), changes=REPLACE, places=[0, 29])
+    rows = random.standard_normal((200, COLUMNS)).tolist()
+    yield from pairs_of(rows, odd_rows(COLUMNS), changes=ADD_REMOVE, places=[200])
+    yield from pairs_of(rows, odd_rows(COLUMNS), changes=REPLACE, places=[0, 199])
 
 
 FLOATS = (np.float64, np.float32, np.float16)
 WHOLE = (np.int64, np.int8, np.uint64, np.bool_)
-SMALL = (0, 1, 2, 60)
+SMALL = (0, 1, 2, 400)  # the last is enough for Lloyd steps
 METHODS: dict[str, dict[str, Any]] = {
     "all records, pure": {"sampler": None},
     "all records, Gaussian": {"sampler": None, "noise": "gaussian", "delta": 1e-6},
-    "privacy-constrained, pure": {"sample_size": 30},
-    "privacy-constrained, Gaussian": {"sample_size": 30, "noise": "gaussian", "delta": 1e-6},
-    "uniform, pure": {"sampler": "uniform", "sample_size": 30},
-    "coreset, pure": {"sampler": "coreset", "sample_size": 30},
+    "privacy-constrained, pure": {"sample_size": 200},
+    "privacy-constrained, Gaussian": {"sample_size": 200, "noise": "gaussian", "delta": 1e-6},
+    "uniform, pure": {"sampler": "uniform", "sample_size": 200},
+    "coreset, pure": {"sampler": "coreset", "sample_size": 200},
     "private ball": {"sampler": None, "center": "private", "radius": "private"},
     "off the origin": {"sampler": None, "center": [0.3, -0.1, 0.2], "init": "ball"},
 }
@@ -135,7 +137,7 @@ def _method(name: str) -> RecordAudit:
 def whole_numbers() -> RecordAudit:
     """Integers of all sizes."""
     what = "PrivateKMeans.fit of tables of whole numbers"
-    return _fit("whole numbers", what, partial(_tables, WHOLE, (0, 1, 40)), Fit({"sampler": None}))
+    return _fit("whole numbers", what, partial(_tables, WHOLE, (0, 1, 400)), Fit({"sampler": None}))
 
 
 def objects() -> RecordAudit:
@@ -146,7 +148,7 @@ def objects() -> RecordAudit:
 def compiled_passes() -> RecordAudit:
     """The kernels of large tables."""
     what = "PrivateKMeans.fit with compiled passes"
-    return _fit("compiled", what, partial(_tables, FLOATS[:2], SMALL), Fit({"sample_size": 30}, is_compiled=True))
+    return _fit("compiled", what, partial(_tables, FLOATS[:2], SMALL), Fit({"sample_size": 200}, is_compiled=True))
 
 
 def threads() -> RecordAudit:
@@ -222,7 +224,7 @@ def _place_decides() -> AbstractContextManager[Any]:
     def by_place(rows: Any, points: Any, reach: Any = 1.0) -> Any:
         return np.arange(len(rows)) % len(points)
 
-    return patch.multiple(lloyd, nearest=by_place, room=lambda *_: 0.3)
+    return patch.multiple(lloyd, nearest=by_place, room=lambda *_: 0.02)
 
 
 def _size_formula() -> AbstractContextManager[Any]:
@@ -261,7 +263,58 @@ def _refused_large() -> AbstractContextManager[Any]:
     return patch.object(ball.Ball, "unit", checked)
 
 
+def _start_at_mean() -> AbstractContextManager[Any]:
+    """The first cells are spread about the exact mean of the records."""
+    seen: list[Any] = []
+    total = steps.Rows.total
+
+    def noted(rows: Any, drawn: Any) -> Any:
+        seen[:] = [total(rows, drawn)]
+        return seen[0]
+
+    def read(kind: str, cells: int, mean: Any, variances: Any, seed: int) -> Any:
+        sums, counts = seen[0]
+        return start(kind, cells, sums[0][: mean.size] / max(counts[0], 1.0), variances, seed)
+
+    return _both(patch.object(steps.Rows, "total", noted), patch.object(steps, "start", read))
+
+
+def _exact_counts_merge() -> AbstractContextManager[Any]:
+    """Cells are merged by their exact counts."""
+    seen: list[Any] = []
+    around = steps.Rows.around
+
+    def noted(rows: Any, centres: Any, drawn: Any) -> Any:
+        seen[:] = [around(rows, centres, drawn)]
+        return seen[0]
+
+    def read(cells: Any, clusters: int, stream: Any) -> Any:
+        return merged(replace(cells, counts=seen[0][1]), clusters, stream)
+
+    return _both(patch.object(steps.Rows, "around", noted), patch.object(steps, "merged", read))
+
+
+def _plan_by_exact_look() -> AbstractContextManager[Any]:
+    """Noise is added to the first look, and the plan made from the answers without it."""
+    priced = first_look.priced
+
+    def read(bill: Any, counts: Any, squares: Any, epsilon: float) -> Any:
+        priced(bill, counts, squares, epsilon)
+        return first_look._answers(counts, squares, 2.0 / epsilon)
+
+    return patch.object(first_look, "priced", read)
+
+
+@contextmanager
+def _both(one: AbstractContextManager[Any], other: AbstractContextManager[Any]) -> Iterator[None]:
+    with one, other:
+        yield
+
+
 _MISTAKES = {
+    "starts read the records": (_start_at_mean, {"sampler": None}, (400,)),
+    "cells are merged by exact counts": (_exact_counts_merge, {"sampler": None}, (600,)),
+    "the plan reads the records": (_plan_by_exact_look, {"sampler": None}, (60,)),
     "one more record changes the formula": (_size_formula, {"sampler": None}, (400,)),
     "large records are refused": (_refused_large, {"sampler": None}, (60,)),
     "one odd row changes the formula": (_chunk_formula, {"sampler": None}, (2000,)),
