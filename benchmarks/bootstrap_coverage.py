@@ -23,7 +23,7 @@ from privamp.testing import seeded_key
 N, LEVEL = 1000, 0.95
 BOUNDS = {"normal": (-4.0, 4.0), "lognormal": (0.0, 20.0)}
 STATISTICS = ("mean", "variance")
-METHODS = ("subsampling", "m-out-of-n", "double", "little")
+METHODS = ("subsampling", "m-out-of-n", "double", "little", "direct")
 
 
 def data(name, seed):
@@ -97,6 +97,6 @@ if __name__ == "__main__":
     print(f"{'method':12} {'data':10} {'statistic':10} {'coverage':>9} {'width':>9} {'without privacy':>16}")
     for method in sys.argv[2:] or METHODS:
         for name in BOUNDS:
-            for statistic in STATISTICS:
+            for statistic in STATISTICS[:1] if method == "direct" else STATISTICS:
                 share, width, plain = measure(name, statistic, method, datasets)
                 print(f"{method:12} {name:10} {statistic:10} {share:9.3f} {width:9.4g} {plain:16.4g}", flush=True)

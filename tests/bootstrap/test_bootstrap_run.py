@@ -49,6 +49,15 @@ def test_quantiles_end_at_public_edges(x):
     assert run(x, "median") == found
 
 
+def test_a_quantile_with_bins_of_ones_own(x):
+    found = run(x, "quantile:0.5:64")
+    edges = np.linspace(-3.0, 5.0, 65)
+    assert all(np.isclose(edges, end).any() for end in found.interval(0.95))
+    assert found == run(x, bootstrap.Quantile((-3.0, 5.0), 0.5, 64), bounds=None)
+    with pytest.raises(InvalidInput, match="whole number"):
+        run(x, "quantile:0.5:many")
+
+
 def test_a_line_is_found():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.0, 10.0, 400)

@@ -67,7 +67,7 @@ class Plan:
 class PlanOptions:
     """The public choices of a bootstrap; each is also a keyword of `plan` and of `run`."""
 
-    method: str = "subsampling"  # or "m-out-of-n", "double", "little"
+    method: str = "subsampling"  # or "m-out-of-n", "double", "little", "direct"
     epsilon: float = 1.0
     delta: float = 1e-6
     resamples: int | Sequence[int] | None = None  # their number, or (subsets, resamples of each) for "little"
@@ -113,12 +113,12 @@ def plan(
 
 def _counts(method: str, resamples: Any) -> tuple[int, int]:
     """(groups, resamples of each)."""
-    each = EACH if method == "little" else 1
+    each, usual = (EACH if method == "little" else 1), (1 if method == "direct" else GROUPS)
     given = _numbers(resamples, "resamples")
     if len(given) > 2:
         raise InvalidInput(f"resamples must be one number, or (subsets, resamples of each), got {resamples!r} instead")
     if not given:
-        return GROUPS, each
+        return usual, each
     return given[0], given[1] if len(given) == 2 else each
 
 
@@ -131,6 +131,7 @@ def _sizes(method: str, n: int, groups: int, size: Any, least: int) -> tuple[int
         "m-out-of-n": (last,),
         "double": (n, last),
         "little": (min(2 * last, n - 1), last),
+        "direct": (n,),
     }
     if len(given) == 1 and len(chosen[method]) == 2:
         return (chosen[method][0], given[0])

@@ -1,10 +1,11 @@
-"""The four procedures as designs: what each resample is drawn by, what is shared, and how far group averages spread.
+"""The procedures as designs: what each resample is drawn by, what is shared, and how far group averages spread.
 
 A group is one fresh first stage; its `each` resamples share that stage (only the bag of little bootstraps has more than
 one). For a statistic whose records have standard deviation s, the average over a group has sampling variance
 s^2 * factor around the statistic of the data, and the statistic of the data has variance s^2/n around the truth.
 """
 
+import math
 from dataclasses import dataclass
 
 from ..core.design import Design
@@ -18,12 +19,13 @@ from ..mechanisms.gaussian import Gaussian
 from ..validation import one_of, whole
 from .shared_stage import SharedStage
 
-METHODS = ("subsampling", "m-out-of-n", "double", "little")
+METHODS = ("subsampling", "m-out-of-n", "double", "little", "direct")
 STAGES = {
     "subsampling": ("wor",),
     "m-out-of-n": ("wr",),
     "double": ("wr", "wr"),
     "little": ("wor", "wr"),
+    "direct": ("all",),
 }
 MOST_RESAMPLES, MOST_ENTRIES = 100_000, 2**26  # released statistics in all; entries of one resample
 
@@ -50,6 +52,11 @@ class Procedure:
         entries = self.population
         for kind, size in zip(self.kinds, self.sizes, strict=True):
             whole(1, size=size)
+            if kind == "all" and (size, self.groups) != (entries, 1):
+                raise InvalidInput(
+                    f"the direct interval is one release from all {entries} records, "
+                    f"got {self.groups} of {size} instead; give neither size nor resamples"
+                )
             if kind == "wor" and size >= entries:
                 raise InvalidInput(
                     f"a subsample without replacement must be smaller than the {entries} records it is drawn from, "
@@ -58,7 +65,8 @@ class Procedure:
             if size > MOST_ENTRIES:
                 raise InvalidInput(f"a resample of {size} entries needs too much memory; at most {MOST_ENTRIES} fit")
             entries = size
-        if not isinstance(self.groups, int) or isinstance(self.groups, bool) or self.groups < 2:
+        least = 1 if self.method == "direct" else 2
+        if not isinstance(self.groups, int) or isinstance(self.groups, bool) or self.groups < least:
             raise InvalidInput(f"the spread needs at least 2 resamples, got {self.groups!r} instead; 80 is the default")
         whole(1, **{"resamples of a subset": self.each})
         if self.each > 1 and self.method != "little":
@@ -85,7 +93,7 @@ class Procedure:
     def design(self) -> Design:
         """What is drawn afresh for every group, and certified."""
         n = self.population
-        if self.method == "subsampling" or self.each > 1:
+        if self.method in ("subsampling", "direct") or self.each > 1:
             return WithoutReplacement(self.sizes[0], n)
         if self.method == "m-out-of-n":
             return WithReplacement(self.sizes[0], n)
@@ -111,14 +119,14 @@ class Procedure:
         total, entries = 0.0, self.population
         for at, (kind, size) in enumerate(zip(self.kinds, self.sizes, strict=True)):
             repeats = self.each if at == 1 else 1
-            total += ((1.0 - size / entries) if kind == "wor" else 1.0) / (size * repeats)
+            total += (1.0 if kind == "wr" else 1.0 - size / entries) / (size * repeats)
             entries = size
         return total
 
     @property
     def ratio(self) -> float:
         """Sampling variance over the variance of the average of all groups: how much must be extrapolated."""
-        return self.groups / (self.population * self.factor)
+        return self.groups / (self.population * self.factor) if self.factor else math.inf
 
     @property
     def kept(self) -> float:

@@ -125,6 +125,8 @@ class Interval:
 def _spent(plan: Plan) -> tuple[tuple[str, str], ...]:
     """(what, on what)."""
     everything = f"epsilon {as_asked(plan.epsilon)}, delta {as_asked(plan.delta)}"
+    if plan.procedure.method == "direct":
+        return ((everything, "the mean and the mean square of all records, released together"),)
     return (
         (everything, f"{plan.resamples} released resample statistics, each for the estimate and for the spread"),
         ("nothing", "estimate, standard error and interval: computed from those"),

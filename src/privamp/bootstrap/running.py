@@ -9,6 +9,7 @@ from ..core.ledger import BudgetLike, whole_job
 from ..errors import InvalidInput
 from ..validation import in_range, whole
 from .bounded import DECLARED, TRUSTED, Bounded
+from .direct import direct
 from .drawing import Progress, group_averages
 from .moments import Mean, Variance
 from .planning import Plan, PlanKeywords, PlanOptions, plan
@@ -35,14 +36,16 @@ def run(
 ) -> Result:
     """Release an estimate, its standard error and its interval, all for (epsilon, delta) under replace-one.
 
-    `statistic` is "mean", "variance", "median", "quantile:0.9", "regression" (values=(X, y), bounds one pair per column
-    of X, then one for y), or a function of the resample's entries whose value lies in `bounds` (with `sensitivity`, how
-    far one replaced entry moves it, where that is known to be less). Values outside the bounds are clipped to them, and
-    entries that are no numbers (missing, nan, text) count as the middle of them.
+    `statistic` is "mean", "variance", "median", "quantile:0.9" (with 32 bins; "quantile:0.9:64" with 64), "regression"
+    (values=(X, y), bounds one pair per column of X, then one for y), or a function of the resample's entries whose
+    value lies in `bounds` (with `sensitivity`, how far one replaced entry moves it, where that is known to be less).
+    Values outside the bounds are clipped to them, and entries that are no numbers (missing, nan, text) count as the
+    middle of them.
 
-    `method` is "subsampling", "m-out-of-n", "double" or "little"; what `size` and `resamples` leave open is chosen by a
-    rule that sees public facts only. They are keywords, or `PlanOptions` with the same names, as are `epsilon`, `delta`
-    and the `confidence` of the interval. The number of records is public. A `budget` is charged once, for all of it,
+    `method` is "subsampling", "m-out-of-n", "double" or "little", or for a mean "direct": one release from all the
+    data, without resampling, whose interval is narrower. What `size` and `resamples` leave open is chosen by a rule
+    that sees public facts only. They are keywords, or `PlanOptions` with the same names, as are `epsilon`, `delta` and
+    the `confidence` of the interval. The number of records is public. A `budget` is charged once, for all of it,
     before anything is drawn. `jobs` threads work at a time, and `progress` is told how far they are.
 
     >>> import numpy as np
@@ -57,6 +60,8 @@ def run(
     computed = statistic_of(statistic, bounds, sensitivity)
     rows = computed.rows(values)
     chosen = plan(len(rows), options=options, least=computed.least, **asked)
+    if chosen.procedure.method == "direct":
+        computed = direct(computed, len(rows))
     if isinstance(computed, Bounded):
         computed.probe(rows, chosen.procedure.size)
     key = given_key(key)
@@ -90,7 +95,8 @@ def statistic_of(statistic: Any, bounds: Any, sensitivity: Any = None) -> Statis
     if word == "median" and not probability:
         return Quantile(bounds)
     if word == "quantile":
-        return Quantile(bounds, _probability(probability))
+        share, _, bins = probability.partition(":")
+        return Quantile(bounds, _probability(share), _bins(bins)) if bins else Quantile(bounds, _probability(share))
     raise InvalidInput(f"statistic must be one of {NAMES} or a function, got {statistic!r} instead")
 
 
@@ -101,3 +107,10 @@ def _probability(text: str) -> float:
         raise InvalidInput(f"a quantile is asked for as quantile:0.9, got 'quantile:{text}' instead") from None
     in_range(0, 1, open_ends=True, probability=probability)
     return probability
+
+
+def _bins(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidInput(f"the bins of a quantile are a whole number, as in quantile:0.9:64, got {text!r}") from None

@@ -28,7 +28,7 @@ def bootstrap(
     column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="The column that is asked about.")],
     statistic: Annotated[
         str,
-        typer.Option("--statistic", metavar="WORD", help="mean, variance, median, quantile:0.9 or regression."),
+        typer.Option("--statistic", metavar="WORD", help="mean, variance, median, quantile:P[:BINS] or regression."),
     ] = "mean",
     bounds: Annotated[
         list[str] | None,
@@ -40,7 +40,8 @@ def bootstrap(
         list[str] | None, typer.Option("--on", metavar="COLUMN", help="A column that a regression explains with.")
     ] = None,
     method: Annotated[
-        str, typer.Option("--method", metavar="WORD", help="subsampling, m-out-of-n, double or little.")
+        str,
+        typer.Option("--method", metavar="WORD", help="subsampling, m-out-of-n, double, little, or direct (a mean)."),
     ] = "subsampling",
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What the release may cost.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", metavar="D", help="Above 0, far below 1/n.")] = 1e-6,
@@ -161,6 +162,8 @@ def _arrays(file: Path, columns: list[str]) -> "NDArray[Any]":
 
 def _drawn(found: "Result") -> str:
     procedure = found.plan.procedure
+    if procedure.method == "direct":
+        return f"direct: one release from all {procedure.population:,} records"
     stages = ", then ".join(
         f"{size} {'without' if kind == 'wor' else 'with'} replacement"
         for kind, size in zip(procedure.kinds, procedure.sizes, strict=True)

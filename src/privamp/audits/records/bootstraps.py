@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from ...bootstrap import plan, run
+from ...bootstrap import direct, plan, run
 from ...bootstrap.drawing import first_stage, resamples_of
 from ...bootstrap.moments import Mean
 from ...core.mechanism import Mechanism
@@ -34,7 +34,8 @@ STATISTICS: dict[str, Any] = {
 }
 
 
-SIZES: dict[str, Any] = {"subsampling": 6, "m-out-of-n": 12, "double": (12, 6), "little": (12, 6)}
+SIZES: dict[str, Any] = {"subsampling": 6, "m-out-of-n": 12, "double": (12, 6), "little": (12, 6), "direct": None}
+MANY = {"subsampling": 3, "direct": None}
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Setting:
     @property
     def options(self) -> dict[str, Any]:
         """What `run` is called with, besides the records."""
-        many = 3 if self.procedure == "subsampling" else 8  # enough for records to repeat in some of them
+        many = MANY.get(self.procedure, 8)  # enough for records to repeat in some of them
         return {"method": self.procedure, "size": SIZES[self.procedure], "resamples": many}
 
     def run(self, data: list[Any]) -> Any:
@@ -96,7 +97,7 @@ def _audit(setting: Setting) -> RecordAudit:
 
 JOBS = (
     *(partial(_audit, Setting(name)) for name in STATISTICS),
-    *(partial(_audit, Setting(procedure=name)) for name in ("m-out-of-n", "double", "little")),
+    *(partial(_audit, Setting(procedure=name)) for name in ("m-out-of-n", "double", "little", "direct")),
     *(partial(_audit, Setting(name, "m-out-of-n")) for name in ("variance", "quantile")),
     *(partial(_audit, Setting(name, "double")) for name in ("quantile", "regression")),
 )
@@ -158,5 +159,17 @@ def counting_too_much(procedure: str) -> RecordAudit:
     return RecordAudit(name, "a mean in which repeated entries count too much", run, _pairs, most=setting.most)
 
 
+def _heavy_squares(data: list[Any]) -> Any:
+    """The squares beside a direct mean weigh more than is free."""
+    with patch.object(direct, "WEIGHT", 3.0):
+        return Setting(procedure="direct").run(data)
+
+
+def heavy_squares() -> RecordAudit:
+    """Squares that move farther than the mean's sensitivity covers."""
+    what = "a direct mean whose squares weigh too much"
+    return RecordAudit("bootstrap, direct, heavy squares", what, _heavy_squares, _pairs)
+
+
 REPEATING = ("m-out-of-n", "double", "little")
-PLANTED = (warning, beyond_bounds, dropping, *(partial(counting_too_much, name) for name in REPEATING))
+PLANTED = (warning, beyond_bounds, dropping, heavy_squares, *(partial(counting_too_much, name) for name in REPEATING))
