@@ -8,6 +8,7 @@ from privamp.kmeans.centres import Cells, NoiseOfStep, OverallMean, cells_of
 from privamp.kmeans.first_look import MIDDLES, FirstLook, _answers
 from privamp.kmeans.fit_plan import choose
 from privamp.kmeans.merging import merged
+from privamp.kmeans.private_ball import _GRID, radius_of
 from privamp.kmeans.starts import start
 from privamp.testing import seeded_stream, seeds_allowed
 
@@ -49,7 +50,8 @@ def test_the_overall_mean_is_pulled_by_its_noise_and_learns_from_every_step() ->
     joined = first.joined(np.array([[10.0, 0.0], [30.0, 40.0]]), np.array([60.0, 40.0]), NoiseOfStep(50.0, 1.0))
     assert joined.point == pytest.approx([0.3, 0.2])  # both have variance 0.01
     assert joined.variance == pytest.approx(0.005)
-    assert OverallMean.of(np.array([0.5]), -7.0, 0.1).point == pytest.approx([0.5])  # no count below 1, and no pull of two columns or fewer
+    few = OverallMean.of(np.array([0.5]), -7.0, 0.1)  # no count below 1, and no pull of two columns or fewer
+    assert few.point == pytest.approx([0.5])
 
 
 def test_merging_finds_the_groups_of_cells() -> None:
@@ -167,3 +169,21 @@ def test_small_clusters_are_found() -> None:
             model = PrivateKMeans(8, epsilon=1.0, radius=2.4, random_state=seed).fit(X)
         ratios.append(-model.score(X) / np.sum((X - X.mean(axis=0)) ** 2))
     assert np.median(ratios) < 0.03  # 0.016 without noise; 0.03 is what a missed cluster of 1 in 32 costs
+
+
+def test_noise_in_an_empty_bin_does_not_make_the_ball_immense() -> None:
+    """20,000 records in four bins about norm 1, noise of scale 400: 1,000 histograms, some with a stray full bin."""
+    rng, counts = np.random.default_rng(8), np.zeros(_GRID.size)
+    counts[126:130] = [4000, 8000, 6000, 2000]
+    stray, radii = 0, []
+    for _ in range(1000):
+        noisy = counts + rng.laplace(0.0, 400.0, counts.size)
+        stray += bool(np.any(noisy[140:] > 400.0 * np.log(20.0 * counts.size)))
+        radii.append(radius_of(noisy, 400.0))
+    assert stray > 3
+    assert max(radii) <= 2.0
+    assert min(radii) >= 0.7
+    far = counts.copy()
+    far[200] = 30_000.0  # records, not noise: they are most of all
+    assert radius_of(far, 400.0) == _GRID[200]
+    assert radius_of(np.zeros(_GRID.size), 400.0) == 1.0

@@ -1,7 +1,9 @@
 """A ball out of the budget: a radius from a noisy histogram of norms, a centre from a noisy mean of clipped rows.
 
 The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one
-bin. The radius is the grid point below which 97.5 % of the noisy count lies. Rows outside are shortened, never dropped.
+bin. Bins count that are above what noise alone reaches once in forty fits and lie near the fullest one, or above
+what it reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. Rows outside
+are shortened, never dropped.
 """
 
 import math
@@ -20,6 +22,7 @@ from .threads import ThreadPool
 
 _GRID = np.exp2(np.arange(-128, 129) / 2.0)
 _COVERED = 0.975
+_GAP = 4  # bins: a factor of 4
 _BITS = 20  # of a row about the origin: the sum of 2^33 rows is exact
 
 
@@ -28,12 +31,33 @@ def private_radius(bill: PrivacySpend, X: NDArray[Any], center: FloatArray, epsi
     lengths = measured(Ball(center, 1.0), X, pool)
     counts = np.bincount(np.searchsorted(_GRID[:-1], lengths), minlength=_GRID.size).astype(np.float64)
     noise = Laplace(scale=1.0 / epsilon)
-    noisy = bill.release("private radius", noise, counts)
-    noisy[noisy < noise.scale * math.log(20.0 * _GRID.size)] = 0.0  # bins that are most likely empty
-    if not np.any(noisy):
-        return 1.0  # too few records to tell
-    below = np.cumsum(noisy)
+    return radius_of(np.asarray(bill.release("private radius", noise, counts)), noise.scale)
+
+
+def radius_of(noisy: FloatArray, scale: float) -> float:
+    """The radius that noisy counts with this scale of noise speak for; 1 where too few records are there to tell."""
+    likely = noisy >= scale * math.log(20.0 * _GRID.size)
+    certain = noisy >= scale * math.log(1e6 * _GRID.size)
+    counts = np.where(certain | (likely & _beside(likely, int(np.argmax(noisy)))), noisy, 0.0)
+    if not np.any(counts):
+        return 1.0
+    below = np.cumsum(counts)
     return float(_GRID[np.searchsorted(below, _COVERED * below[-1])])
+
+
+def _beside(likely: NDArray[np.bool_], fullest: int) -> NDArray[np.bool_]:
+    """Bins reached from the fullest over gaps of at most `_GAP` bins.
+
+    One empty bin in forty fits looks full by its noise alone. Far above the records it would make the ball immense.
+    """
+    found = np.zeros(likely.size, dtype=np.bool_)
+    for step in (1, -1):
+        at = last = fullest
+        while 0 <= at < likely.size and abs(at - last) <= _GAP:
+            if likely[at]:
+                found[at], last = True, at
+            at += step
+    return found
 
 
 def private_center(bill: PrivacySpend, X: NDArray[Any], radius: float, epsilon: float, pool: ThreadPool) -> FloatArray:
