@@ -92,7 +92,7 @@ def digits(folder: Path) -> Data:
 
 
 def adult(folder: Path) -> Data:
-    """Six numbers of every person, each scaled to 0..1 by public bounds."""
+    """Five numbers of every person, each scaled to 0..1 by public bounds."""
     import csv
     import gzip
 
@@ -287,6 +287,10 @@ def error(costs: list[float]) -> float:
     return 1.25 * float(np.std(costs)) / len(costs) ** 0.5
 
 
+def shown(error: float) -> str:
+    return f"{error:.4f}" if error < 1e3 else f"{error:.0e}"
+
+
 def table(name: str, data: Data, found: dict, methods: list[str], epsilons: tuple[float, ...]) -> None:
     print(f"\n| {name}, {len(data.X):,} x {data.X.shape[1]}, k = {data.k} | " + " | ".join(map(str, epsilons)) + " |")
     print("|---" * (len(epsilons) + 1) + "|")
@@ -295,7 +299,7 @@ def table(name: str, data: Data, found: dict, methods: list[str], epsilons: tupl
             cells = [f"{np.median(found[name, method, epsilons[0]]):.4f}"] + [""] * (len(epsilons) - 1)
         else:
             every = [found[name, method, epsilon] for epsilon in epsilons]
-            cells = [f"{np.median(costs):.4f} ({error(costs):.4f})" for costs in every]
+            cells = [f"{np.median(costs):.4f} ({shown(error(costs))})" for costs in every]
         print(f"| {method} | " + " | ".join(cells) + " |", flush=True)
 
 
