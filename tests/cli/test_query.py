@@ -105,3 +105,11 @@ def test_what_was_paid_for_is_printed_where_nothing_can_be_written(privamp, file
     assert found.exit_code != 0
     assert "95% interval" in found.stdout
     assert "No space left" in found.stderr
+
+
+def test_numbers_are_shown_with_as_many_digits_as_their_errors_need(privamp, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x\n" + "1\n" * 1_234_567, encoding="utf-8")
+    found = privamp("query", str(path), "--count", "--epsilon", "100")
+    assert "1.23457e+06" not in found.stdout
+    assert " 123456" in found.stdout

@@ -1,5 +1,6 @@
 """A release for people: lines for a terminal, a page, a piece of a notebook, a picture."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -48,10 +49,12 @@ def rows_of(release: Release, level: float = 0.95) -> list[list[str]]:
     errors = [numbers[name] for name in ("standard_error", "sampling_error", "noise_error")]
     size = max(value.size, 1)
     columns = [_column(part, size) for part in (numbers["value"], *errors, low, high)]
-    digits = (6, 4, 4, 4, 6, 6)
     names = release.names or (("value",) if size == 1 else tuple(f"{at + 1}" for at in range(size)))
     write = (number, number, number, number, _down, _up)  # an interval is shown no narrower than it is
-    cells = [[w(x, d) for w, x, d in zip(write, row, digits, strict=True)] for row in zip(*columns, strict=True)]
+    cells = [
+        [w(x, d) for w, x, d in zip(write, row, _digits(row[0], row[1] or row[3]), strict=True)]
+        for row in zip(*columns, strict=True)
+    ]
     return [[name, *row] for name, row in zip(names, cells[:_MOST], strict=False)]
 
 
@@ -64,6 +67,14 @@ def lines_of(release: Release, what: str, level: float = 0.95) -> list[tuple[str
         ("", f"{sampling} from sampling, {noise} from noise"),
         (f"{100 * level:g}% interval", f"{low} to {high}"),
     ]
+
+
+def _digits(value: Any, error: Any) -> tuple[int, ...]:
+    """Of a value, its errors and the ends of its interval: as many as show the error beside the value, at least six."""
+    wide = 6
+    if value and error and math.isfinite(value) and math.isfinite(error):
+        wide = min(max(math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 2, 6), 15)
+    return (wide, 4, 4, 4, wide, wide)
 
 
 def number(value: Any, digits: int = 4) -> str:
