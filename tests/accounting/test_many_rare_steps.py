@@ -53,6 +53,36 @@ def test_rare_steps_have_an_attack(rate, sigma, steps, share) -> None:
     assert share * upper < lower <= upper
 
 
+def one_large_loss(rate, sigma, steps, epsilon, large=0.5):
+    """Exactly one step has a loss above `large`, in 40 digits: part of delta, so never above it."""
+    from mpmath import exp, log, mp, mpf, ncdf
+
+    with mp.workdps(40):
+        q, s, eps = mpf(rate), mpf(sigma), mpf(epsilon)
+
+        def tails(loss):
+            x = s * s * log((exp(loss) - 1 + q) / q) + mpf(1) / 2
+            without = ncdf(-x / s)
+            return (1 - q) * without + q * ncdf(-(x - 1) / s), without
+
+        p_large, q_large = tails(mpf(large))
+        left = eps - (steps - 1) * log((1 - p_large) / (1 - q_large))
+        p, q0 = tails(left)
+        return float(steps * (1 - p_large) ** (steps - 1) * (p - exp(left) * q0))
+
+
+def test_a_million_steps_of_tiny_rate_are_above_one_large_loss() -> None:
+    """dp-accounting 0.6.0 has epsilon 2.44863 here, where delta is above 1e-8."""
+    rate, sigma, steps = "1e-8", "0.3", 10**6
+    guarantee = compose(amplify(Gaussian(0.3), Poisson(1e-8)), steps)
+    for epsilon in (0.5, 1.0, 2.448631, 4.0):
+        reached = one_large_loss(rate, sigma, steps, epsilon)
+        assert reached <= guarantee.delta(epsilon)
+        assert guarantee.lower.delta(epsilon) <= guarantee.delta(epsilon)
+    assert one_large_loss(rate, sigma, steps, 2.448631) > 1.003e-8
+    assert one_large_loss(rate, sigma, steps, guarantee.epsilon(1e-8)) > 0.999e-8
+
+
 def test_one_question_per_step_is_a_pair_of_coins() -> None:
     profile = Gaussian(1.0).profile(AR)
     a, b = tangents._yes(profile.forward, 0.7)

@@ -33,15 +33,16 @@ _CUT = 1e-13  # mass at either end of a law that is moved or dropped
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The accumulated losses, less epsilon, that are followed: from -reach to reach."""
+    """The accumulated losses, less epsilon, that are followed."""
 
     interval: float
-    half: int  # points on either side of 0
+    below: int  # points below 0
+    above: int  # points above 0
 
     @property
     def losses(self) -> FloatArray:
-        """The losses at the grid's points, from -half to half of them."""
-        return as_floats(np.arange(-self.half, self.half + 1) * self.interval)
+        """The losses at the grid's points."""
+        return as_floats(np.arange(-self.below, self.above + 1) * self.interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Recursion:
     def __init__(self, steps: Sequence[Step], window: Window, *, upper: bool) -> None:
         from scipy import fft
 
-        self.upper, self.points = upper, 2 * window.half + 1
+        self.upper, self.points = upper, window.below + window.above + 1
         left = max(max(-step.first for step in steps), 0)
         right = max(max(step.first + step.mass.size - 1 for step in steps), 0)
         self.left, self.right = min(left, self.points), min(right, self.points)  # a longer jump ends outside anyhow
@@ -129,6 +130,7 @@ def adaptive_delta(
     positive(interval=interval, reach=reach)
     if not profiles:
         raise InvalidInput("a family needs at least one pair, got none instead")
-    window = Window(interval, math.ceil(reach / interval))
+    far = math.ceil(reach / interval)
+    window = Window(interval, far, far)
     values = Recursion(steps_of(profiles, interval, upper=upper), window, upper=upper).advance(rounds)
-    return window.losses[window.half :], values[window.half :: -1]
+    return -window.losses[far::-1], values[far::-1]

@@ -1,6 +1,7 @@
 """Rounds that are followed one by one become a block, which composes further and is recomputed from its claim."""
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ..core.guarantee import Part
@@ -23,6 +24,7 @@ def followed(part: Part, alone: "Composition") -> Part:
         return part
     plain, attack = alone.upper, alone.lower
 
+    @cache
     def reach() -> float:
         return max(plain.epsilon(_DEEPEST), 1e-6)
 

@@ -39,7 +39,8 @@ ROUNDS = (
     "(docs/designs/rounds.md, Thm 1 to 3)"
 )
 _WORK = 5e8  # points, cells and rounds, multiplied
-_MOST_CELLS, _FEWEST_CELLS = 64, 16
+_MOST_CELLS, _FEWEST_CELLS = 128, 16
+_WITH_COPIES = 64  # at most so many cells with replacement, where one cell takes longer
 _POINTS = 4000  # of the window
 _FINER = 8  # times as many for a lower bound
 _HALFWAY, _SPREAD = 0.25, 0.2  # in units of the window
@@ -124,8 +125,8 @@ class Block:
     @cached_property
     def window(self) -> Window:
         """As fine as its points allow."""
-        half = _POINTS // 2
-        return Window(self.reach / half, half)
+        below = 2 * _POINTS // 3  # above 0 fewer will do: what gets there is lost but for a factor
+        return Window(self.reach / below, below, below // 2)
 
     @cached_property
     def upper(self) -> FloatArray:
@@ -133,15 +134,15 @@ class Block:
         cells = Cells(self.rounds.theta, self.rounds.shape, self.window.interval, self.rounds.one_side)
         steps = self._cover(cells)
         values = Recursion(steps, self.window, upper=True).advance(self.times)
-        return np.asarray(values[self.window.half :: -1])
+        return np.asarray(values[self.window.below :: -1])
 
     @cached_property
     def lower(self) -> FloatArray:
         """The same from below, on a finer grid: it follows three pairs, not dozens of cells."""
-        window = Window(self.window.interval / _FINER, _FINER * self.window.half)
+        window = Window(self.window.interval / _FINER, _FINER * self.window.below, _FINER * self.window.above)
         steps = steps_of(self.rounds.attacks(), window.interval, upper=False)
         values = Recursion(steps, window, upper=False).advance(self.times)
-        return np.asarray(values[window.half :: -1])
+        return np.asarray(values[window.below :: -1])
 
     def _cover(self, cells: Cells) -> list[Step]:
         """Cells that are halved where they stand out above the corners, half-way through the rounds."""
@@ -157,8 +158,9 @@ class Block:
 
         for cell in first_cells():
             look(cell)
-        size = 3 * self.window.half
-        most = int(min(max(_WORK / (self.times * size), _FEWEST_CELLS), _MOST_CELLS))
+        size = 1.5 * _POINTS
+        worthwhile = _WITH_COPIES if self.rounds.replaced else _MOST_CELLS
+        most = int(min(max(_WORK / (self.times * size), _FEWEST_CELLS), worthwhile, _MOST_CELLS))
         place = self.window.losses / self.reach + _HALFWAY  # where the losses that matter are, half-way
         weight = np.exp(-0.5 * (place / _SPREAD) ** 2) / np.maximum(halfway, 1e-12)
         while len(known) < most:
