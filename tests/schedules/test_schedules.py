@@ -18,6 +18,7 @@ from privamp import (
     Poisson,
     Population,
     Rounds,
+    TruncatedPoisson,
     WithoutReplacement,
     amplification,
     amplify,
@@ -28,7 +29,7 @@ from privamp import (
 from privamp.accounting.allocation import allocation_attack
 from privamp.accounting.some_of_many import some_of_many
 from privamp.core.schedule import OneOf, uniform_bins
-from privamp.verify import check_schedule
+from privamp.verify import check_design, check_schedule
 
 KEY = Key.from_bytes(bytes(range(32)))
 
@@ -197,6 +198,16 @@ def test_bins_are_drawn_again_when_the_last_turn_is_incomplete(monkeypatch) -> N
         (lambda: Rounds(Poisson(0.1), 0), "steps must be"),
         (lambda: spec.design_or_schedule("rounds:steps=3"), "design=…"),
         (lambda: BallsInBins(5).drawn(10, KEY, 5), "step must be"),
+        (lambda: BallsInBins(-1), "rounds must be"),
+        (lambda: BallsInBins(5, times=0), "times must be"),
+        (lambda: CyclicPoisson(0.01, 0, 10), "bands must be"),
+        (lambda: TruncatedPoisson(0.1, 0), "most must be"),
+        (lambda: check_schedule(5), "a value of type int; designs go to check_design"),
+        (lambda: check_schedule(BallsInBins(3)), "a value of type BallsInBins"),
+        (lambda: check_schedule(Poisson), "the class Poisson; designs go to check_design"),
+        (lambda: check_schedule(BallsInBins, checks=0), "checks must be"),
+        (lambda: check_design(BallsInBins), "the class BallsInBins; schedules go to check_schedule"),
+        (lambda: check_design(Poisson(0.1)), "a value of type Poisson"),
     ],
 )
 def test_bad_input_gets_one_sentence(make, words) -> None:

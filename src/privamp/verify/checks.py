@@ -15,6 +15,7 @@ import numpy as np
 from ..core.design import Design
 from ..core.neighbors import Neighbors
 from ..core.population import Population
+from ..errors import InvalidInput
 from ..validation import whole
 from .claims import NOISES, amplified, amplified_or_none, each_theorem, is_called_tight, pure
 from .enumerate import exact_deltas
@@ -37,6 +38,11 @@ DRAWS = 2000  # samples per tested case: enough to see 30% of a fair coin's draw
 POINTS = 4  # epsilons per enumerated sum
 
 
+def kind_of(given: object) -> str:
+    """What was given in place of a class, in words."""
+    return f"the class {given.__name__}" if isinstance(given, type) else f"a value of type {type(given).__name__}"
+
+
 def check_design(
     design_class: type[Design], *, checks: int = 200, seed: int = 0, progress: Progress | None = None
 ) -> Report:
@@ -46,6 +52,11 @@ def check_design(
     case of its own: design, population, relations, mechanism, epsilon. `seed` draws them, so a report can be
     repeated.
     """
+    if not (isinstance(design_class, type) and issubclass(design_class, Design)):
+        raise InvalidInput(
+            f"check_design takes the class of a design (Poisson, not Poisson(0.1)), got {kind_of(design_class)}; "
+            "schedules go to check_schedule"
+        )
     whole(1, checks=checks)
     cases = list(design_class.small_cases())
     plan = _Plan(cases, checks, np.random.default_rng(seed), seed, progress)

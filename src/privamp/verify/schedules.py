@@ -17,9 +17,10 @@ from ..core.curves import pair_profile
 from ..core.population import Population
 from ..core.profile import Profile
 from ..core.schedule import Meetings, Schedule
+from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import whole
-from .checks import ATTACK_SLACK, DELTA_SLACK, DRAWS, _Count
+from .checks import ATTACK_SLACK, DELTA_SLACK, DRAWS, _Count, kind_of
 from .report import Report, Tally
 from .sampler import FALSE_ALARM, contaminated, follows_law
 from .symmetry import Units
@@ -31,6 +32,11 @@ Question = Callable[[Units], bool]
 
 def check_schedule(schedule_class: type[Schedule], *, checks: int = 40, seed: int = 0) -> Report:
     """Compare `checks` guarantees with enumerated truths, each at several epsilons, and test the sampler."""
+    if not (isinstance(schedule_class, type) and issubclass(schedule_class, Schedule)):
+        raise InvalidInput(
+            "check_schedule takes the class of a schedule (BallsInBins, not BallsInBins(10)), "
+            f"got {kind_of(schedule_class)}; designs go to check_design"
+        )
     whole(1, checks=checks)
     random, cases = np.random.default_rng(seed), list(schedule_class.small_cases())
     counts = [
