@@ -84,7 +84,13 @@ def _anywhere(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) 
     if len(design.strata) == 1:
         return _alone(design, mechanism, within)
     moves = [_moved(*pair) for pair in _out_and_in(design, mechanism)]
-    return tabled(Profile.maximum([within, *moves]).symmetrised())
+    found = Profile.maximum([within, *moves]).symmetrised()
+    return tabled(found) if _is_dear(design) else found
+
+
+def _is_dear(design: "Stratified") -> bool:
+    """Whether some stratum's bound is no formula that is evaluated at once."""
+    return any(part.equal_chances is None for _, part in design.strata)
 
 
 def _alone(design: "Stratified", mechanism: Mechanism, within: Profile) -> Profile:
@@ -96,7 +102,7 @@ def _out_and_in(design: "Stratified", mechanism: Mechanism) -> list[tuple[Profil
     """Bounds of the record that leaves and of the one that enters, for every two strata in one order."""
     bounds = _in_each(design, mechanism, AR)
     for case, bound in bounds.items():
-        if case[0].equal_chances is None:  # no formula that is evaluated at once
+        if case[0].equal_chances is None:
             bounds[case] = tabled(bound, 1)
     times = Counter((part, mechanism.in_stratum(name)) for name, part in design.strata)
     if len(bounds) > _MOST_PAIRED:  # one sound pair instead of a million
@@ -118,8 +124,10 @@ def _anywhere_transport(design: "Stratified", mechanism: Mechanism, neighbors: N
     worst = [between(out, into) for s, t in pairs for out, into in product(s.components(), t.components())]
     if len(worst) > _MOST_PAIRED:
         raise NoTheorem(f"{len(worst)} kinds of moves between strata are more than the {_MOST_PAIRED} looked at")
-    moves = tabled(through_hubs(worst, mechanism).symmetrised(), 1)
-    return tabled(Profile.maximum([within, moves]).symmetrised())
+    moves = through_hubs(worst, mechanism)
+    if not _is_dear(design):
+        return Profile.maximum([within, moves]).symmetrised()
+    return tabled(Profile.maximum([within, tabled(moves.symmetrised(), 1)]).symmetrised())
 
 
 def _moved(out: Profile, into: Profile) -> Profile:
