@@ -66,7 +66,7 @@ def test_sums_use_what_a_sum_knows_of_its_squares():
     assert high <= 500.0
 
 
-@pytest.mark.parametrize(("many", "value", "rate"), [(5, 1.0, 0.1), (40, 0.5, 0.1), (450, 0.9, 0.3)])
+@pytest.mark.parametrize(("many", "value", "rate"), [(5, 1.0, 0.1), (40, 0.5, 0.1), (450, 0.9, 0.3), (500, 0.9, 0.02)])
 def test_sums_cover(many, value, rate):
     """Positive numbers among zeros, by coins."""
     rng, noise, hits, widths = np.random.default_rng(8), 2.0, 0, []

@@ -164,8 +164,11 @@ class Summed:
         """Where this is the sum: of the squares, or, in a public number of records, of those around their mean."""
         told, n = self.told, math.inf if self.told.size is None else float(self.told.size)
         shared = total * total / n
-        around = np.maximum(self.squares - 2.0 * total * self.total / n + shared, 0.0) + _WIDE * self.blur
-        if self.ends[0] >= 0.0 or self.ends[1] <= 0.0:
+        is_of_one_sign, squares = self.ends[0] >= 0.0 or self.ends[1] <= 0.0, np.full(np.shape(total), self.squares)
+        if is_of_one_sign and self.told.size is None:  # with more or fewer records, squares grow as the sum does
+            squares = squares * np.abs(total) / max(abs(self.total), self.told.noise)
+        around = np.maximum(squares - 2.0 * total * self.total / n + shared, 0.0) + _WIDE * self.blur
+        if is_of_one_sign:
             around = np.minimum(around, np.maximum(np.abs(total) - shared, 0.0))
         return np.asarray(told.spread * around + told.spread_of_size * shared)
 
