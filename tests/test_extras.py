@@ -81,7 +81,7 @@ for found in pkgutil.walk_packages(privamp.__path__, "privamp.", onerror=lambda 
     assert run.returncode == 0, run.stderr
     needs_more = {
         "privamp.engines", "privamp.queries", "privamp.spark", "privamp.tables.columns", "privamp.tables.sources",
-        "privamp.tables.csv_ids", "privamp.tables.id_columns",
+        "privamp.tables.csv_ids", "privamp.tables.csv_text", "privamp.tables.id_columns",
         "privamp.tables.secret_files", "privamp.kmeans.estimator", "privamp.cli.train.run",
     }  # fmt: skip
     rooms = ("privamp.audits.records.", "privamp.torch.", "privamp.engines.", "privamp.queries.", "privamp.spark.")
