@@ -104,6 +104,8 @@ class FixedSize(Design):
     def merge(self, parts: Iterable[BottomK]) -> BottomK:
         """The first records over all batches."""
         fronts = list(parts)
+        if len(fronts) == 1:
+            return fronts[0]  # in order, and no more than can be drawn
         high = np.concatenate([f.high for f in fronts])
         low = np.concatenate([f.low for f in fronts])
         positions = np.concatenate([f.positions for f in fronts])
