@@ -1,11 +1,23 @@
 """Whole clusters under Gaussian noise: enumerated truth, reference values, planted mistakes."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privamp import ClusterPPS, ClusterSampling, Gaussian, Neighbors, NoTheorem, Poisson, amplify
+from privamp import (
+    ClusterPPS,
+    ClusterSampling,
+    Gaussian,
+    Neighbors,
+    NoTheorem,
+    Poisson,
+    PPSClusters,
+    SystematicPPS,
+    amplify,
+)
+from privamp.designs import cluster_gaussian
 from privamp.designs.cluster_gaussian import one_against_several
 from privamp.verify import exact_delta
 
@@ -80,3 +92,62 @@ def test_trimmed_second_stages_and_replace_one_sensitivities_are_refused():
         amplify(Gaussian(1.0), ClusterSampling(1, 2, 2, Poisson(0.5), trim=True))
     with pytest.raises(NoTheorem):
         amplify(Gaussian(1.0, neighbors=RO), ClusterSampling(1, 2, 2))
+
+
+@pytest.mark.parametrize("sigma", [50.0, 80.0, 150.0, 400.0, 1e4])
+@pytest.mark.parametrize(
+    "design",
+    [PPSClusters((30, 20, 25, 25), 2, 5), ClusterSampling(4, 8, 5), SystematicPPS((3, 2, 4, 1), 2),
+     ClusterPPS((0.5, 0.25, 0.25), 2)],
+    ids=lambda design: type(design).__name__,
+)  # fmt: skip
+def test_much_noise_has_a_guarantee(design, sigma):
+    guarantee = amplify(Gaussian(sigma), design)
+    assert 0.0 <= guarantee.epsilon(1e-6) < amplify(Gaussian(0.9 * sigma), design).epsilon(1e-6)
+
+
+def settings(seed: int, many: int):
+    """Distances from 1e-5 to 10 with up to five others."""
+    rng = np.random.default_rng(seed)
+    for _ in range(many):
+        q, theta = rng.uniform(0.01, 0.99), 10 ** rng.uniform(-5, 1)
+        shares = rng.dirichlet(np.ones(rng.integers(1, 6))) * (1.0 - q)
+        others = [(float(p), float(theta * rng.integers(1, 12))) for p in shares]
+        epsilon = 10 ** rng.uniform(-5, 1) * min(1.0, 5.0 * theta) if rng.random() < 0.9 else 0.0
+        yield float(q), float(theta * rng.integers(1, 3)), others, float(epsilon)
+
+
+def exact_curve(q, near, others, epsilon):
+    """By mpmath: the threshold to 60 digits, then the integral right of it."""
+    with mpmath.workdps(60):
+        alpha = mpmath.exp(epsilon)
+        held = [(alpha, mpmath.mpf(near)), *((mpmath.expm1(epsilon) * p / q, mpmath.mpf(e)) for p, e in others)]
+        held = [(w, s) for w, s in held if w > 0]
+        x = max((mpmath.log(w) - s * s / 2) / s for w, s in held)
+        step = mpmath.inf
+        while abs(step) > mpmath.mpf(10) ** -40 * (1 + abs(x)):
+            terms = [w * mpmath.exp(-s * x - s * s / 2) for w, s in held]
+            total = mpmath.fsum(terms)
+            step = mpmath.log(total) * total / mpmath.fsum(t * s for t, (_, s) in zip(terms, held, strict=True))
+            x += step
+        return q * (mpmath.ncdf(-x) - mpmath.fsum(w * mpmath.ncdf(-x - s) for w, s in held))
+
+
+def compared(curve, many):
+    """By how much a curve is above the truth, relative to it, and the shortest distance of each setting."""
+    for q, near, others, epsilon in settings(3, many):
+        truth = exact_curve(q, near, others, epsilon)
+        if truth > 1e-290:
+            value = mpmath.exp(float(curve(q, near, others)(epsilon)))
+            yield float(value / truth - 1), min(near, *(e for _, e in others), 1.0)
+
+
+def test_curve_is_above_the_truth_and_close_to_it():
+    for excess, shortest in compared(one_against_several, 200):
+        assert 0.0 <= excess <= 2e-11 / shortest
+
+
+def test_a_threshold_right_of_the_point_is_caught(monkeypatch):
+    right = cluster_gaussian._threshold
+    monkeypatch.setattr(cluster_gaussian, "_threshold", lambda w, shift: right(w, shift) * (1.0 + 1e-13) + 1e-13)
+    assert min(excess for excess, _ in compared(one_against_several, 100)) < 0.0

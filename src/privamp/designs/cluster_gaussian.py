@@ -9,6 +9,9 @@ The bracket is positive right of one point x. There q phi(x) is the sum of the o
 
     delta = alpha q phi(x+b) [M(x) - M(x+b)] + (alpha - 1) sum_h pi_h phi(x+e_h) [M(x) - M(x+e_h)],  M the Mills ratio.
 
+The right side falls in x: its slope is q Pr[N > x] times that of the sum over q phi(x). So at a point that is surely
+not right of x it is no less than delta, and x is found from the left (`_threshold`).
+
 With theta the add/remove sensitivity over sigma and D_h = (c_i - 1 + c_h) theta, c the caps: one record more has
 b = theta, e = theta + D; one record less b = theta, e = D; replaced inside its cluster b = 2 theta, e = theta + D.
 Exact for equal caps and for one cluster with public probabilities. Proof: docs/designs/cluster.md, Thm 8.
@@ -32,6 +35,7 @@ from .shared_copies import gaussian_shift
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _ROUNDS = 200
+_MARGIN = 4 * 2.0**-52  # of a logarithm, for every unit of what is added up in it
 _PAGE = "docs/designs/cluster.md, Thm 8"
 
 InEach = Callable[[Any, Mechanism, Callable[..., Profile]], Profile]
@@ -60,16 +64,22 @@ def one_against_several(chance: float, near: float, others: Sequence[tuple[float
 
 
 def _threshold(log_w: FloatArray, shift: FloatArray) -> FloatArray:
-    """Where the terms w e^(-shift x) add up to 1: their sum is convex in x, so Newton from the left comes up to it."""
+    """A point at or left of where the terms w e^(-shift x) add up to 1, left of it by a few roundings of their sum.
+
+    The logarithm of the sum is convex and falls, so Newton from the left comes up to the point where it is two margins;
+    a margin is more than the sum and x are rounded by, so that within one of it the true sum is still at least 1.
+    """
     x: FloatArray = np.max(log_w / shift, axis=1)
     for _ in range(_ROUNDS):
         terms = log_w - shift * x[:, None]
         above = log_sum(terms, axis=1)
-        slope = np.sum(np.exp(terms - above[:, None]) * shift, axis=1)
-        step = above / slope
-        x = x + step
-        if np.all(np.abs(step) <= 4e-15 * (np.abs(x) + 1.0)):
+        share = np.exp(terms - above[:, None])
+        size = np.where(share > 0.0, np.abs(log_w) + np.abs(shift * x[:, None]), 0.0)
+        margin = _MARGIN * (1.0 + shift.size + np.max(size, axis=1))
+        off = above - 2.0 * margin
+        if np.all(np.abs(off) <= margin):
             return x
+        x = np.where(np.abs(off) <= margin, x, x + off / np.sum(share * shift, axis=1))
     raise NumericalFailure("the threshold of several Gaussian densities did not converge")
 
 
