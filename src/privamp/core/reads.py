@@ -53,6 +53,7 @@ class Labels:
 
     names: tuple[str | int, ...] | range | None = None
     as_text: bool = False  # a whole number is meant as its text
+    are_alike: bool = False  # the design treats all of them alike, so that it does not matter which has which number
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,11 @@ class ClusterSampling(Clustered):
                 raise InvalidInput("a second stage without replacement already limits every cluster; leave trim=False")
 
     @property
+    def are_alike(self) -> bool:
+        """All sets of clusters are equally likely; only caps of their own tell clusters apart."""
+        return len(set(self.caps)) == 1
+
+    @property
     def share(self) -> float:
         """q: the chance that a cluster is drawn."""
         return self.chosen / self.clusters

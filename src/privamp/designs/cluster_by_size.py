@@ -84,6 +84,11 @@ class ClusterBySize(Clustered):
         whole(0, self.max_size, min_size=self.min_size)
 
     @property
+    def are_alike(self) -> bool:
+        """Sizes decide, not numbers."""
+        return True
+
+    @property
     def size_floor(self) -> int:
         """No population has a smaller cluster."""
         return self.min_size

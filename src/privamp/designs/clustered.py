@@ -60,7 +60,12 @@ class Clustered(Design):
     def reads(self) -> Mapping[str, Read]:
         """The column `cluster`, one of the public labels."""
         names = range(self.clusters) if self.labels is None else self.labels
-        return {"cluster": Labels(names, as_text=self.labels is not None)}
+        return {"cluster": Labels(names, as_text=self.labels is not None, are_alike=self.are_alike)}
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether the law of the sample stays the same when clusters change their numbers."""
+        return False
 
     @property
     def holds_everyone(self) -> bool:
@@ -98,7 +103,9 @@ class Clustered(Design):
                 whole(1, max_size=cap)
         else:
             whole(1, max_size=self.max_size)
-        if self.labels is not None and len(set(self.labels)) != self.clusters:
+        if self.labels is not None:  # whole numbers are meant as their text, as in the column
+            object.__setattr__(self, "labels", tuple(_text(label) or "" for label in self.labels))
+        if self.labels is not None and len({*self.labels} - {""}) != self.clusters:
             raise InvalidInput(
                 f"labels must name each of the {self.clusters} clusters once, "
                 f"got {len(set(self.labels))} different names instead"
@@ -110,7 +117,7 @@ class Clustered(Design):
             return places(_texts(column), self.labels).astype(np.int64)
         if column.dtype.kind in "iu":
             return np.where((column >= 0) & (column < self.clusters), column, self.clusters).astype(np.int64)
-        return places(column, range(self.clusters)).astype(np.int64)
+        return places(_texts(column), tuple(map(str, range(self.clusters)))).astype(np.int64)
 
     def sizes_of(self, numbers: Ints) -> Ints:
         """How many records each cluster has."""
@@ -246,6 +253,10 @@ def _texts(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _text(label: Any) -> str | None:
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, bytes):
+        label = label.decode("utf-8", "replace")
     if isinstance(label, bool) or not isinstance(label, (str, int, float)):
         return None
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -35,6 +35,7 @@ from .sampling import Target, make_rule, noise_level
 from .steps import Progress, Rows, Steps
 from .threads import ThreadPool
 
+_WIDEST = 1e150  # of which squares are still doubles
 _PRIVATE = 0.05  # share of epsilon for a private radius, and for a private centre
 SAMPLERS = ("privacy-constrained", "coreset", "uniform")
 
@@ -103,7 +104,7 @@ def _public_ball(model: Any, columns: int) -> tuple[float | None, FloatArray | N
         return _radius(model.bounds), np.zeros(columns)
     low, high = np.array(pairs_of(model.bounds, columns)).T
     half = 0.5 * high - 0.5 * low
-    return float(norms(half[None, :], 2.0)[0]), 0.5 * low + 0.5 * high
+    return _radius(float(norms(half[None, :], 2.0)[0])), 0.5 * low + 0.5 * high
 
 
 def _radius(radius: Any) -> float | None:
@@ -115,6 +116,8 @@ def _radius(radius: Any) -> float | None:
     if isinstance(radius, str) and radius == "private":
         return None
     positive(radius=radius)
+    if radius > _WIDEST:
+        raise InvalidInput(f"the radius of the ball must be at most {_WIDEST:g}, got {radius:g}; scale the columns")
     return float(radius)
 
 

@@ -28,6 +28,7 @@ from .values import decoded, number_in, numbers_of, words_of
 
 MISSING = "(missing)"
 _MOST = 100_000
+_SPACE = " \t\n\v\f\r"  # what is trimmed from cells, too
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
@@ -113,7 +114,7 @@ def _plain(value: Any, column: str) -> Any:
             f"the values of {column!r} are named by text, dates, whole numbers, True, False or None (missing), "
             f"got {value!r} instead"
         )
-    if isinstance(value, str) and not value.strip():
+    if isinstance(value, str) and not value.strip(_SPACE):
         raise InvalidInput(f"an empty text is a missing value in {column!r}; name it None")
     return value
 
@@ -124,7 +125,7 @@ def _wanted(column: str, values: tuple[Any, ...], kind: pa.DataType) -> pa.Array
     if any(texts) and not all(texts):
         raise InvalidInput(f"the values of {column!r} must be all text, or all numbers, True and False")
     if _has_words(kind) and (all(texts) or not is_text(kind)):
-        return pa.array([None if value is None else str(value).strip() for value in values], TEXT)
+        return pa.array([None if value is None else str(value).strip(_SPACE) for value in values], TEXT)
     numbers = [None if value is None else _number(column, value, kind) for value in values]
     if not pa.types.is_integer(kind):
         return pa.array([None if number is None else float(number) for number in numbers], pa.float64())
@@ -135,13 +136,13 @@ def _number(column: str, value: Any, kind: pa.DataType) -> int:
     """The whole number that a value stands for in a column of this type."""
     found = value
     if isinstance(value, str):
-        is_written = pa.types.is_boolean(kind) or _WHOLE.fullmatch(value.strip())
+        is_written = pa.types.is_boolean(kind) or _WHOLE.fullmatch(value.strip(_SPACE))
         found = (number_in(value) if pa.types.is_boolean(kind) else int(value)) if is_written else None
     if found is None or (pa.types.is_boolean(kind) and found not in (0, 1)):
         raise InvalidInput(
             f"the column {column!r} holds {kind}, and {value!r} is not how one of those is written; name values as "
             "they are to be grouped by, or cast the column"
         )
-    if not pa.types.is_integer(kind) and abs(found) > 2**53:
-        raise InvalidInput(f"whole numbers in a column of {kind} must be at most 2^53 to be told apart, got {value}")
+    if not pa.types.is_integer(kind) and abs(found) >= 2**53:
+        raise InvalidInput(f"whole numbers in a column of {kind} must be below 2^53 to be told apart, got {value}")
     return int(found)

@@ -6,6 +6,7 @@ dates, True and False as Python writes them, bytes where they are UTF-8, and eve
 
 import datetime
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -22,11 +23,16 @@ from ..tables.unique_ids import SeenIds
 _WRITTEN = (bool, int, float, Decimal, datetime.date, np.bool_, np.integer, np.floating)
 
 
+FRAME = "the types of a pandas frame's columns are public, also where pandas guesses them from the records"
+_BY_PANDAS = {b"privamp": b"types of a pandas frame"}
+
+
 def held(source: Any) -> Any:
     """A frame as an Arrow table; paths stay as they are."""
     kind = frames.kind_of(source)
     if kind is not None:
-        return frames.plain(_table(frames.held(source)))
+        table = frames.plain(_table(frames.held(source)))
+        return table.replace_schema_metadata(_BY_PANDAS) if kind == "pandas" else table
     if isinstance(source, (str, list, tuple)) or hasattr(source, "__fspath__"):
         return source
     raise InvalidInput(
@@ -37,7 +43,10 @@ def held(source: Any) -> Any:
 
 def read(source: Any, id: str | None = None) -> sources.Source:
     """The rows of what `held` gave."""
-    return sources.table(source) if isinstance(source, pa.Table) else sources.files(source, id=id, as_text=True)
+    if not isinstance(source, pa.Table):
+        return sources.files(source, id=id, as_text=True)
+    is_pandas = source.schema.metadata == _BY_PANDAS
+    return replace(sources.table(source), assumes=(FRAME,)) if is_pandas else sources.table(source)
 
 
 def check_ids(source: sources.Source, id: str) -> None:
@@ -78,7 +87,9 @@ def _column(frame: Any, place: int) -> Any:
         return _texts(series)
     if hasattr(series.dtype, "fill_value"):
         series = series.sparse.to_dense()
-    return _converted(lambda: pa.array(series, from_pandas=True))
+    found = _converted(lambda: pa.array(series, from_pandas=True))
+    is_text = series.dtype.name.startswith("str")  # one cell of it that is no UTF-8 must not take the column away
+    return _texts(series) if found is None and is_text else found
 
 
 def _converted(convert: Any) -> Any:
@@ -89,17 +100,17 @@ def _converted(convert: Any) -> Any:
 
 
 def _texts(series: Any) -> pa.Array:
-    gone = series.isna().to_numpy(dtype=bool)
-    return pa.array([None if g else _text(cell) for g, cell in zip(gone, series, strict=True)], TEXT)
+    return pa.array([_text(cell) for cell in series], TEXT)
 
 
 def _text(cell: Any) -> str | None:
+    """A cell as text; None where it is missing or cannot be written, whatever it raises (one record stops nothing)."""
     try:
         if isinstance(cell, str):
             cell.encode("utf-8")
             return cell
         if isinstance(cell, bytes):
             return cell.decode("utf-8")
-    except UnicodeError:
+        return str(cell) if isinstance(cell, _WRITTEN) and bool(cell == cell) else None
+    except Exception:
         return None
-    return str(cell) if isinstance(cell, _WRITTEN) else None

@@ -107,7 +107,7 @@ def design_weights(design: "Design", records: "Records") -> "NDArray[Any]":
 
     from ...errors import InvalidInput
 
-    population = records.population()
+    population = records.population(design)
     missing = [name for name in design.reads if name not in population.columns]
     if missing:
         raise InvalidInput(f"the weights of {type(design).__name__} depend on {missing[0]!r}; draw it in Python")

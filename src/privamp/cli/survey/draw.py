@@ -91,7 +91,7 @@ def draw(
         if "cluster" in records.roles:
             check_clusters(chosen, records)
         weights = design_weights(chosen, records)
-        drawn = chosen.draw(records.population(named), key).reveal_secret()  # into a file that is as secret
+        drawn = chosen.draw(records.population(chosen, named), key).reveal_secret()  # into a file that is as secret
         table = records.rows(drawn.positions, with_types=out.suffix.lower() == ".parquet")
         table = table.append_column(WEIGHT, [drawn.counts * weights[drawn.positions]])
         write_secrets(out, table, key, key_file if is_fresh else None, overwrite=overwrite)

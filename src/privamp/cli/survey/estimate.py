@@ -126,7 +126,7 @@ def estimate(
         names = [EVERYBODY] if alone else np.unique(records.strata()).tolist()
         limits, known = read_bounds(ends, names), read_sd(sd, names)
         found = release(
-            chosen.draw(records.population()), records.numbers("value"), statistic,
+            chosen.draw(records.population(chosen)), records.numbers("value"), statistic,
             bounds=limits[EVERYBODY] if alone else limits, epsilon=epsilon, delta=delta, noise=noise_of(delta),
             by=records.text("by" if declared is None else "group") if by else None, groups=declared,
             sd=RANGE if sd == RANGE else known[EVERYBODY] if known and alone else known,

@@ -18,7 +18,13 @@ Strata = Annotated[
     str | None, typer.Option("--strata", metavar="COLUMN", help="The public column that says who is in which stratum.")
 ]
 Cluster = Annotated[
-    str | None, typer.Option("--cluster", metavar="COLUMN", help="The public column that says who is in which cluster.")
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="COLUMN[=NAMES]",
+        help="The public column that says who is in which cluster. A design that tells them apart needs their numbers "
+        "from 0 on in it, or their names in its order: unit=north,south.",
+    ),
 ]
 Probability = Annotated[
     str | None,

@@ -10,6 +10,7 @@ from .options import EVERYBODY, listed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ...core.design import Design
     from ...core.population import Population
 
 _NAMES = (".csv", ".csv.gz", ".parquet")
@@ -26,6 +27,7 @@ class Records:
     table: Any
     roles: dict[str, str]  # option → column
     is_text: bool  # from CSV, whose columns have no types
+    clusters: tuple[str, ...] | None = None  # their public names, in the order of the design
 
     @property
     def size(self) -> int:
@@ -57,18 +59,45 @@ class Records:
                     table = table.set_column(at, name, typed(table.column(at)))
         return table.take(positions)
 
-    def population(self, label: str | None = None) -> "Population":
+    def population(self, design: "Design", label: str | None = None) -> "Population":
         """What a design draws from. The label matters where the key is kept; it is never the name of a file."""
-        import numpy as np
-
         from ...core.population import Population
 
         columns = {"stratum": self.strata()} if "strata" in self.roles else {}
         if "cluster" in self.roles:
-            columns["cluster"] = np.unique(self.text("cluster"), return_inverse=True)[1].astype(np.int64)
+            columns["cluster"] = self._clusters(design)
         if "probability" in self.roles:
             columns["probability"] = self.numbers("probability")
         return Population(self.ids() if "id" in self.roles else self.size, label, **columns)
+
+    def _clusters(self, design: "Design") -> "NDArray[Any]":
+        """Everybody's cluster by number, by public facts alone: who else is in the file must not move it.
+
+        Where the design treats clusters alike their numbers do not matter. Otherwise they are named in the order of the
+        design, or the column holds their numbers.
+        """
+        import numpy as np
+
+        from ...core.reads import Labels
+        from ...designs.strata import places
+        from ...errors import InvalidInput
+
+        read, column, found = design.reads.get("cluster"), self.roles["cluster"], self.text("cluster")
+        declared = len(read.names) if isinstance(read, Labels) and read.names is not None else None
+        names = self.clusters
+        if names is not None and declared not in (None, len(names)):
+            raise InvalidInput(f"--cluster {column}=… must name the design's {declared} clusters, got {len(names)}")
+        if names is None and isinstance(read, Labels) and not read.are_alike and declared is not None:
+            names = tuple(map(str, range(declared)))
+        if names is None:
+            return np.unique(found, return_inverse=True)[1].astype(np.int64)
+        numbers = places(found, names).astype(np.int64)
+        if np.any(numbers == len(names)):
+            told = "names given"
+            if not self.clusters:
+                told = f"numbers from 0 on of this design; name them in its order: --cluster {column}=first,second,…"
+            raise InvalidInput(f"the public column {column!r} has a cluster that is not among the {len(names)} {told}")
+        return numbers
 
     def ids(self) -> "NDArray[Any]":
         """The ids as every other door reads them, so that the same people are drawn."""
@@ -93,6 +122,12 @@ def read_records(
     from ...tables.id_columns import check_id_type
 
     named = {role: column for role, column in roles.items() if column is not None}
+    clusters = None
+    if "=" in named.get("cluster", ""):
+        named["cluster"], _, after = named["cluster"].partition("=")
+        clusters = tuple(after.split(","))
+        if len(set(clusters)) < len(clusters) or "" in clusters:
+            raise InvalidInput("--cluster COLUMN=NAMES must name every cluster once, separated by commas")
     if not path.name.lower().endswith(_NAMES):
         raise InvalidInput(f"a population must be named .csv, .csv.gz or .parquet, got {path.name!r} instead")
     table = read(path, list(named.items()), whole=whole)
@@ -112,7 +147,7 @@ def read_records(
                     f"the public column {column!r} is empty for some records; fill them, or leave those records out "
                     "with --drop-missing"
                 )
-    return Records(path.name, table, named, not path.name.lower().endswith(".parquet"))
+    return Records(path.name, table, named, not path.name.lower().endswith(".parquet"), clusters)
 
 
 def _is_missing(column: Any, name: str, role: str) -> "NDArray[Any]":
