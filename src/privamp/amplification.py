@@ -166,7 +166,7 @@ def _bounds(
         except NoTheorem as error:
             reasons.append(str(error))
     if not bounds:
-        proved = " or ".join(dict.fromkeys(t.gives for t in design.theorems))
+        proved = " or ".join(dict.fromkeys(t.relation for t in design.theorems))
         reasons.sort(key=lambda reason: PURE_ONLY in reason)  # what else is missing says more
         why = reasons[0] if reasons else f"its theorems give {proved}; ask for that relation"
         raise NoTheorem(f"nothing is proved for {design} under {neighbors.kind} with this mechanism: {why}")

@@ -79,6 +79,13 @@ def one_of(choices: Iterable[str], **named: Any) -> None:
             raise InvalidInput(f"{name} must be one of {', '.join(words)}, got {value!r} instead")
 
 
+def in_order(name: str, value: Any) -> Any:
+    """The value, unless it is a set, which has no order, or a mapping, of which only the keys would be read."""
+    if isinstance(value, (Mapping, set, frozenset)):
+        raise InvalidInput(f"{name} must be a list or tuple in a public order, got a {type(value).__name__} instead")
+    return value
+
+
 def options_of(kind: type[Options], options: Options | None, given: Mapping[str, Any]) -> Options:
     """The options of a call: an object, keywords of its fields, or an object that keywords change."""
     if options is None:

@@ -112,7 +112,7 @@ def test_collected_law_and_weights_agree():
     [
         (lambda: PPSClusters((5, 2, 2), 2, 1), InvalidInput, "for certain"),
         (lambda: PPSClusters((3, 2), 1, 3), InvalidInput, "take"),
-        (lambda: PPSClusters((3, 0), 1, 1), InvalidInput, "max_size"),
+        (lambda: PPSClusters((3, 0), 1, 1), InvalidInput, "sizes must be a whole number"),
         (lambda: PPSClusters(7, 1, 1), InvalidInput, "one whole number per cluster"),
         (lambda: amplify(PureDP(1.0), PPSClusters((3, 2), 1, 1), AR), NoTheorem, "add-remove"),
         (lambda: amplify(PureDP(1.0), PPSClusters((3, 2), 1, 1), Neighbors.REPLACE_ONE), NoTheorem, "replace-one"),

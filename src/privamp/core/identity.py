@@ -9,7 +9,7 @@ name and the version its author gives it (`Named`), because nothing else about i
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from numbers import Integral, Real
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
+from ..validation import in_order
 
 VERSION = 1
 _PACKAGE = __name__.partition(".")[0]
@@ -93,6 +94,14 @@ def keep_plain(thing: Any) -> None:
     """Store the numbers of a frozen dataclass as Python's own, so that equal designs are drawn and shown alike."""
     for one in fields(thing):
         object.__setattr__(thing, one.name, plain(getattr(thing, one.name)))
+
+
+def keep_in_order(thing: Any, *names: str) -> None:
+    """Store these fields of a frozen dataclass as tuples if they list something; sets and mappings are refused."""
+    for name in names:
+        value = in_order(name, getattr(thing, name))
+        if isinstance(value, Iterable) and not isinstance(value, (str, tuple)):
+            object.__setattr__(thing, name, tuple(value))
 
 
 def _text(value: Any) -> str:

@@ -66,6 +66,10 @@ class Theorem:
         self.check_needs(mechanism)
         return self.applies(mechanism)
 
+    @property
+    def relation(self) -> str:
+        """What it gives, in words: with the scope of a replaced record."""
+        return self.gives if self.scope == "anywhere" else f"{self.gives} {self.scope}"
+
     def __str__(self) -> str:
-        scope = "" if self.scope == "anywhere" else f" {self.scope}"
-        return f"{self.name} [{self.needs} → {self.gives}{scope}] ({self.cite})"
+        return f"{self.name} [{self.needs} → {self.relation}] ({self.cite})"

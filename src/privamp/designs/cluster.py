@@ -30,7 +30,7 @@ import numpy as np
 
 from ..chance.keyed import keyed_pairs, smallest
 from ..chance.keys import Key
-from ..core.identity import keep_plain
+from ..core.identity import keep_in_order, keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -153,6 +153,7 @@ class ClusterSampling(Clustered):
     )
 
     def __post_init__(self) -> None:
+        keep_in_order(self, "max_size", "labels")
         keep_plain(self)
         self.check_clusters()
         whole(1, self.clusters, chosen=self.chosen)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..chance.keyed import smallest
 from ..chance.keys import Key
-from ..core.identity import keep_plain
+from ..core.identity import keep_in_order, keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -78,6 +78,7 @@ class ClusterBySize(Clustered):
     )
 
     def __post_init__(self) -> None:
+        keep_in_order(self, "labels")
         keep_plain(self)
         whole(1, max_size=self.max_size)  # one number: sizes decide the draw
         self.check_clusters()

@@ -15,7 +15,7 @@ cluster, exactly log(1 + (a^2-1)/(1 + w)), w = (k-1) min(s a^-s, c a^-c) a^(2-c)
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ import numpy as np
 
 from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
-from ..core.identity import keep_plain
+from ..core.identity import keep_in_order, keep_plain
 from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
@@ -104,10 +104,7 @@ class ClusterPPS(Clustered):
     )
 
     def __post_init__(self) -> None:
-        for name in ("probabilities", "max_size", "labels"):
-            value = getattr(self, name)
-            if isinstance(value, Iterable) and not isinstance(value, (str, tuple)):
-                object.__setattr__(self, name, tuple(value))
+        keep_in_order(self, "probabilities", "max_size", "labels")
         keep_plain(self)
         if not isinstance(self.probabilities, tuple):
             raise InvalidInput(f"probabilities must be one number per cluster, got {self.probabilities!r} instead")

@@ -34,7 +34,7 @@ from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..errors import InvalidInput
 from ..numerics.log_domain import log_mix
-from ..validation import whole
+from ..validation import in_order, whole
 from .exact_law import with_replacement, without_replacement
 from .fixed_size import FixedSize, Ints, occupancy
 from .multiplicity import replaced
@@ -105,7 +105,7 @@ class MultiStage(FixedSize):
 
     def __post_init__(self) -> None:
         whole(1, population=self.population)
-        stages = tuple((str(kind), size) for kind, size in self.stages)
+        stages = tuple((str(kind), size) for kind, size in in_order("stages", self.stages))
         if not stages:
             raise InvalidInput("stages must hold at least one stage such as ('wor', 100), got none instead")
         object.__setattr__(self, "stages", stages)

@@ -16,7 +16,7 @@ refused. Sampford, On sampling without replacement with unequal probabilities, 1
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -27,7 +27,7 @@ from scipy.special import expit
 
 from ..chance.keyed import keep, keyed_numbers
 from ..chance.keys import Key
-from ..core.identity import keep_plain
+from ..core.identity import keep_in_order, keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -76,20 +76,20 @@ class PPSClusters(Clustered):
     )
 
     def __post_init__(self) -> None:
-        for name in ("sizes", "labels"):
-            value = getattr(self, name)
-            if isinstance(value, Iterable) and not isinstance(value, (str, tuple)):
-                object.__setattr__(self, name, tuple(value))
+        keep_in_order(self, "sizes", "labels")
         keep_plain(self)
         if not isinstance(self.sizes, tuple) or not self.sizes:
             raise InvalidInput(f"sizes must be one whole number per cluster, got {self.sizes!r} instead")
+        for size in self.sizes:
+            whole(1, sizes=size)
+        whole(1, 2**63 - 1, **{"the sum of sizes": self.records})
         self.check_clusters()
         whole(1, self.clusters, chosen=self.chosen)
         whole(1, min(self.sizes), take=self.take)
         if self.chosen * max(self.sizes) >= self.records and self.clusters > 1:
             raise InvalidInput(
                 f"a cluster of {max(self.sizes)} of {self.records} records would be drawn for certain among "
-                f"{self.chosen}; make it a stratum of its own, or draw fewer clusters"
+                f"{self.chosen}; split it into smaller clusters, or draw fewer clusters"
             )
 
     @property

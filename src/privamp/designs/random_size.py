@@ -36,7 +36,7 @@ from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mix, log_sum, log_unmix
 from ..numerics.size_chain import LARGEST_STEP, replaced
-from ..validation import in_range, nonnegative, positive, whole
+from ..validation import in_order, in_range, nonnegative, positive, whole
 from .fixed_size import BottomK
 from .keyed_order import SizeOnly, Weights
 from .pure_only import is_black_box, lower_profile, pure_epsilon
@@ -300,7 +300,7 @@ class RandomSize(SizeOnly):
 
 def _checked(sizes: object) -> tuple[float, ...]:
     try:
-        law = tuple(float(p) for p in sizes)  # type: ignore[attr-defined]
+        law = tuple(float(p) for p in in_order("sizes", sizes))
     except (TypeError, ValueError):
         raise InvalidInput(f"sizes must be a list of probabilities, got a {type(sizes).__name__} instead") from None
     if len(law) < 2:

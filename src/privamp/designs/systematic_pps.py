@@ -13,7 +13,7 @@ Refused: private sizes, or a private list of units. One unit more moves all unit
 sample (tests/designs/test_systematic_pps.py runs the counterexample). Proof: docs/designs/pps.md.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..chance.keys import Key
 from ..chance.stream import Stream
-from ..core.identity import keep_plain
+from ..core.identity import keep_in_order, keep_plain
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -76,21 +76,19 @@ class SystematicPPS(Clustered):
     )
 
     def __post_init__(self) -> None:
-        for name in ("sizes", "max_size", "labels"):
-            value = getattr(self, name)
-            if isinstance(value, Iterable) and not isinstance(value, (str, tuple)):
-                object.__setattr__(self, name, tuple(value))
+        keep_in_order(self, "sizes", "max_size", "labels")
         keep_plain(self)
         if not isinstance(self.sizes, tuple) or not self.sizes:
             raise InvalidInput(f"sizes must be one whole number per unit, got {self.sizes!r} instead")
         for size in self.sizes:
             whole(1, sizes=size)
+        whole(1, 2**63, **{"the sum of sizes": self.total})
         self.check_clusters()
         whole(1, self.clusters, chosen=self.chosen)
         if self.chosen * max(self.sizes) >= self.total and self.clusters > 1:
             raise InvalidInput(
                 f"a unit of size {max(self.sizes)} of {self.total} would be taken for certain among {self.chosen}; "
-                "make it a stratum of its own, or take fewer units"
+                "split it into smaller units, or take fewer units"
             )
 
     @property
