@@ -7,8 +7,9 @@ is 1, are
 
     Laplace   a_k ~ (w_k c_k^2 / r_k)^(1/3),      Gaussian   a_k ~ (w_k c_k^2 / r_k^2)^(1/4),
 
-by Lagrange's condition; both problems are convex. Rows are rounded toward zero to the grid of the noise, then added up
-as whole numbers, so the total does not depend on the order of the records.
+by Lagrange's condition; both problems are convex. Rows are added up as whole numbers, so the total does not depend on
+the order of the records, and the total is rounded to the grid of the noise (fine_sums.py). For that the norm of a row
+is shorter by one unit of the grid for each of its entries.
 """
 
 import math
@@ -22,15 +23,14 @@ import pyarrow as pa
 from ..calibration import calibrate
 from ..core.design import Design
 from ..core.release import Release
-from ..core.sample import Bounded, Drawn
+from ..core.sample import Bounded
 from ..engines.stored_sample import ExactNoise, drawn_of
 from ..errors import InvalidInput
-from ..mechanisms.fixed_point import RECORDS, ExactGaussian, ExactLaplace, GridUnits, grid_for, in_grid_units
+from ..mechanisms.fixed_point import RECORDS, ExactGaussian, ExactLaplace, GridUnits, grid_for
 from ..numerics.log_domain import FloatArray
-from ..numerics.row_norms import clipped
-from ..numerics.whole_sums import toward_zero
 from ..validation import in_range, positive
 from .answers import release_parts
+from .fine_sums import FineSums, norm_left
 from .questions import Asking, Question
 from .told import Told
 
@@ -60,7 +60,7 @@ class Plan:
         self.table._check_size()
         noise = self.noise(epsilon, delta)
         design, asking = self.table.design, self._asking(noise.p)
-        layout = Layout.of(self.questions, asking)
+        layout = Layout.of(self.questions, asking, noise.grid)
         sample = self.table._drawn(tuple(dict.fromkeys(c for q in self.questions for c in q.columns)))
         names = "; ".join(question.name for question in self.questions)
         sample._planned([noise], self.table.budget, names, delta or None)
@@ -96,9 +96,9 @@ class Layout:
     factors: tuple[float, ...]
 
     @classmethod
-    def of(cls, questions: Sequence[Question], asking: Asking) -> "Layout":
-        """The layout with the least weighted error."""
-        made = cls(tuple(questions), asking, split(questions, asking))
+    def of(cls, questions: Sequence[Question], asking: Asking, grid: float = 0.0) -> "Layout":
+        """The layout with the least weighted error, for rows of norm 1 with this grid."""
+        made = cls(tuple(questions), asking, split(questions, asking, grid))
         if made.size > _MOST_CELLS:
             raise InvalidInput(f"these questions have {made.size} cells in all, at most {_MOST_CELLS} are answered")
         return made
@@ -116,12 +116,12 @@ class Layout:
 
     def total(self, batches: Iterable[pa.RecordBatch], noise: ExactNoise) -> GridUnits:
         """The sum of all records' rows, in units of the noise's grid."""
-        sums = np.zeros(self.size, dtype=np.int64)
+        sums = FineSums.of(self.size, noise.grid)
         for batch in batches:
             self._add(sums, batch, noise)
-        return in_grid_units(sums)
+        return sums.rounded()
 
-    def _add(self, sums: Any, batch: pa.RecordBatch, noise: ExactNoise) -> None:
+    def _add(self, sums: FineSums, batch: pa.RecordBatch, noise: ExactNoise) -> None:
         """Add one batch: rows without their cells are clipped as one, then every number goes to its cell."""
         drawn, entries, places = drawn_of(batch), [], []
         start = 0
@@ -137,7 +137,9 @@ class Layout:
                 first = np.where(inside, start + (group * cells + cell) * width, 0)
                 places.append(first[:, None] + np.arange(width))
                 start += self._groups(question) * cells * width
-        np.add.at(sums, np.concatenate(places, axis=1), _units(np.concatenate(entries, axis=1), drawn, noise))
+        rows = np.concatenate(entries, axis=1)
+        radius = norm_left(noise.sensitivity, rows.shape[1], noise.grid)
+        sums.add(rows, np.concatenate(places, axis=1), drawn, radius, noise.p)
 
     def releases(
         self, sums: FloatArray, noise: ExactNoise, design: Design, guarantee: Any, facts: dict[str, Any]
@@ -173,8 +175,9 @@ class Layout:
         return ([level[g] for level in levels] for g in range(groups))
 
 
-def split(questions: Sequence[Question], asking: Asking) -> tuple[float, ...]:
-    """The factors with the least weighted error, on the ball of norm 1."""
+def split(questions: Sequence[Question], asking: Asking, grid: float = 0.0) -> tuple[float, ...]:
+    """The factors with the least weighted error, on the ball of norm 1, less what rounding to this grid takes."""
+    entries = sum(width for question in questions for _, width in question.cells(asking))
     reach = np.array([question.reach(asking) for question in questions])
     worth = np.array([question.weight * question.need(asking) ** 2 for question in questions])
     if asking.p == 1.0:
@@ -183,12 +186,7 @@ def split(questions: Sequence[Question], asking: Asking) -> tuple[float, ...]:
     else:
         raw = (worth / reach**2) ** 0.25
         norm = math.hypot(*(raw * reach))
-    return tuple((raw * (_INSIDE / norm)).tolist())
-
-
-def _units(rows: FloatArray, drawn: Drawn, noise: ExactNoise) -> Any:
-    units = toward_zero(clipped(rows, noise.sensitivity, noise.p), noise.grid, drawn.weights)
-    return units if np.all(drawn.counts == 1) else units * drawn.counts[:, None]
+    return tuple((raw * (_INSIDE * norm_left(1.0, entries, grid) / norm)).tolist())
 
 
 def _law(noise: ExactNoise) -> tuple[str, float]:
