@@ -45,6 +45,7 @@ class Weighting:
     spread_most: float  # the variance is at most this times B^2 for |z| <= B (times the records for `per_record`)
     per_record: bool = False
     is_share: bool = False  # a fixed share, rounded at random: a public standard deviation gives the error
+    is_subset: bool = False  # given the size of the sample, every subset is equally likely: so a mean's error is known
     cluster: NDArray[np.int64] | None = field(default=None, repr=False)  # (n,)
     cap: int = 1  # records of a cluster
     refusal: str = ""  # why no variance can be estimated, if so

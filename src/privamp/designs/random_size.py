@@ -15,7 +15,7 @@ the record in or out and s others drawn, components (a, s) and (b, s') are a + b
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, ClassVar
@@ -211,13 +211,13 @@ class RandomSize(SizeOnly):
         m = np.arange(n + 1.0)
         both = float(np.sum(self.chances * m * (m - 1.0))) / (n * max(n - 1.0, 1.0) * pi * pi)
         if both <= 0.0:  # never two at once
-            return Weighting.equal(1.0 / pi, 1.0 / pi, records)
+            return replace(Weighting.equal(1.0 / pi, 1.0 / pi, records), is_subset=True)
         c = both - 1.0
         each = max((1.0 - pi) / pi - c, 0.0)
         second = each / (pi * both)
         return Weighting(
             np.full(records, 1.0 / pi), 1.0 / pi, pi, 0.0, np.full(records, second), second, -c / both,
-            each + max(c, 0.0) * n, per_record=True,
+            each + max(c, 0.0) * n, per_record=True, is_subset=True,
         )  # fmt: skip
 
     @property

@@ -3,6 +3,8 @@
 Values are measured from the middle of their bounds, c: mean = c + T/C, T the sum of (x - c) and C the count over the
 sample. One record moves T by at most R/2, C by 1, and the sum of squares Q by R^2/4 (add/remove). The sampling variance
 is (1-q)(Q - T^2/C)/C^2 and the noise adds (var T + (T/C)^2 var C)/C^2, both by linearisation.
+
+A subset of a size drawn by a public law has, given its size C out of n, the variance (1 - C/n)(Q - T^2/C)/(C(C-1)).
 """
 
 from typing import Any
@@ -18,8 +20,13 @@ from .frame import Frame
 from .released import Asked, Source, source_of
 
 
-def poisson_mean(source: Asked, frame: Frame, noise: str, theta: float, sd: Any, share: float) -> Release:
-    """Release T, C and, unless `sd` is public, Q; `theta` is the loss that is allowed inside the sample."""
+def poisson_mean(
+    source: Asked, frame: Frame, noise: str, theta: float, sd: Any, share: float, records: float | None = None
+) -> Release:
+    """Release T, C and, unless `sd` is public, Q; `theta` is the loss that is allowed inside the sample.
+
+    `records` is n where the sample is a subset of a random size.
+    """
     q, low, high = float(frame.rate[0]), float(frame.low[0]), float(frame.high[0])
     centre, half = 0.5 * (low + high), 0.5 * (high - low)
     z = frame.values - centre
@@ -49,6 +56,8 @@ def poisson_mean(source: Asked, frame: Frame, noise: str, theta: float, sd: Any,
         spread = half * half
     else:
         spread = float(sd) ** 2
+    if records is not None:
+        q, spread = min(count / records, 1.0), spread * count / (count - 1.0) if count >= 2.0 else half * half
     unit = 2.0 if noise == "laplace" else 1.0
     noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count
     made = Source(source.sample, noise, source_of(share, sd), frame.relation)

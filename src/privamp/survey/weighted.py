@@ -77,7 +77,8 @@ def estimate_weighted(sample: Asked, values: ArrayLike, statistic: str, options:
         return _share_total(sample, units, asked, loud)
     if statistic == "total" or (known is not None and options.weights != "hajek"):
         return _total(sample, units, asked, loud)
-    return _simple_ratio(sample, units, asked, loud) if is_share else _ratio(sample, units, asked, loud)
+    simple = is_share or units.by.is_subset
+    return _simple_ratio(sample, units, asked, loud) if simple else _ratio(sample, units, asked, loud)
 
 
 def _records(design: Design, records: int, population: Any) -> float | None:
@@ -173,13 +174,17 @@ def _share_total(sample: Asked, units: Units, asked: Question, loud: Loudness) -
 
 
 def _simple_ratio(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
-    """Equal weights: they cancel, and the Poisson ratio's variance is that of a fixed share."""
+    """Equal weights: they cancel, and the Poisson ratio's variance is that of a fixed share.
+
+    Where every subset of the drawn size is equally likely, the share is that of the size, whatever its law.
+    """
     none, rate = np.full(1, np.nan), np.full(1, units.by.rate)
     frame = Frame(
         (EVERYBODY,), False, rate, none, none, np.full(1, asked.low), np.full(1, asked.high),
-        np.zeros(asked.values.size, dtype=np.intp), asked.values, AR,
+        np.zeros(asked.values.size, dtype=np.intp), asked.values, sample.design.natural,
     )  # fmt: skip
-    return poisson_mean(sample, frame, loud.noise, loud.theta, asked.sd, asked.share)
+    whole = asked.population if units.by.is_subset else None
+    return poisson_mean(sample, frame, loud.noise, loud.theta, asked.sd, asked.share, whole)
 
 
 def _ratio(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
