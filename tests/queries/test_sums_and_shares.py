@@ -83,6 +83,36 @@ def test_sums_cover(many, value, rate):
     assert np.median(widths) <= 1.5 * 2.0 * half_width(math.sqrt(design.spread * many * value), noise, "laplace", LEVEL)
 
 
+def _of_few(design, draw, ends, sign=1.0, level=0.95):
+    """How often the interval of a sum of 40 numbers .9 holds, of which two are drawn on average, with little noise."""
+    rng, noise, hits, runs = np.random.default_rng(5), 0.6, 0, 300
+    told = told_by(design, noise)
+    for _ in range(runs):
+        drawn = design.weight * draw(rng)
+        own = rng.laplace(0.0, noise / math.sqrt(2.0), 2)
+        law = Summed(sign * (0.9 * drawn + own[0]), 0.81 * drawn + own[1] / 0.125, 10.0, ends, told, noise / 0.125)
+        low, high = law.interval(level)
+        hits += low <= sign * 360.0 <= high
+    return hits / runs
+
+
+def test_sums_cover_where_nobody_may_have_been_drawn():
+    """A sample of none tells nothing of the squares of others: before, .82 to .89 of these 95% intervals held."""
+
+    def coins(rng):
+        return rng.binomial(40, 0.05)
+
+    def fixed(rng):
+        return rng.hypergeometric(40, 760, 40)
+
+    assert 0.93 <= _of_few(Poisson(0.05), coins, (0.0, math.inf)) <= 0.99
+    assert 0.93 <= _of_few(Poisson(0.05), coins, (-math.inf, 0.0), -1.0) <= 0.99
+    assert 0.93 <= _of_few(WithoutReplacement(40, 800), fixed, (0.0, 800.0)) <= 0.99
+    low, high = Summed(0.03, -4.0, 10.0, (0.0, math.inf), told_by(Poisson(0.05), 0.6), 4.8).interval(0.95)
+    assert low == 0.0
+    assert 0.975 <= 1.0 - 0.95 ** (high / 10.0) <= 0.985  # with more numbers of 1 than this, somebody is drawn
+
+
 def test_sums_of_negative_and_of_both_signs():
     told = told_by(Poisson(0.1), 2.0)
     up = Summed(30.0, 40.0, 1.0, (0.0, math.inf), told).interval(LEVEL)

@@ -24,6 +24,7 @@ _TRIED = 33  # points at which the width of an interval is known
 _FINER = 64  # points between two of them at which its ends are looked for
 _WIDE = 0.4  # standard errors of the squares: with this, intervals cover as they say (benchmarks/query_coverage.py)
 _SUMS = 64  # sums that are tried to each side
+_NOTHING = 3.0  # standard errors of the noise: a sum of no more may be that of an empty sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,9 @@ def count_of(total: float, told: Told) -> Answer:
 class Summed:
     """The law of a sum of numbers from -1 to 1, in units of `reach`: all sums that are not too far from the noisy one.
 
-    Its variance is that of the hypothesis: numbers from 0 to 1 with the sum s have squares that sum to at most s.
+    Its variance is that of the hypothesis: numbers from 0 to 1 with the sum s have squares that sum to at most s. They
+    are taken from the estimate only where the noisy sum shows that something was drawn: a sample of none tells nothing
+    of the squares of others, and then they are as large as they can be.
     """
 
     total: float
@@ -163,20 +166,35 @@ class Summed:
     def _variance(self, total: FloatArray) -> FloatArray:
         """Where this is the sum: of the squares, or, in a public number of records, of those around their mean."""
         told, n = self.told, math.inf if self.told.size is None else float(self.told.size)
-        shared = total * total / n
-        is_of_one_sign, squares = self.ends[0] >= 0.0 or self.ends[1] <= 0.0, np.full(np.shape(total), self.squares)
-        if is_of_one_sign and self.told.size is None:  # with more or fewer records, squares grow as the sum does
-            squares = squares * np.abs(total) / max(abs(self.total), self.told.noise)
+        shared, squares = total * total / n, np.full(np.shape(total), self.squares)
+        most = np.maximum(np.abs(total) - shared, 0.0) if self._is_of_one_sign else np.full(np.shape(total), math.inf)
+        if self._is_of_one_sign and told.size is None:  # with more or fewer records, squares grow as the sum does
+            squares = squares * np.abs(total) / max(self._drawn, told.noise)
         around = np.maximum(squares - 2.0 * total * self.total / n + shared, 0.0) + _WIDE * self.blur
-        if is_of_one_sign:
-            around = np.minimum(around, np.maximum(np.abs(total) - shared, 0.0))
+        around = np.minimum(around, most) if self._drawn else most
         return np.asarray(told.spread * around + told.spread_of_size * shared)
+
+    @property
+    def _is_of_one_sign(self) -> bool:
+        return self.ends[0] >= 0.0 or self.ends[1] <= 0.0
+
+    @property
+    def _drawn(self) -> float:
+        """The least that the sum of those drawn is in size, but for rare noise; 0 where it may be nothing."""
+        if not self._is_of_one_sign:
+            return math.inf
+        return max((self.total if self.ends[0] >= 0.0 else -self.total) - _NOTHING * self.told.noise, 0.0)
 
     def _farthest(self, level: float) -> float:
         """From the noisy sum: with all the variance that squares and size may have, and what it has around others."""
         told = self.told
         most = told.spread * (max(self.squares, 0.0) + _WIDE * self.blur) + told.spread_of_size * (told.size or 0)
-        return 3.0 * half_width(math.sqrt(most), told.noise, told.kind, level)
+        far = 3.0 * half_width(math.sqrt(most), told.noise, told.kind, level)
+        if self._drawn:
+            return far
+        noise, one = (half_width(sd, of, told.kind, level) for sd, of in ((0.0, told.noise), (told.spread**0.5, 0.0)))
+        near = abs(self.total) + noise  # and up to f farther away: f^2 = one^2 (near + f)
+        return max(far, 1.5 * (noise + 0.5 * one * (one + math.sqrt(one * one + 4.0 * near))))
 
     def standard_error(self) -> float:
         """Noise and sampling together."""
