@@ -11,9 +11,10 @@ import pytest
 import budget_version_1
 from privamp import Budget, Gaussian
 
-COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["audit", "designs"], ["reproduce"])
+COMMANDS = (["demo"], ["amplify"], ["compare"], ["calibrate"], ["reproduce"])
 COMMANDS += (["survey", "plan"], ["survey", "draw"], ["survey", "estimate"], ["bootstrap"])
 COMMANDS += (["weights"], ["kmeans"], ["sample"], ["query"])
+COMMANDS += (pytest.param(["audit", "designs"], marks=pytest.mark.slow),)  # tests/verify checks the designs, too
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (make test-torch)")
 COMMANDS += (pytest.param(["train"], marks=NEEDS_TORCH),)
 COMMANDS += tuple(["budget", name] for name in ("create", "show", "log", "cancel", "head", "verify", "backup"))
