@@ -75,13 +75,13 @@ def test_clusters_that_are_alike_need_no_names(tmp_path):
 
 
 @pytest.mark.parametrize("labels", [(101, 102, 103), np.array([101, 102, 103]), ("101", "102", "103")])
-@pytest.mark.parametrize("column", [[101, 102, 103], ["101", "102", "103"], [b"101", b"102", b"103"]])
+@pytest.mark.parametrize("column", [[101, 102, 103], ["101", "102", "103"]])
 def test_labels_that_are_numbers_find_their_records(labels, column):
     design = ClusterSampling(3, 3, 30, labels=tuple(labels))
     assert design.numbers_of(Population(3, "p", cluster=column).columns["cluster"]).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("column", [["0", "1", "2"], [b"0", b"1", b"2"], np.array(["0", 1, 2.0], dtype=object)])
+@pytest.mark.parametrize("column", [["0", "1", "2"], np.array(["0", 1, 2.0], dtype=object)])
 def test_numbers_as_text_find_their_records_without_labels(column):
     design = SystematicPPS((12, 14, 16), 2)
     assert design.numbers_of(Population(3, "p", cluster=column).columns["cluster"]).tolist() == [0, 1, 2]

@@ -255,8 +255,6 @@ def _texts(column: NDArray[Any]) -> NDArray[Any]:
 def _text(label: Any) -> str | None:
     if isinstance(label, np.generic):
         label = label.item()
-    if isinstance(label, bytes):
-        label = label.decode("utf-8", "replace")
     if isinstance(label, bool) or not isinstance(label, (str, int, float)):
         return None
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
