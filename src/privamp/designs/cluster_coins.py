@@ -25,9 +25,9 @@ from ..core.profile import Curve, Profile
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, log_expm1, log_mills_gap, log_sum
-from .cluster_gaussian import add_remove_shift, moved, one_against_several
+from .cluster_gaussian import add_remove_shift, one_against_several, three_statements
 
-AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+AR = Neighbors.ADD_REMOVE
 _PAGE = "docs/designs/cluster.md, Thm 10"
 _MARGIN = 1e-12  # relative: chances of counts are computed to well within it
 _RARE = 1e-30  # counts that are less likely are taken together, at the largest of them
@@ -145,18 +145,4 @@ def theorems(subject: str) -> tuple[Theorem, ...]:
     def inside(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
         return in_each(design, mechanism, replaced)
 
-    def elsewhere(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-        return moved(one_more(design, mechanism, neighbors))
-
-    return (
-        Theorem(f"{subject}, one record more, Gaussian", _PAGE, AR.kind, AR.kind, False, one_more, _is_gaussian),
-        Theorem(
-            f"{subject}, one record replaced inside its cluster, Gaussian", _PAGE, AR.kind, RO.kind, False, inside,
-            _is_gaussian, scope="within cluster",
-        ),
-        Theorem(f"{subject}, one record replaced, Gaussian", _PAGE, AR.kind, RO.kind, False, elsewhere, _is_gaussian),
-    )  # fmt: skip
-
-
-def _is_gaussian(mechanism: Mechanism) -> bool:
-    return mechanism.is_gaussian
+    return three_statements(subject, _PAGE, one_more, inside, are_tight=False)

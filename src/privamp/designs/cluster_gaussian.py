@@ -39,6 +39,7 @@ _MARGIN = 4 * 2.0**-52  # of a logarithm, for every unit of what is added up in 
 _PAGE = "docs/designs/cluster.md, Thm 8"
 
 InEach = Callable[[Any, Mechanism, Callable[..., Profile]], Profile]
+Bound = Callable[[Any, Mechanism, Neighbors], Profile]
 """(design, mechanism, added or replaced) -> the profile over the clusters that the changed record may be in."""
 
 
@@ -123,16 +124,22 @@ def theorems(subject: str, in_each: InEach) -> tuple[Theorem, ...]:
     def inside(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
         return in_each(design, mechanism, replaced)
 
+    return three_statements(subject, _PAGE, one_more, inside, are_tight=True)
+
+
+def three_statements(of: str, page: str, one_more: Bound, inside: Bound, *, are_tight: bool) -> tuple[Theorem, ...]:
+    """One record more, one replaced inside its cluster, and one that moves, which follows from the first."""
+
     def elsewhere(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
         return moved(one_more(design, mechanism, neighbors))
 
     return (
-        Theorem(f"{subject}, one record more, Gaussian", _PAGE, AR.kind, AR.kind, True, one_more, _is_gaussian),
+        Theorem(f"{of}, one record more, Gaussian", page, AR.kind, AR.kind, are_tight, one_more, _is_gaussian),
         Theorem(
-            f"{subject}, one record replaced inside its cluster, Gaussian", _PAGE, AR.kind, RO.kind, True, inside,
+            f"{of}, one record replaced inside its cluster, Gaussian", page, AR.kind, RO.kind, are_tight, inside,
             _is_gaussian, scope="within cluster",
         ),
-        Theorem(f"{subject}, one record replaced, Gaussian", _PAGE, AR.kind, RO.kind, False, elsewhere, _is_gaussian),
+        Theorem(f"{of}, one record replaced, Gaussian", page, AR.kind, RO.kind, False, elsewhere, _is_gaussian),
     )  # fmt: skip
 
 
