@@ -25,7 +25,7 @@ ORDER = (
     ("verify", "tables"),
     ("engines",),
     ("sums",),
-    ("queries", "kmeans", "survey", "bootstrap", "sgd", "torch"),
+    ("queries", "kmeans", "survey", "bootstrap", "sgd", "torch", "adapters"),
     ("spark",),
     ("spec",),
     ("report",),

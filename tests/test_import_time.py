@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-SLOW = ("torch", "pyspark", "matplotlib", "sklearn", "dp_accounting", "scipy.stats", "scipy.optimize")
+SLOW = ("torch", "pyspark", "matplotlib", "sklearn", "dp_accounting", "scipy.stats", "scipy.optimize",
+        "opacus", "opendp", "jax", "privamp.adapters")  # fmt: skip
 
 
 def slow_modules_after(statements: str) -> set[str]:

@@ -18,7 +18,10 @@ _BROUGHT_BY = {
     "numba": ("numba", "fast"),
     "dp_accounting": ("dp-accounting", "pld"),
     "torch": ("PyTorch", "torch"),
-    "opacus": ("Opacus", "torch"),
+    "opacus": ("Opacus", "opacus"),
+    "opendp": ("OpenDP", "opendp"),
+    "jax_privacy": ("JAX Privacy", "jax"),
+    "attr": ("dp-accounting", "pld"),  # comes with it
     "pyspark": ("PySpark 4", "spark"),
     "pandas": ("pandas", "spark"),
     "keyring": ("keyring", "keyring"),

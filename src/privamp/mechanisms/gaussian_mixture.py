@@ -37,12 +37,11 @@ class GaussianMixture:
 
     __slots__ = ("log_eta", "log_p", "log_p0", "shift")
 
-    def __init__(self, theta: float, law: Multiplicity) -> None:
-        live = np.isfinite(law.log_p)
-        self.shift: FloatArray = law.counts[live] * theta  # u theta, shape (U,)
-        self.log_eta = min(float(log_sum(law.log_p[live])), 0.0)  # log of sum_{u>=1} p_u
-        self.log_p: FloatArray = law.log_p[live] - self.log_eta  # given u >= 1, shape (U,)
-        self.log_p0 = float(np.logaddexp(law.log_none, law.log_tail))  # P's tail counts as no appearance
+    def __init__(self, shift: FloatArray, log_p: FloatArray, log_p0: float) -> None:
+        self.shift = shift  # u theta, rising, shape (U,)
+        self.log_eta = min(float(log_sum(log_p)), 0.0)  # log of sum_{u>=1} p_u
+        self.log_p: FloatArray = log_p - self.log_eta  # given u >= 1, shape (U,)
+        self.log_p0 = log_p0
 
     def without(self, log_mass: float) -> "GaussianMixture":
         """The largest counts, of total mass e^log_mass at most, taken as no appearance."""
@@ -115,7 +114,20 @@ def gaussian_mixture(theta: float, law: Multiplicity) -> Profile:
     """The exact profile of the pair; P's tail counts as no appearance."""
     if theta == 0.0 or not np.any(np.isfinite(law.log_p)):
         return Profile.symmetric(Curve(lambda at: np.full_like(at, -np.inf), 0.0))
-    mixture = GaussianMixture(theta, law)
+    live = np.isfinite(law.log_p)
+    none = float(np.logaddexp(law.log_none, law.log_tail))
+    return _profile(GaussianMixture(law.counts[live] * theta, law.log_p[live], none))
+
+
+def moved_gaussians(shifts: FloatArray, chances: FloatArray) -> Profile:
+    """The exact profile of (sum_i p_i N(shift_i) + the rest N(0), N(0)); positive shifts in rising order."""
+    if shifts.size == 0:
+        return Profile.symmetric(Curve(lambda at: np.full_like(at, -np.inf), 0.0))
+    rest = math.fsum([1.0, *(-chances)])
+    return _profile(GaussianMixture(shifts, np.log(chances), math.log(rest) if rest > 0.0 else -math.inf))
+
+
+def _profile(mixture: GaussianMixture) -> Profile:
     forward = Curve(lambda at: _in_pieces(mixture, GaussianMixture.log_forward, at))
     backward = Curve(lambda at: _in_pieces(mixture, GaussianMixture.log_backward, at), -min(mixture.log_p0, 0.0))
     return Profile(forward, backward)

@@ -1,0 +1,85 @@
+"""One event of dp-accounting on its data, as a mechanism of privamp."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..core.mechanism import Mechanism
+from ..errors import InvalidInput
+from ..extras import missing
+from ..mechanisms.discrete_laplace import DiscreteLaplace
+from ..mechanisms.gaussian import Gaussian
+from ..mechanisms.laplace import Laplace
+from ..mechanisms.randomized_response import RandomizedResponse
+from ..validation import in_range, whole
+from .moved_gaussians import MovedGaussians
+
+try:
+    from dp_accounting import dp_event as dp
+except ModuleNotFoundError as error:
+    raise missing(error, "privamp.adapters.dp_events") from None
+
+
+class NotPrivate(InvalidInput):
+    """The event gives the data away: every accountant says epsilon infinite, delta 1."""
+
+
+def mechanism_of(event: Any) -> Mechanism | None:
+    """One event on its data; None where it tells nothing."""
+    reader = _LEAVES.get(type(event))
+    if reader is None:
+        known = ", ".join(kind.__name__ for kind in _LEAVES)
+        raise InvalidInput(
+            f"privamp reads no {type(event).__name__}; it reads {known}, and samples and compositions of them"
+        )
+    return reader(event)
+
+
+def gaussian_of(event: Any) -> Mechanism:
+    """Standard deviation `noise_multiplier` for rows of norm 1."""
+    return Gaussian(_noise(event.noise_multiplier))
+
+
+def _noise(multiplier: Any) -> Any:
+    if multiplier == 0:
+        raise NotPrivate("an event without noise has no guarantee")
+    return multiplier
+
+
+def _response(event: Any) -> Mechanism | None:
+    p, k = event.noise_parameter, event.num_buckets
+    in_range(0, 1, noise_parameter=p)
+    whole(1, num_buckets=k)
+    if k == 1 or p == 1:
+        return None
+    return RandomizedResponse(_up(math.log1p(k * (1.0 - _noise(p)) / p)), k)
+
+
+def _nothing_private(event: Any) -> Mechanism:
+    raise NotPrivate("a NonPrivateDpEvent has no guarantee: epsilon is infinite")
+
+
+def _up(value: float) -> float:
+    return math.nextafter(math.nextafter(value, math.inf), math.inf)
+
+
+def down(value: float, steps: int = 2) -> float:
+    """A little less noise, so that rounding never makes a guarantee smaller."""
+    for _ in range(steps):
+        value = math.nextafter(value, 0.0)
+    return value
+
+
+_LEAVES: dict[type, Callable[[Any], Mechanism | None]] = {
+    dp.NoOpDpEvent: lambda event: None,
+    dp.NonPrivateDpEvent: _nothing_private,
+    dp.GaussianDpEvent: gaussian_of,
+    dp.LaplaceDpEvent: lambda event: Laplace(_noise(event.noise_multiplier)),
+    dp.DiscreteLaplaceDpEvent: lambda event: DiscreteLaplace(
+        down(1.0 / _noise(event.noise_parameter)), event.sensitivity
+    ),
+    dp.RandomizedResponseDpEvent: _response,
+    dp.MixtureOfGaussiansDpEvent: lambda event: MovedGaussians(
+        _noise(event.standard_deviation), tuple(event.sensitivities), tuple(event.sampling_probs)
+    ),
+}

@@ -1,0 +1,33 @@
+"""How an adapter answers when the other library does not do what it was tested to do: in one sentence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from ..errors import InvalidInput, PrivampError
+
+TESTED = {"dp-accounting": "0.6", "opacus": "1.6", "torch": "2.13", "opendp": "0.16", "jax-privacy": "2.0"}
+
+
+@contextmanager
+def answered(library: str, doing: str) -> Iterator[None]:
+    """Turn an error of `library` while `doing` something into one sentence.
+
+    The library's own words are left out, because they may quote a record.
+    """
+    try:
+        yield
+    except PrivampError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"{library} {_installed(library)} failed while {doing} ({type(error).__name__}); this adapter is tested "
+            f"with {library} {TESTED[library]}: install that, or check what was given to it"
+        ) from None
+
+
+def _installed(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "(of an unknown version)"

@@ -1,0 +1,46 @@
+"""Every page about an adapter shows code that runs with the real library, and every adapter is short."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = {"dp_accounting": "dp_accounting"}  # page: what it needs
+LIBRARIES = {"dp-accounting", "opacus", "torch", "opendp", "jax-privacy"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_runs(page, capsys):
+    if find_spec(PAGES[page]) is None:
+        pytest.skip(f"docs/adapters/{page}.md needs {PAGES[page]}, which is not installed")
+    text = (ROOT / "docs" / "adapters" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    for code in blocks:
+        exec(compile(code, f"docs/adapters/{page}.md", "exec"), {"__name__": page})
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_page_is_run():
+    assert {path.stem for path in (ROOT / "docs" / "adapters").glob("*.md")} == {*PAGES, "index"}
+
+
+def test_adapters_are_short():
+    lengths = {path.name: len(path.read_text().splitlines()) for path in (ROOT / "src/privamp/adapters").glob("*.py")}
+    assert lengths
+    assert not {name: length for name, length in lengths.items() if length > 150}
+
+
+def test_nothing_but_an_adapter_imports_an_adapter():
+    files = [path for path in (ROOT / "src/privamp").rglob("*.py") if path.parent.name != "adapters"]
+    assert not [path for path in files if re.search(r"import.*adapters|from.*adapters", path.read_text())]
+
+
+def test_versions_that_were_tested_are_named():
+    from privamp.adapters.peers import TESTED
+
+    assert TESTED.keys() == LIBRARIES
+    index = (ROOT / "docs" / "adapters" / "index.md").read_text(encoding="utf-8")
+    assert TESTED["dp-accounting"] in index
