@@ -83,6 +83,7 @@ def test_reproductions_are_listed(privamp) -> None:
     names = [entry["name"] for entry in json.loads(privamp("reproduce", "list", "--json").stdout)["entries"]]
     assert "must-table-s1" in names
     assert "must-table-s1" in privamp("reproduce", "list").stdout
+    assert privamp("reproduce").stdout == privamp("reproduce", "list").stdout
 
 
 @pytest.mark.parametrize("ok", [True, False])

@@ -1,5 +1,7 @@
 """`privamp reproduce`: figures and tables of the papers, made again and held against what is printed."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  privamp reproduce list
+  privamp reproduce
+
+  privamp reproduce all --report reproduction
 
   privamp reproduce must-table-s1 --out out
 
@@ -21,23 +25,69 @@ Examples:
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="list|NAME", help="'list', or the name of an entry.")],
+    name: Annotated[
+        str, typer.Argument(metavar="[list|all|NAME]", help="'list' (the default), 'all', or the name of an entry.")
+    ] = "list",
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files it writes.")] = Path("out"),
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's whole setting where the default is a quick version (minutes).")
+        bool,
+        typer.Option("--full/--quick", help="The paper's whole setting where --quick, the default, has a small one."),
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="With 'all': the folder of the page with every verdict."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Make a paper's figure or table again, with the printed numbers beside ours.
 
     Exit code 1 says that a number came out otherwise than expected.
     """
+    from ..errors import InvalidInput
     from ..papers.registry import entries, entry
 
+    if report and name != "all":
+        raise InvalidInput("--report goes with 'all'; one entry writes its own page into --out")
     if name == "list":
         _listed(entries(), json)
+    elif name == "all":
+        _all(entries(), report or out, full, json)
     else:
         _run(entry(name), out, full, json)
+
+
+def _all(entries: "dict[str, Entry]", folder: Path, full: bool, json: bool) -> None:
+    from ..papers.all_of_them import as_text, in_a_sentence, run_all, totals, write_report
+
+    with _into(folder), waiting("every entry", quiet=json) as advance:
+        results = run_all(entries.values(), folder, full, advance)
+        files = write_report(results, folder)
+    ok = all(result.ok for result in results)
+    if json:
+        by_entry = {r.entry.name: {"ok": r.ok, "seconds": r.seconds, "kinds": dict(r.kinds)} for r in results}
+        said = {"text": in_a_sentence(results), "counts": totals(results), "entries": by_entry}
+        emit({"ok": ok} | said | {"files": [str(file) for file in files]})
+    else:
+        say(as_text(results))
+        for file in files:
+            say(f"wrote {file}")
+    if not ok:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _into(folder: Path) -> Iterator[None]:
+    """A folder that cannot be written to is one sentence."""
+    from ..errors import InvalidInput
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        why = error.strerror or "no reason given"
+        raise InvalidInput(
+            f"cannot write into {str(folder)!r} ({why}); choose another folder with --out or --report"
+        ) from None
 
 
 def _listed(entries: "dict[str, Entry]", json: bool) -> None:
@@ -47,19 +97,12 @@ def _listed(entries: "dict[str, Entry]", json: bool) -> None:
         return
     rows = ([entry.name, entry.paper, f"{entry.title}: {entry.summary}"] for entry in entries.values())
     grid("Reproductions", ["<name", "<paper", "<what"], rows)
-    say("Run one with: privamp reproduce NAME")
+    say("Run one with: privamp reproduce NAME, all with: privamp reproduce all --report DIR")
 
 
 def _run(entry: "Entry", out: Path, full: bool, json: bool) -> None:
-    from ..errors import InvalidInput
-
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with waiting(entry.title, quiet=json):
-            outcome = (entry.full if full and entry.full else entry.run)(out)
-    except OSError as error:
-        why = error.strerror or "no reason given"
-        raise InvalidInput(f"cannot write into {str(out)!r} ({why}); choose another folder with --out") from None
+    with _into(out), waiting(entry.title, quiet=json):
+        outcome = (entry.full if full and entry.full else entry.run)(out)
     if json:
         emit({"name": entry.name, "ok": outcome.ok, "text": outcome.text, "files": [str(f) for f in outcome.files]})
     else:

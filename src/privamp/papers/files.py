@@ -2,12 +2,18 @@
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..atomic_files import write_atomically
-from ..report.html import Report
-from .registry import Outcome
+from ..report.html import Report, png_of
+from .printed import HEADER, Check, as_expected, counted
+from .registry import Entry, Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def columns(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -34,10 +40,53 @@ def csv_of(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     return buffer.getvalue().encode("utf-8")
 
 
-def publish(out_dir: Path, name: str, text: str, ok: bool, report: Report, others: Mapping[str, bytes]) -> Outcome:
+def publish(
+    out_dir: Path, name: str, text: str, checks: Iterable[Check], report: Report, others: Mapping[str, bytes]
+) -> Outcome:
     """Write `name.html` and the other files (by their endings) into the folder."""
+    compared = tuple(checks)
     contents = {f"{name}{ending}": data for ending, data in others.items()}
     contents[f"{name}.html"] = report.html().encode("utf-8")
     out_dir.mkdir(parents=True, exist_ok=True)
     written = tuple(write_atomically(out_dir / file, data) for file, data in contents.items())
-    return Outcome(text, written, ok)
+    return Outcome(text, written, as_expected(compared), compared)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure with its caption and what it shows to those who cannot see it."""
+
+    figure: "Figure"
+    caption: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers under their names, with a caption."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    caption: str
+
+
+def compared(
+    out_dir: Path, entry: Entry, checks: Sequence[Check], *, remark: str = "", table: Table | None = None,
+    picture: Picture | None = None,
+) -> Outcome:  # fmt: skip
+    """The usual page: what was found, the picture, the numbers, and every statement beside ours."""
+    parts = [columns(HEADER, (c.row for c in checks)), remark, f"{counted(checks)}."]
+    others = {".csv": csv_of(HEADER, (c.row for c in checks))}
+    report = Report(f"{entry.paper}: {entry.title}", f"{counted(checks)}.")
+    if remark:
+        report.add_text(remark)
+    if picture:
+        report.add_figure(picture.figure, picture.caption, picture.description)
+        others[".png"] = png_of(picture.figure)
+    if table:
+        report.add_table(table.header, table.rows, table.caption)
+        parts.insert(0, columns(table.header, table.rows))
+        others["-numbers.csv"] = csv_of(table.header, table.rows)
+    marked = [i for i, c in enumerate(checks) if not c.agrees]
+    report.add_table(HEADER, [c.row for c in checks], "Printed beside ours.", marked)
+    return publish(out_dir, entry.name, "\n\n".join(filter(None, parts)), checks, report, others)

@@ -4,6 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
+AGREES, ERRATUM, APART, DIFFERS, OWN = "agrees", "erratum with a test", "not comparable", "differs, unexplained", "ours"
+KINDS = (AGREES, ERRATUM, APART, DIFFERS, OWN)
+NOT_PRINTED = ("-", "(ours)")  # what stands for the print where the check is one of our own
+
 
 def agrees(value: float, printed: str) -> bool:
     """Whether `value` rounds to the printed digits; a printed plain 0 means exactly zero.
@@ -20,24 +24,44 @@ def agrees(value: float, printed: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One printed statement beside ours. `erratum` says in one line why the print is known to be wrong."""
+    """One printed statement beside ours.
+
+    `erratum` says in one line why the print is known to be wrong; `apart` says why the two cannot be compared (then
+    `agrees` is not looked at); `better` says by how much a sound method of ours is better than what is claimed.
+    """
 
     what: str
     printed: str
     ours: str
     agrees: bool
     erratum: str = ""
+    apart: str = ""
+    better: str = ""
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        if self.apart:
+            return APART
+        if not self.as_expected:
+            return DIFFERS
+        if self.erratum:
+            return ERRATUM
+        return OWN if self.printed in NOT_PRINTED else AGREES
 
     @property
     def as_expected(self) -> bool:
         """Right where nothing is known against it, wrong where an erratum stands."""
-        return self.agrees == (self.erratum == "")
+        return bool(self.apart) or self.agrees == (self.erratum == "")
 
     @property
     def verdict(self) -> str:
         """`ok`, the erratum, or a loud word when the comparison came out otherwise."""
+        if self.apart:
+            return f"NOT COMPARABLE: {self.apart}"
         if self.as_expected:
-            return f"ERRATUM: {self.erratum}" if self.erratum else "ok"
+            said = f"ERRATUM: {self.erratum}" if self.erratum else "ok"
+            return f"{said}; ours is better: {self.better}" if self.better else said
         return f"AGREES, though listed as an erratum: {self.erratum}" if self.erratum else "DIFFERS"
 
     @property
@@ -47,6 +71,16 @@ class Check:
 
 
 HEADER = ("what", "printed", "ours", "verdict")
+
+
+def said(what: str, holds: bool, ours: str, erratum: str = "", better: str = "") -> Check:
+    """A sentence of the paper, which holds or not."""
+    return Check(what, "yes", ours, holds, erratum, better=better)
+
+
+def apart(what: str, printed: str, why: str, ours: str = "not computed") -> Check:
+    """A printed number that cannot be compared, with the reason."""
+    return Check(what, printed, ours, False, apart=why)
 
 
 def as_expected(checks: Iterable[Check]) -> bool:
@@ -61,8 +95,10 @@ def counted(checks: Iterable[Check]) -> str:
     '1 of 2 agree with the print, 1 known erratum, 0 unexpected'
     """
     checks = list(checks)
-    agreeing = sum(c.agrees for c in checks)
-    errata = sum(c.as_expected and not c.agrees for c in checks)
+    skipped = sum(bool(c.apart) for c in checks)
+    agreeing = sum(c.agrees and not c.apart for c in checks)
+    errata = sum(c.as_expected and not c.agrees and not c.apart for c in checks)
     surprises = sum(not c.as_expected for c in checks)
     known = f"{errata} known {'erratum' if errata == 1 else 'errata'}"
-    return f"{agreeing} of {len(checks)} agree with the print, {known}, {surprises} unexpected"
+    left_out = f", {skipped} not comparable" if skipped else ""
+    return f"{agreeing} of {len(checks)} agree with the print, {known}{left_out}, {surprises} unexpected"

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ..errors import InvalidInput
+from .printed import Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Outcome:
     text: str
     files: tuple[Path, ...]
     ok: bool
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Entry:
     summary: str
     run: Callable[[Path], Outcome]  # writes its files into the folder, all or none
     full: Callable[[Path], Outcome] | None = None  # the paper's whole setting, where `run` is a quick version of it
+    errata: str = ""  # the heading of docs/errata.md, as a link names it, under which its errata stand
 
 
 @cache

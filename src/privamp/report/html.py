@@ -7,6 +7,7 @@ is given. Numbers of a guarantee are rounded outward: what is printed is still a
 import math
 from base64 import b64encode
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 from pathlib import Path
@@ -67,6 +68,17 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 @media print { .scroll { overflow: visible; } }
 """
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A cell of a table that leads to another page; `to` is a path or an anchor, not an address of the web."""
+
+    text: str
+    to: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Report:
@@ -189,7 +201,15 @@ def _row(row: Sequence[object], numeric: Sequence[bool], *, marked: bool) -> str
 def _cell(tag: str, value: object, right: bool, attributes: str = "") -> str:
     text = f"{value:.{_DIGITS}g}" if isinstance(value, float) and math.isfinite(value) else str(value)
     number = ' class="number"' if right else ""
+    if isinstance(value, Link):
+        return f'<{tag}{attributes}{number}><a href="{escape(_local(value.to))}">{escape(text)}</a></{tag}>'
     return f"<{tag}{attributes}{number}>{'∞' if value == math.inf else escape(text)}</{tag}>"
+
+
+def _local(to: str) -> str:
+    if ":" in to or to.startswith("//"):
+        raise InvalidInput(f"a link must be a path or an anchor, got {to!r} instead")
+    return to
 
 
 def _reads_as_number(value: object) -> bool:

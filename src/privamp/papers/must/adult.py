@@ -119,4 +119,5 @@ ENTRY = Entry(
     summary="printed accuracies are the share of the commoner answer; eps' is up to 124, not 5e-5 (needs adult.csv.gz)",
     run=run,
     full=full,
+    errata="table-6-adult",
 )

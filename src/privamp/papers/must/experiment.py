@@ -8,9 +8,7 @@ the true sensitivity, under replace-one, the paper's relation; for Poisson sampl
 """
 
 import math
-import os
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from ...accounting.composition import compose
@@ -24,9 +22,9 @@ from ...designs.multistage import MultiStage
 from ...designs.poisson import Poisson
 from ...designs.simple_random import WithoutReplacement
 from ...designs.with_replacement import WithReplacement
-from ...errors import InvalidInput
 from ...mechanisms.gaussian import Gaussian
 from ...numerics.roots import NumericalFailure, least_passing
+from ..data import shared_file as shared_file
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 FIVE: Final = ("Poisson", "WOR", "WR", "MUSTow", "MUSTww")
@@ -102,16 +100,3 @@ def honest(of: Design, sensitivity: float, epsilon: float, delta: float, steps: 
     while excess(low) <= 0.0:
         low, high = 0.5 * low, low
     return least_passing(excess, low, high, relative=1e-3)
-
-
-def shared_file(name: str) -> Path:
-    """A data file that the project does not carry."""
-    roots = [os.environ.get("PRIVAMP_SHARED"), Path.cwd() / "shared", Path.cwd().parent / "shared"]
-    files = [Path(root) / "data" / name for root in roots if root]
-    for file in files:
-        if file.is_file():
-            return file
-    raise InvalidInput(
-        f"this experiment needs the data file {name}, which is not here; put it into a folder shared/data beside the "
-        "folder you work in, or set PRIVAMP_SHARED to the folder that holds data/"
-    )

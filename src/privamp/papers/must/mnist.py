@@ -101,4 +101,5 @@ ENTRY = Entry(
     summary="accuracy under the paper's noise and under honest noise, for a step and for the run (needs mnist.npz)",
     run=run,
     full=full,
+    errata="noise-over-n-for-a-mean-over-m",
 )

@@ -21,7 +21,7 @@ from ...report.html import Report
 from ...sgd.clipped_gradients import clipped_sum_of
 from ...sgd.descent import Descent
 from ..files import columns, csv_of, publish
-from ..printed import HEADER, Check, agrees, as_expected, counted
+from ..printed import HEADER, Check, agrees, counted
 from ..registry import Entry, Outcome
 from . import experiment as experiment
 from . import setting as must
@@ -160,7 +160,7 @@ def reproduced(out_dir: Path, repetitions: int, which: tuple[tuple[float, str], 
     report.add_table(
         HEADER, [c.row for c in found], "Each printed number.", [i for i, c in enumerate(found) if not c.agrees]
     )
-    return publish(out_dir, ENTRY.name, text, as_expected(found), report, {".csv": csv_of(COLUMNS, table)})
+    return publish(out_dir, ENTRY.name, text, found, report, {".csv": csv_of(COLUMNS, table)})
 
 
 def _three(values: FloatArray | tuple[float, float, float]) -> str:
@@ -184,4 +184,5 @@ ENTRY = Entry(
     summary="descent by each design under the paper's noise (20 times too small) and under honest noise",
     run=run,
     full=full,
+    errata="table-5-delta-for-another-noise",
 )

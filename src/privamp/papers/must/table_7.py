@@ -13,7 +13,7 @@ from ...chance.keys import Key
 from ...core.population import Population
 from ...report.html import Report
 from ..files import columns, csv_of, publish
-from ..printed import HEADER, Check, agrees, as_expected, counted
+from ..printed import HEADER, Check, agrees, counted
 from ..registry import Entry, Outcome
 from . import experiment as experiment
 from . import setting as must
@@ -114,7 +114,7 @@ def reproduced(out_dir: Path, draws: int) -> Outcome:
     report.add_text(remark)
     report.add_table(COLUMNS, table, "Different records and time.")
     report.add_table(HEADER, [c.row for c in result], "Each printed mean, and three sentences.")
-    return publish(out_dir, ENTRY.name, text, as_expected(result), report, {".csv": csv_of(COLUMNS, table)})
+    return publish(out_dir, ENTRY.name, text, result, report, {".csv": csv_of(COLUMNS, table)})
 
 
 def run(out_dir: Path) -> Outcome:
@@ -134,4 +134,5 @@ ENTRY = Entry(
     summary="means are n eta exactly; two sentences about time contradict the table, and adult has other sizes",
     run=run,
     full=full,
+    errata="smaller-slips-in-the-experiments",
 )

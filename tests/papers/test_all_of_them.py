@@ -1,0 +1,87 @@
+"""The page with every verdict: honest counts, missing data as a sentence, links that lead somewhere."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from privamp.errors import InvalidInput
+from privamp.papers.all_of_them import in_a_sentence, run_all, totals, write_report
+from privamp.papers.files import compared
+from privamp.papers.printed import AGREES, APART, DIFFERS, ERRATUM, OWN, Check, apart, said
+from privamp.papers.registry import Entry, Outcome, entries
+from privamp.report.html import Link, Report
+
+ROOT = Path(__file__).parents[2]
+CHECKS = (
+    Check("a", "1", "1", True),
+    Check("b", "1", "2", False, "a slip"),
+    apart("c", "3", "another year"),
+    Check("d", "1", "2", False),
+    Check("e", "-", "yes", True),
+    said("f", True, "0.1", better="ten times smaller"),
+)
+
+
+def made_up(folder: Path) -> Outcome:
+    return compared(folder, ENTRY, CHECKS)
+
+
+def without_data(folder: Path) -> Outcome:
+    raise InvalidInput("this experiment needs the data file x")
+
+
+ENTRY = Entry("a", "Paper (P)", "Table 1", "summary", made_up, errata="sd-lemma-b1-the-hypothesis")
+MISSING = Entry("b", "Paper (P)", "Table 2", "summary", without_data)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return run_all([ENTRY, MISSING], tmp_path_factory.mktemp("all"))
+
+
+def test_every_check_is_of_one_kind(results):
+    assert totals(results) == {AGREES: 2, ERRATUM: 1, APART: 2, DIFFERS: 1, OWN: 1}
+    assert in_a_sentence(results).startswith("6 printed statements: 2 agree, 1 are errata with a test, 2 cannot be")
+    assert [r.ok for r in results] == [False, True]
+
+
+def test_the_page(results, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    page, table = write_report(results, tmp_path)
+    html = page.read_text(encoding="utf-8")
+    assert "Differs, and we do not know why." in html
+    assert "ten times smaller" in html
+    assert "not run: this experiment needs the data file x" in html
+    link = re.search(r'href="([^"]*errata.md)#sd-lemma-b1-the-hypothesis"', html)
+    assert link
+    assert (tmp_path / link.group(1)).resolve() == ROOT / "docs" / "errata.md"
+    assert len(list(csv.reader(table.read_text(encoding="utf-8").splitlines()))) == 1 + len(CHECKS) + 1
+
+
+def slug(heading: str) -> str:
+    kept = re.sub(r"[^\w\s-]", "", heading.lower())
+    return re.sub(r"[\s]+", "-", kept.strip())
+
+
+def test_every_entry_links_to_an_erratum_that_exists():
+    page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    anchors = {slug(heading) for heading in re.findall(r"^##+ (.+)$", page, re.MULTILINE)}
+    for name, entry in entries().items():
+        assert entry.errata in anchors | {""}, name
+
+
+def test_links_stay_on_this_machine():
+    report = Report("a", "b")
+    with pytest.raises(InvalidInput, match="a path or an anchor"):
+        report.add_table(["x"], [[Link("y", "https://example.org")]], "z")
+
+
+@pytest.mark.slow
+def test_everything_quick(tmp_path):
+    """All entries as they ship, on the data at hand: nothing differs without an explanation."""
+    results = run_all(entries().values(), tmp_path)
+    write_report(results, tmp_path)
+    assert [(r.entry.name, c) for r in results for c in r.checks if c.kind == DIFFERS] == []
+    assert all(r.checks for r in results)
