@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from privamp import Neighbors, NoTheorem, Proportional, PureDP, RandomSize, Systematic, amplify
+from privamp import Neighbors, NoTheorem, Proportional, PureDP, RandomSize, Systematic, WithoutReplacement, amplify
 from privamp.designs.rounded_size import added_at
 from privamp.verify import exact_epsilon_of_laws
 
@@ -16,6 +16,20 @@ RO = Neighbors.REPLACE_ONE
 
 def subsets(ids, size):
     return {tuple(sorted(s)): Fraction(1, math.comb(len(ids), size)) for s in combinations(ids, size)}
+
+
+def test_sd_2_4_a_hundredth_of_the_noise_is_not_enough() -> None:
+    """A count with two-sided geometric noise on 1 of 100 records: the loss at its best event, written out."""
+
+    def loss(epsilon: float) -> float:  # the record that differs is the one drawn in 1 of 100 samples
+        a = math.exp(-epsilon)
+        return math.log((0.01 + 0.99 * a) / a)
+
+    assert loss(1.0) == pytest.approx(0.01704, abs=5e-6)
+    assert loss(100.0) == pytest.approx(95.4, abs=0.05)
+    assert loss(math.log1p(100 * math.expm1(1.0))) == pytest.approx(1.0)
+    assert math.log1p(100 * math.expm1(1.0)) == pytest.approx(5.152, abs=5e-4)
+    assert amplify(PureDP(100.0, RO), WithoutReplacement(1, 100)).epsilon() == pytest.approx(loss(100.0))
 
 
 def test_sd_theorem_3_1_is_below_the_truth() -> None:
