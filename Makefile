@@ -12,6 +12,9 @@ PYTHONS ?= 3.11 3.12 3.13 3.14
 CORE_TESTS := tests/core tests/mechanisms tests/sums tests/kmeans/test_kmeans_estimator.py tests/designs/test_pps.py \
   tests/cli/test_amplify.py tests/cli/test_verify.py tests/cli/test_failures.py tests/test_public_names.py
 
+# Two workers with two BLAS threads each wait for one another: one thread is several times faster on two cores.
+export OPENBLAS_NUM_THREADS ?= 1
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 

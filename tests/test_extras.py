@@ -122,6 +122,7 @@ PLAN = ("people.csv", "--size", "6", "--epsilon", "1")
 VALUE = ("--value", "x", "--bounds", "0:1", "--statistic", "mean")
 WORKS = [
     ("demo",),
+    ("example", "schools"),
     ("amplify", *POISSON, *GAUSSIAN, "--epsilon", "1"),
     COMPARE,
     ("calibrate", *POISSON, "--mechanism", "gaussian:sigma=?", "--epsilon", "1", "--delta", "1e-6"),

@@ -20,6 +20,7 @@ ORDER = (
     ("mechanisms", "designs"),
     ("schedules",),
     ("accounting",),
+    ("datasets",),
     ("amplification",),
     ("calibration",),
     ("verify", "tables"),

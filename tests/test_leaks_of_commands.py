@@ -24,7 +24,7 @@ TAKES_NO_RECORDS = {
     ("budget", "show"), ("budget", "log"), ("budget", "cancel"), ("budget", "head"), ("budget", "verify"),
     ("budget", "backup"),
     ("budget", "rotate-key"), ("budget", "migrate"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
-    ("audit", "bounds"), ("audit", "mistakes"), ("audit", "records"), ("verify",), ("theorem",),
+    ("audit", "bounds"), ("audit", "mistakes"), ("audit", "records"), ("verify",), ("theorem",), ("example",),
 }  # fmt: skip
 RECORDS = {
     ("survey", "plan"): [["people.csv", "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"]],

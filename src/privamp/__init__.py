@@ -93,7 +93,7 @@ _HOME = {
     "compose": "accounting.composition",
     "calibrate": "calibration",
 }
-_ROOMS = ("bootstrap", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify")
+_ROOMS = ("bootstrap", "datasets", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify")
 _EXTRAS = ("spark", "torch")  # need more than the core's dependencies, so `from privamp import *` leaves them out
 # `from privamp import *` leaves these out where what they need is not installed.
 _NEEDS = {"PrivateKMeans": "sklearn", "open_table": "pyarrow", "Table": "pyarrow"}

@@ -1,6 +1,7 @@
 """The public names, for type checkers: at run time each is loaded when it is used."""
 
 from . import bootstrap as bootstrap
+from . import datasets as datasets
 from . import kmeans as kmeans
 from . import sgd as sgd
 from . import spark as spark

@@ -4,14 +4,15 @@ import sqlite3
 
 import pytest
 
-import budget_version_1
 from privamp import Budget, InvalidInput, PureDP
 from privamp.accounting.budget_migration import migrate
+from privamp.datasets import stores
 
 
 @pytest.fixture
 def old(tmp_path):
-    return budget_version_1.write(tmp_path / "old.db")
+    stores.version_1(tmp_path / "old.db")
+    return tmp_path / "old.db"
 
 
 def test_every_spend_is_there_and_nothing_can_be_given_back(old, tmp_path):
@@ -22,7 +23,7 @@ def test_every_spend_is_there_and_nothing_can_be_given_back(old, tmp_path):
     assert checked.totals["patients"].main_spent == 3 * 10**14
     assert old.read_bytes() == before
     budget = Budget.open(tmp_path / "new.db", "patients")
-    assert [entry.note for entry in budget.log()] == [f"was {state}" for state in budget_version_1.STATES]
+    assert [entry.note for entry in budget.log()] == [f"was {state}" for state in stores.STATES]
     assert [entry.state for entry in budget.log()] == ["answered", "spent", "failed", "cancelled"]
     assert budget.status().spent["epsilon"] == pytest.approx(0.3)
     assert budget.status().reserved["epsilon"] == pytest.approx(0.1)
@@ -48,7 +49,8 @@ def test_nothing_is_written_over_a_file_or_from_anything_else(old, tmp_path):
 
 @pytest.mark.parametrize("spent", [0, 10**14, 4 * 10**14])
 def test_totals_that_are_not_the_sum_are_refused(tmp_path, spent):
-    old = budget_version_1.write(tmp_path / "old.db", spent=spent)
+    old = tmp_path / "old.db"
+    stores.version_1(old, spent=spent)
     with pytest.raises(InvalidInput, match="not the sum of its entries"):
         migrate(old, tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()

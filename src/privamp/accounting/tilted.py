@@ -106,10 +106,10 @@ class Tilted:
 
     @cached_property
     def variance(self) -> float:
-        """Of the sum of all steps, in units of the grid."""
+        """Of the sum of all steps, in units of the grid. Plain sums: on busy cores BLAS waits for its threads."""
         total = float(np.sum(self.weights))
-        mean = float(self.weights @ self.index) / total
-        return self.steps * float(self.weights @ (self.index - mean) ** 2) / total
+        mean = float(np.sum(self.weights * self.index)) / total
+        return self.steps * float(np.sum(self.weights * (self.index - mean) ** 2)) / total
 
     def log_moment(self, tilt: float) -> float:
         """log E e^(tilt loss) of all steps."""

@@ -12,6 +12,7 @@ from . import (
     budget,
     calibrate,
     compare,
+    example,
     kmeans,
     query,
     reproduce,
@@ -36,6 +37,7 @@ app = typer.Typer(
 )
 
 app.command(cls=ExampleCommand, epilog=demo.EXAMPLES)(demo.demo)
+app.command(cls=ExampleCommand, epilog=example.EXAMPLES)(example.example)
 app.command(cls=ExampleCommand, epilog=amplify.EXAMPLES)(amplify.amplify)
 app.command(cls=ExampleCommand, epilog=compare.EXAMPLES)(compare.compare)
 app.command(cls=ExampleCommand, epilog=calibrate.EXAMPLES)(calibrate.calibrate)

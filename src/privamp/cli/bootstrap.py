@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
+  privamp example schools > schools.csv
+
   privamp bootstrap schools.csv --column enroll --statistic mean --bounds 0:2000 --epsilon 1 --delta 1e-6
 
   privamp bootstrap schools.csv --column enroll --statistic quantile:0.9 --bounds 0:2000 \\

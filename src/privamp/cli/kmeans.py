@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
+  privamp example points > points.csv
+
   privamp kmeans points.csv --k 4 --epsilon 1 --radius 1 --out centres.csv
 
   privamp kmeans points.csv --k 4 --epsilon 1 --delta 1e-6 --size 500 --columns x,y --radius private \\

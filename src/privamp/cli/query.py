@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
+  privamp example schools > schools.csv
+
   privamp query schools.csv --mean enroll --bounds 0:2000 --epsilon 1
 
   privamp query schools.csv --count --by level --values E,M,H --rate 0.5 --epsilon 1

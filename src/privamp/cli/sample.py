@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
+  privamp example schools > schools.csv
+
   privamp sample --new-key sample.key
 
   privamp sample schools.csv --id school --label schools --design poisson:rate=0.1 --key-file sample.key \\

@@ -10,8 +10,9 @@ from .console import emit, facts, say, waiting
 from .options import Json
 
 EXAMPLES = """\
-Example:
+Examples:
   privamp amplify --design poisson:rate=0.01 --mechanism gaussian:sigma=1 --epsilon 1 --json > certificate.json
+
   privamp verify certificate.json"""
 
 _LARGEST = 2**24  # bytes

@@ -26,11 +26,11 @@ Examples:
   privamp audit release --design poisson:rate=0.1 --mechanism laplace:scale=1 --claim 0.05 --trials 20000"""
 
 WORKLOADS_EXAMPLES = """\
-Example:
+Examples:
   privamp audit workloads --trials 400 --only sum"""
 
 MISTAKES_EXAMPLES = """\
-Example:
+Examples:
   privamp audit mistakes --plot mistakes.png"""
 
 Confidence = Annotated[

@@ -16,11 +16,21 @@ if TYPE_CHECKING:
 
 HEAD_EXAMPLES = """\
 Examples:
+  privamp example study --out study.db
+
+  privamp sample --new-key auditor.key
+
   privamp budget head study.db
 
   privamp budget head study.db --key auditor.key > head.json"""
 VERIFY_EXAMPLES = """\
 Examples:
+  privamp example study --out study.db
+
+  privamp budget head study.db > head.json
+
+  privamp budget log study.db --jsonl > trail.jsonl
+
   privamp budget verify study.db
 
   privamp budget verify study.db --head head.json --json
@@ -28,6 +38,8 @@ Examples:
   privamp budget verify trail.jsonl"""
 BACKUP_EXAMPLES = """\
 Examples:
+  privamp example study --out study.db
+
   privamp budget backup study.db copy.db"""
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]

@@ -22,17 +22,23 @@ Examples:
   privamp budget create study.db --epsilon 1 --population nurses --neighbors replace-one --json"""
 SHOW_EXAMPLES = """\
 Examples:
+  privamp example study --out study.db
+
   privamp budget show study.db --population patients
 
   privamp budget show study.db --last 5 --json"""
 LOG_EXAMPLES = """\
 Examples:
+  privamp example study --out study.db
+
   privamp budget log study.db --population patients --last 20
 
   privamp budget log study.db --jsonl > trail.jsonl"""
 CANCEL_EXAMPLES = """\
 Examples:
-  privamp budget cancel study.db 3 --population patients --reason "the machine was switched off" """
+  privamp example study --out study.db
+
+  privamp budget cancel study.db 9 --population patients --reason "the machine was switched off" """
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]
 Label = Annotated[

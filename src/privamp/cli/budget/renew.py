@@ -10,9 +10,15 @@ from ..options import Json
 
 MIGRATE_EXAMPLES = """\
 Examples:
+  privamp example old-study --out old.db
+
   privamp budget migrate old.db new.db"""
 ROTATE_EXAMPLES = """\
 Examples:
+  privamp example study --out study.db
+
+  privamp sample --new-key auditor.key
+
   privamp budget rotate-key study.db --key auditor.key
 
   privamp budget rotate-key study.db --key auditor.key --new-key next.key --json"""

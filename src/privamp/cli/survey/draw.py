@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
+  privamp example schools > schools.csv
+
   privamp survey draw schools.csv --id school --strata level --size 60 --method minimax \\
       --bounds E=0:1600,M=0:4200,H=0:4200 --epsilon 1 --out sample.parquet --key-file sample.key --label schools
 

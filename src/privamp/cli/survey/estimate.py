@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
+  privamp example schools > schools.csv
+
   privamp survey estimate schools.csv --strata level --size 60 \\
       --value enroll --bounds E=0:1600,M=0:4200,H=0:4200 --statistic mean --epsilon 1
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
+  privamp example schools > schools.csv
+
   privamp survey plan schools.csv --strata level --cluster district \\
       --value enroll --bounds E=0:1600,M=0:4200,H=0:4200 --size 60 --epsilon 1 --plot plan.png
 

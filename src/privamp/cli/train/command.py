@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Examples:
-  privamp train --data mnist.npz --model logistic --epsilon 3 --delta 1e-5 --sampler importance \\
+  privamp example pictures --out pictures.npz
+
+  privamp example incomes > incomes.csv
+
+  privamp train --data pictures.npz --model logistic --epsilon 3 --delta 1e-5 --sampler importance \\
       --population 60000 --rate 0.01 --steps 50 --out model.pt --report report.html
 
-  privamp train --data adult.csv --label income --classes '<=50K,>50K' --model logistic --epsilon 1 \\
-      --population 30000 --rate 0.02 --steps 30 --out adult.pt --checkpoint adult.secret --json"""
+  privamp train --data incomes.csv --label income --classes '<=50K,>50K' --model logistic --epsilon 1 \\
+      --population 30000 --rate 0.02 --steps 30 --out incomes.pt --checkpoint incomes.secret --json"""
 
 _MODELS = ("cnn", "mlp", "lstm", "logistic")
 _SAMPLERS = ("uniform", "importance", "importance-reject", "dpis")
