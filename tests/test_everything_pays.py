@@ -17,8 +17,8 @@ MORE = {"kmeans": ("PrivateKMeans", "private_norm_histogram"), "engines.stored_s
 
 RELEASES_NOTHING = {
     # results, and what is asked for: values without records
-    "sums.Release", "survey.Release", "survey.EstimateOptions", "survey.PlanOptions", "survey.Stratum",
-    "survey.Allocation", "survey.Cost", "survey.NeymanChange", "survey.Plan", "survey.PlanRow",
+    "sums.Release", "survey.Release", "survey.EstimateOptions", "survey.PlanOptions", "survey.AdjustOptions",
+    "survey.Stratum", "survey.Allocation", "survey.Cost", "survey.NeymanChange", "survey.Plan", "survey.PlanRow",
     "bootstrap.Bounded", "bootstrap.Finding", "bootstrap.Mean", "bootstrap.Plan", "bootstrap.PlanOptions",
     "bootstrap.Procedure", "bootstrap.Quantile", "bootstrap.Regression", "bootstrap.Result", "bootstrap.Variance",
     "sgd.ClippedSum", "sgd.Descended", "torch.LSTM", "torch.DPISPlan", "torch.ImportanceRule", "torch.Plan",
@@ -26,6 +26,8 @@ RELEASES_NOTHING = {
     # planning by public facts
     "survey.allocate", "survey.allocation_loss", "survey.guarantees", "survey.neyman_sensitivity", "survey.plan",
     "bootstrap.plan", "spark.session",
+    # records as they are, in another order
+    "survey.answers",
     # a question, which its table asks and pays for
     "queries.Question",
     # draws, whose rows are secret: the sample is charged where it is asked

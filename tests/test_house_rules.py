@@ -16,6 +16,7 @@ import pytest
 import privamp
 from privamp.bootstrap import planning as bootstrap
 from privamp.engines import options as engine_options
+from privamp.survey import adjust_options as survey_adjust
 from privamp.survey import options as survey
 from privamp.survey import planning as survey_plan
 
@@ -77,6 +78,7 @@ OPTIONS = [
     (engine_options.SparkOptions, engine_options.SparkKeywords),
     (engine_options.TableOptions, engine_options.TableKeywords),
     (engine_options.WriteOptions, engine_options.WriteKeywords),
+    (survey_adjust.AdjustOptions, survey_adjust.AdjustKeywords),
     (survey.EstimateOptions, survey.EstimateKeywords),
     (survey_plan.PlanOptions, survey_plan.PlanKeywords),
 ]

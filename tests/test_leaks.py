@@ -142,7 +142,9 @@ def estimates() -> list[object]:
     sample = design.draw(people(stratum=stratum), key(5))
     found = survey.estimate(sample, VALUES, bounds=(0, 9000), epsilon=1.0, stratum=stratum)
     ratio = survey.estimate(Poisson(0.5).draw(people(), key(6)), VALUES, bounds=(0, 9000), epsilon=1.0)
-    return [found, found.guarantee, ratio, ratio.guarantee, ratio.interval()]
+    holes = [value if k % 3 else None for k, value in enumerate(VALUES)]
+    adjusted = survey.adjust(Poisson(0.5).draw(people(), key(8)), holes, bounds=(0, 9000), epsilon=1.0)
+    return [found, found.guarantee, ratio, ratio.guarantee, ratio.interval(), adjusted, adjusted.interval()]
 
 
 def resamples() -> list[object]:

@@ -37,6 +37,8 @@ RECORDS = {
         ["people.csv", "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"],
         ["people.csv", "--size", "60", "--value", "mixed", "--bounds", "0:9000", "--epsilon", "1"],
         ["people.csv", "--size", "60", "--value", "id", "--bounds", "0:9000", "--epsilon", "1"],
+        ["people.csv", "--size", "60", "--value", "mixed", "--value", "value", "--bounds", "0:9000", "--epsilon", "1",
+         "--by", "id", "--groups", "a,b"],
     ],
     ("bootstrap",): [
         ["people.csv", "--column", "value", "--bounds", "0:9000", "--report", "b.html"],

@@ -93,6 +93,12 @@ JOBS = {  # name: (job, relation)
         _survey(Stratified({"a": WithoutReplacement(20, 80), "b": WithoutReplacement(30, 120)}), stratum=STRATA),
         RO,
     ),
+    "survey, adjusted": (
+        lambda folder, key, budget: survey.adjust(
+            WithoutReplacement(50, N), X, bounds=(0, 1), epsilon=0.5, classes=STRATA, key=key, budget=budget
+        ),
+        RO,
+    ),
     "survey, clusters": (
         _survey(ClusterSampling(20, 50, max_size=4), cluster=np.arange(N) // 4, sd="range"),
         AR,

@@ -150,6 +150,7 @@ def run_python_blocks(text: str, page: str) -> int:
 
 
 PAGES = ("README.md", "docs/guide.md", "docs/ledger.md", "docs/panel.md", "docs/importance_guide.md")
+PAGES += ("docs/surveys.md",)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if (ROOT / page).exists()])

@@ -183,7 +183,7 @@ def test_draw_writes_a_secret_file_with_weights(privamp, schools, tmp_path, name
     csv.write_csv(schools.append_column("code", [[f"{k:06d}" for k in range(600)]]), "schools.csv")
     for method in ("proportional", "minimax", "optimal"):
         found = answer(privamp, "draw", {"--out": name, "--method": method}, "--overwrite")
-    assert {path.name for path in tmp_path.iterdir()} == {"schools.csv", "sample.key", name}
+    assert {path.name for path in tmp_path.iterdir()} == {"schools.csv", "sample.key", "sample.key.survey.json", name}
     assert {stat.S_IMODE((tmp_path / file).stat().st_mode) for file in (name, "sample.key")} == {0o600}
     text = csv.ConvertOptions(column_types={"code": pa.string()})
     table = csv.read_csv(name, convert_options=text) if name.endswith("csv") else parquet.read_table(name)

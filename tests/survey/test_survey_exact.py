@@ -19,7 +19,7 @@ from privamp import (
 )
 from privamp.core.sample import Drawn
 from privamp.survey import estimate
-from privamp.survey.estimation import _Weighted
+from privamp.survey.estimation import WeightedTotals
 from privamp.survey.exact import Lattice, Statistic, release_of
 from privamp.survey.frame import frame_of
 from privamp.survey.groups import groups_of
@@ -74,7 +74,7 @@ def test_declared_noise_is_exact_as_well():
 def whole_answers(values, kept, kind, theta, *, nearest=False):
     """What noise is added to, for one sample of a stratum of 5, and the release."""
     frame = frame_of(WithoutReplacement(3, 5).draw(5, seeded_key(1)), values, (0.0, 1.0), None, None)
-    task = _Weighted(frame, "mean", groups_of(frame, None, None), None)
+    task = WeightedTotals(frame, "mean", groups_of(frame, None, None), None)
     release = release_of(kind, task._asked(kind, theta, None, 0.2, 5.0), theta, 3)
     at = np.array(kept)
     sample = Drawn(at, np.ones(at.size, dtype=np.int64), np.ones(at.size))

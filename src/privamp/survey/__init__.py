@@ -3,7 +3,10 @@
 from typing import Any
 
 from ..core.release import Release, renamed
+from .adjust_options import AdjustOptions
+from .adjusting import adjust
 from .allocation import Allocation, Cost, Stratum, allocate
+from .answers import answers
 from .estimation import estimate
 from .guarantees import guarantees
 from .neyman import NeymanChange, allocation_loss, neyman_sensitivity
@@ -11,6 +14,7 @@ from .options import EstimateOptions
 from .planning import Plan, PlanOptions, PlanRow, plan
 
 __all__ = [
+    "AdjustOptions",
     "Allocation",
     "Cost",
     "EstimateOptions",
@@ -20,8 +24,10 @@ __all__ = [
     "PlanRow",
     "Release",
     "Stratum",
+    "adjust",
     "allocate",
     "allocation_loss",
+    "answers",
     "estimate",
     "guarantees",
     "neyman_sensitivity",

@@ -100,12 +100,12 @@ def _by_chances(source: Asked, values: ArrayLike, statistic: str, options: Estim
     split = groups_of(frame, by, options.groups)
     if by is not None and not frame.fixed:  # what is measured from the middle of the bounds needs public sizes
         frame = replace(frame, records=split.sizes.sum(axis=0))
-    task = _Weighted(frame, statistic, split, options.sd)
+    task = WeightedTotals(frame, statistic, split, options.sd)
     theta_each = None if mechanism else signal(tuple(frame.rate.tolist()), epsilon, options.delta, options.law)
     return task.run(source, options.law, theta_each, mechanism, options.share)
 
 
-class _Weighted:
+class WeightedTotals:
     """Weighted totals of one or several groups, and their sampling variances."""
 
     def __init__(self, frame: Frame, statistic: str, groups: Groups, sd: Any) -> None:
@@ -129,12 +129,12 @@ class _Weighted:
         parts = drawn.counts * release.shares(0, self.z[at], self.frame.weight[self.frame.which[at]])
         return summed(self.groups.which[at], parts, len(self.groups.names) + 1)[:-1]
 
-    def variances(self, release: ExactRelease, drawn: Drawn) -> Whole:
+    def variances(self, release: ExactRelease, drawn: Drawn, which: int = 1) -> Whole:
         """Estimated sampling variances of the totals, in units of the grid."""
         f, at, H, groups = self.frame, drawn.positions, len(self.frame.names), len(self.groups.names) + 1
         group = self.groups.which[at]
         if not f.fixed:
-            parts = release.shares(1, self.z[at] ** 2, ((1.0 - f.rate) / f.rate**2)[f.which[at]])
+            parts = release.shares(which, self.z[at] ** 2, ((1.0 - f.rate) / f.rate**2)[f.which[at]])
             return summed(group, parts, groups)[:-1]
         lattice = Lattice.of(f.farthest, f.drawn.max())
         u, cell = lattice.whole(self.z[at], f.which[at]), group * H + f.which[at]
@@ -145,7 +145,7 @@ class _Weighted:
             known + sum(c * (n * q - s * s) for n, c, q, s in zip(sizes, each, *row, strict=True))
             for row in zip(squares, sums, strict=True)
         ]
-        return np.array([release.once(1, value) for value in found], dtype=np.int64)
+        return np.array([release.once(which, value) for value in found], dtype=np.int64)
 
     def _per_square(self, lattice: Lattice) -> tuple[Fraction, list[Fraction]]:
         """The variance is the first number plus, from each stratum, its own times n sum u^2 - (sum u)^2."""

@@ -90,7 +90,23 @@ def release_of(
     farthest = max(float(np.max(s.reach)) * ratio for s, ratio in zip(statistics, ratios, strict=True))
     grid = grid_for(scale, farthest, int(min(records or RECORDS, RECORDS)))
     moves = [s.reach * ratio + (0.0 if s.is_sum else grid) for s, ratio in zip(statistics, ratios, strict=True)]
-    reach = _HAIR * (sum(moves) if kind == "laplace" else np.sqrt(sum(move**2 for move in moves)))
+    reach = as_floats(sum(moves) if kind == "laplace" else np.sqrt(sum(move**2 for move in moves)))
+    return _noised(kind, grid, scale, ratios, reach, theta)
+
+
+def release_moving(
+    kind: str, ratios: tuple[float, ...], reach: FloatArray, theta: FloatArray, records: float | None = None
+) -> ExactRelease:
+    """A release of sums that are multiplied by `ratios`, which one record moves by `reach` together (H,)."""
+    scale = float(np.max(reach / theta))
+    grid = grid_for(scale, float(np.max(reach)), int(min(records or RECORDS, RECORDS)))
+    return _noised(kind, grid, scale, ratios, reach, theta)
+
+
+def _noised(
+    kind: str, grid: float, scale: float, ratios: tuple[float, ...], reach: FloatArray, theta: Any | None
+) -> ExactRelease:
+    reach = _HAIR * reach
     if theta is not None:
         scale = float(np.max(reach / theta)) * _UP
         if kind == "gaussian":  # what the discrete noise loses against the continuous one

@@ -50,7 +50,7 @@ def groups_of(frame: Frame, by: ArrayLike | None, declared: Any) -> Groups:
             "a Poisson sample by groups needs groups=, the public list of them, or a dictionary with their public "
             "numbers of records: which groups occur, and how large they are, is secret under add/remove"
         )
-    names = _in_order(labels) if declared is None else tuple(declared)
+    names = in_order(labels) if declared is None else tuple(declared)
     if len(set(names)) < len(names) or not names:
         raise InvalidInput("groups must name at least one group, and each once")
     which = places(labels, names)
@@ -59,7 +59,7 @@ def groups_of(frame: Frame, by: ArrayLike | None, declared: Any) -> Groups:
     return Groups(names, which, _declared(declared, names, frame))
 
 
-def _in_order(labels: list[Any]) -> tuple[Any, ...]:
+def in_order(labels: list[Any]) -> tuple[Any, ...]:
     """The different labels of a public column, sorted."""
     different = list(dict.fromkeys(label for label in labels if isinstance(label, Hashable)))
     try:

@@ -15,7 +15,10 @@ from ..core.population import Population
 from ..core.release import Release
 from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
+from .adjust_options import AdjustOptions
 from .options import EstimateOptions
+
+Options = EstimateOptions | AdjustOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class Asked:
 
     def plan(self, *mechanisms: Mechanism) -> None:
         """All that will be released, before the first of it: a budget is charged for it as a whole, or refuses."""
-        if self.budget is not None:
+        is_several = len(mechanisms) > 1 and bool(self.design.parts)  # only a plan is composed stratum by stratum
+        if self.budget is not None or is_several:
             self.sample._planned(mechanisms, self.budget, "survey estimate", self.delta or None)
 
     def release(self, mechanism: Mechanism, statistic: Callable[[Drawn], Any]) -> Any:
@@ -42,7 +46,7 @@ class Asked:
 
 
 def asked_of(
-    source: Sample | Design, values: Any, options: EstimateOptions, key: Key | None, budget: BudgetLike | None
+    source: Sample | Design, values: Any, options: Options, key: Key | None, budget: BudgetLike | None
 ) -> Asked:
     """The sample that was given, or a fresh one by the design that was given."""
     if isinstance(source, Sample):

@@ -38,6 +38,10 @@ Examples:
 WEIGHT = "design_weight"
 FORGOTTEN = "population"  # of a key that nobody keeps, which draws once
 SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it"
+KNOWN = (
+    "interviewers, and the people who are asked, know who was drawn: against them an estimate has the guarantee of its "
+    "noise alone, without sampling; bind interviewers to secrecy, and ask nobody to tell others"
+)
 
 
 def draw(
@@ -75,12 +79,16 @@ def draw(
     Its number of records is not printed, because it can be secret too. The sizes of the population and its strata are
     treated as public.
 
-    The same key, label, ids and design draw the same sample again. With no --key-file the key is forgotten.
+    The same key, label, ids and design draw the same sample again; what was drawn is written down beside the key
+    (KEY.survey.json, as secret as the key), and survey estimate --answers draws it again from there. With no --key-file
+    the key is forgotten, and no answers can be brought back. Interviewers, and the people who are asked, know who was
+    drawn: against them there is no amplification.
     Without public standard deviations (--sd) the method optimal is minimax.
     """
     from .design import check_clusters, choose, design_weights
     from .files import check_output, key_from, write_secrets
     from .population import read_records
+    from .surveys import remember, survey_of
 
     source = file_of(file, population)
     named = FORGOTTEN if key_file is None and label is None else population_label(label)
@@ -97,6 +105,9 @@ def draw(
         table = records.rows(drawn.positions, with_types=out.suffix.lower() == ".parquet")
         table = table.append_column(WEIGHT, [drawn.counts * weights[drawn.positions]])
         write_secrets(out, table, key, key_file if is_fresh else None, overwrite=overwrite)
+        if key_file is not None:
+            made = survey_of(records, chosen, design, named, key, drop_missing=drop_missing, cluster=cluster)
+            remember(key_file, made)
     _tell(chosen, design, records, out, key_file, json)
 
 
@@ -115,7 +126,8 @@ def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key
             answer["population"] = records.size
         if text is None:
             answer |= {"strata": strata} if strata else {"size": getattr(chosen, "size", None)}
-        emit(answer | {"out": str(out), "key_file": str(key_file) if key_file else None, "secret": SECRET})
+        answer |= {"out": str(out), "key_file": str(key_file) if key_file else None}
+        emit(answer | {"secret": SECRET, "known_to": KNOWN})
         return
     if strata:
         rows = ([h["name"], f"{h['population']:,}", f"{h['size']:,}", number(h["weight"])] for h in strata)
@@ -126,6 +138,7 @@ def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key
     if key_file:
         say(f"Key: {key_file}")
     say(f"SECRET: {SECRET}.", "bold yellow")
+    say(f"Who knows: {KNOWN}.")
 
 
 def _strata(chosen: "Design") -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
-"""`privamp survey estimate`: draw and release in one go."""
+"""`privamp survey estimate`: draw and release in one go, or release what the interviews of a drawn sample say."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,7 +43,9 @@ Examples:
       --value enroll --bounds E=0:1600,M=0:4200,H=0:4200 --statistic mean --epsilon 1
 
   privamp survey estimate schools.csv --size 60 --value enroll --bounds 0:4200 \\
-      --statistic total --by level --epsilon 1 --delta 1e-6 --json"""
+      --statistic total --by level --epsilon 1 --delta 1e-6 --json
+
+  privamp survey estimate schools.csv --size 90 --value enroll --bounds 0:4200 --epsilon 1 --classes level"""
 PUBLIC = "how many records the population and its strata have is public, and so is who is in which stratum"
 COLUMNS = "the columns given as clusters or probabilities are public, and keep to the design"
 SOURCES = {
@@ -53,11 +56,14 @@ SOURCES = {
 
 
 def estimate(
-    value: Annotated[str, typer.Option("--value", metavar="COLUMN", help="The column that is asked about.")],
+    value: Annotated[
+        list[str],
+        typer.Option("--value", metavar="COLUMN", help="The column that is asked about; several share epsilon."),
+    ],
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What the release may cost.")],
     file: File = None,
     statistic: Annotated[
-        str, typer.Option("--statistic", metavar="WORD", help="mean, total or proportion (of values 0 and 1).")
+        str, typer.Option("--statistic", metavar="WORD", help="mean, total, proportion (of 0 and 1) or ratio (--over).")
     ] = "mean",
     bounds: Bounds = None,
     by: Annotated[
@@ -79,6 +85,39 @@ def estimate(
     probability: Probability = None,
     id: Id = None,
     drop_missing: DropMissing = False,
+    answers: Annotated[
+        Path | None,
+        typer.Option("--answers", metavar="FILE", help="The interviews of a drawn sample: ids and answers."),
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option("--key-file", metavar="FILE", help="With --answers: the key of the draw.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", metavar="TEXT", help="With --answers: which survey of the key.")
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            "--classes",
+            metavar="COLUMN[=NAMES]",
+            help="PUBLIC column of the frame: answers stand for those of their class who gave none. Poisson, "
+            "cluster and other samples need the names, level=E,M,H, or sizes, level=E:400,M:120.",
+        ),
+    ] = None,
+    margin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--margin",
+            metavar="COLUMN=TOTALS",
+            help="PUBLIC totals to fit to, sex=f:5100,m:4900: one poststratifies, several rake.",
+        ),
+    ] = None,
+    over: Annotated[
+        str | None, typer.Option("--over", metavar="COLUMN", help="With --statistic ratio: what is divided by.")
+    ] = None,
+    over_bounds: Annotated[
+        str | None, typer.Option("--over-bounds", metavar="LOW:HIGH", help="PUBLIC range of --over.")
+    ] = None,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
     report: Report = None,
@@ -87,8 +126,14 @@ def estimate(
 ) -> None:
     """Draw a fresh sample and release one estimate from it, with its errors and its guarantee.
 
-    A sample file drawn earlier cannot be used here: what was asked of a sample before adds up, and only the ledger of
-    the running draw knows it. Each run is a fresh draw with a fresh key, and its epsilon adds to that of other runs.
+    With --answers FILE --key-file KEY the sample is the one that survey draw drew with that key, from the same frame,
+    and the answers are those that came back: the id column and one column per question. It needs --budget, because only
+    a budget remembers what else was asked of the sample. Otherwise each run is a fresh draw with a fresh key, and its
+    epsilon adds to that of other runs.
+
+    With --answers, --classes, --margin or --over, a value that is missing is no answer, and answers stand for those who
+    gave none. Answers of people who were not drawn or are not in the frame are left out; several of one person count
+    once where they agree and not at all where they differ.
 
     Clusters, systematic samples, shares and unequal probabilities are designs too: cluster:chosen=20,clusters=400,
     max_size=9 or pps-clusters:sizes=30+20+25+25,chosen=2,take=5 with --cluster COLUMN, systematic:step=10,
@@ -109,6 +154,20 @@ def estimate(
 
     source = file_of(file, population)
     _check(statistic, bounds, epsilon)
+    if answers is not None or classes or margin or over or statistic == "ratio" or len(value) > 1:
+        from .adjusted import Adjusted
+
+        chosen_by = {"--design": design, "--size": size, "--strata": strata, "--cluster": cluster, "--id": id}
+        Adjusted(
+            source, tuple(dict.fromkeys(value)), statistic, bounds, epsilon, delta, by, groups, classes,
+            tuple(margin or ()), over, over_bounds,
+        ).tell(
+            chosen_by, (answers, key_file, label), (method, sd, drop_missing, probability), (budget, budget_population),
+            report, json,
+        )  # fmt: skip
+        return
+    if key_file is not None or label is not None:
+        raise InvalidInput("--key-file and --label go with --answers FILE, the interviews of a sample that was drawn")
     declared = read_groups(groups)
     if declared is not None and by is None:
         raise InvalidInput("--groups goes with --by COLUMN, which says who is in which group")
@@ -116,7 +175,7 @@ def estimate(
     paying = opened_budget(budget, budget_population)
     with waiting("drawing and releasing", quiet=json):
         records = read_records(
-            source, drop_missing=drop_missing, may_be_empty=design is not None, value=value, strata=strata,
+            source, drop_missing=drop_missing, may_be_empty=design is not None, value=value[0], strata=strata,
             by=by if groups is None else None, group=None if groups is None else by, id=id, cluster=cluster,
             probability=probability,
         )  # fmt: skip
@@ -139,8 +198,8 @@ def estimate(
         is_fixed = one.guarantee.neighbors.kind == "replace-one"  # else the number of records is secret, and not used
     assumes = [PUBLIC if is_fixed else COLUMNS, READABLE] + [DROPPED] * drop_missing
     name = _name(chosen, design)
-    head = {"statistic": statistic, "value": value, "by": by, "design": name, "bounds": limits}
-    title = f"{statistic} of {value}" + (f" by {by}" if by else "")
+    head = {"statistic": statistic, "value": value[0], "by": by, "design": name, "bounds": limits}
+    title = f"{statistic} of {value[0]}" + (f" by {by}" if by else "")
     how = [("design", name), ("sampling error", SOURCES[one.sampling_error_is])]
     Told(each, title, head, how, delta=delta or None, assumes=assumes).tell(json=json, report=report)
 
@@ -149,7 +208,7 @@ def _check(statistic: str, bounds: str | None, epsilon: float) -> None:
     from ...errors import InvalidInput
     from ...validation import one_of, positive
 
-    one_of(("mean", "total", "proportion"), statistic=statistic)
+    one_of(("mean", "total", "proportion", "ratio"), statistic=statistic)
     positive(epsilon=epsilon)
     if bounds is None and statistic != "proportion":
         raise InvalidInput(f"a {statistic} needs --bounds LOW:HIGH, between which all values lie; they must be public")

@@ -1,0 +1,281 @@
+"""Estimates adjusted for nonresponse and to public totals: means, totals, ratios and domains of noisy cells.
+
+What one record adds depends on that record, the public weights of the design and public facts alone; everything that
+depends on several records (adjustment factors, raking, ratios, residuals' means) is computed from what was released.
+Two releases come from one sample, planned together: the cells (`cells`), then the sampling variances of the linearised
+estimates (`fitting`), for `variance_share` of the budget. Replicate weights are never made: each of them would be a
+weight that other records move.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..chance.keys import Key
+from ..core.bounds import pair_of, pairs_by_name
+from ..core.design import Design
+from ..core.ledger import BudgetLike
+from ..core.mechanism import Mechanism
+from ..core.release import Release
+from ..core.sample import Drawn, Sample
+from ..errors import InvalidInput
+from ..mechanisms.fixed_point import in_grid_units
+from ..numerics.log_domain import FloatArray
+from ..validation import nonnegative, one_of, options_of
+from .adjust_options import AdjustKeywords, AdjustOptions
+from .basis import Basis, basis_of
+from .cells import Cells
+from .exact import ExactRelease, Statistic, release_of
+from .fitting import Fit, Linear, Margin, check_margins, fit_of, linear
+from .frame import numbers_of
+from .groups import in_order, labels_of, places
+from .released import Asked, Source, asked_of
+from .within_bounds import WithinBounds
+
+STATISTICS = ("mean", "total", "proportion", "ratio")
+RESPONSE = "answers stand for the people of their class who gave none (of everybody, where no classes are given)"
+PUBLIC_CLASSES = "the column given as `classes` is public, and a replaced record keeps its value of it"
+
+
+def adjust(
+    sample: Sample | Design,
+    values: ArrayLike | Mapping[Any, ArrayLike],
+    statistic: str = "mean",
+    options: AdjustOptions | None = None,
+    *,
+    key: Key | None = None,
+    budget: BudgetLike | None = None,
+    **asked: Unpack[AdjustKeywords],
+) -> Any:
+    """Release one estimate (or one per domain, as a dictionary), adjusted for people who gave no answer.
+
+    `values` has one entry per record of the population, in its order (see `answers`); an entry that is no number is no
+    answer. Design, `key`, `budget`, `bounds`, `epsilon`, `delta` and `noise` are those of `estimate`.
+
+    `classes` is a column of the frame: within a class, answers stand for those who gave none. For designs of fixed size
+    it is public and so are its counts; for others give its public names as `class_sizes`, with sizes where they are
+    public. `margins={name: (column, {category: total})}` fits the answers to public totals: poststratification to one
+    margin, raking to several. `statistic` "ratio" divides by the total of `denominator`, whose `denominator_bounds`
+    are public. `domain` is a column, public or answered, and `domains` the public list of its names.
+
+    Formal guarantee: that of `estimate`, under the design's own relation; what is not released stays inside.
+
+    >>> from privamp import Poisson, testing
+    >>> drawn = Poisson(0.5).draw(2000, testing.seeded_key(1))
+    >>> found = adjust(drawn, [1.0, 0.0, None, 1.0] * 500, "proportion", epsilon=2.0)
+    >>> round(found.value, 1)
+    0.7
+    """
+    one_of(STATISTICS, statistic=statistic)
+    if statistic == "proportion" and options is None and asked.get("bounds") is None:
+        asked["bounds"] = (0.0, 1.0)
+    found = options_of(AdjustOptions, options, asked)
+    if (statistic == "ratio") != (found.denominator is not None):
+        raise InvalidInput("statistic='ratio' goes with denominator=, the column that is divided by; give both or none")
+    questions = values if isinstance(values, Mapping) else {None: values}
+    if not questions:
+        raise InvalidInput("values must hold the answers to at least one question, got none instead")
+    source = asked_of(sample, next(iter(questions.values())), found, key, budget)
+    if source.sample.ledger.entries and source.design.parts:
+        raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
+    basis = basis_of(source, source.sample._ids.size, found).part(1.0 / len(questions), found.noise)
+    pairs = dict(zip(questions, pairs_by_name(found.bounds, tuple(questions)), strict=True))
+    tasks = {name: _Task(source, basis, statistic, found, one, pairs[name]) for name, one in questions.items()}
+    source.plan(*(mechanism for task in tasks.values() for mechanism in task.mechanisms))
+    made = {name: task.run() for name, task in tasks.items()}
+    return made if isinstance(values, Mapping) else made[None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Cells, and what they count for."""
+
+    cell: NDArray[np.intp]
+    cells: int
+    people: FloatArray | None = None  # (C,) public totals
+    margins: tuple[Margin, ...] = ()
+    assumes: tuple[str, ...] = ()
+
+
+class _Task:
+    """One adjusted estimate of every domain."""
+
+    def __init__(
+        self, source: Asked, basis: Basis, statistic: str, options: AdjustOptions, values: ArrayLike,
+        ends: tuple[float, float],
+    ) -> None:  # fmt: skip
+        self.source, self.basis, self.options = source, basis, options
+        self.statistic = "mean" if statistic == "proportion" else statistic
+        self.ends = ends
+        self.over_ends = None if options.denominator is None else pair_of(options.denominator_bounds)
+        if self.over_ends is not None and self.over_ends[0] < 0:
+            raise InvalidInput(f"denominator_bounds must not be negative, got {options.denominator_bounds!r} instead")
+        n = basis.weight.size
+        self.groups = _groups(options, basis, n)
+        self.names = (None,) if options.domains is None else _names(options.domains, "domains")
+        self.cells = self._cells(values, n)
+        self.first = self.cells.release(basis, options.noise, 1.0 - options.variance_share)
+        self.second = self._spread(options.variance_share)
+
+    @property
+    def mechanisms(self) -> list[Mechanism]:
+        """What is released: the cells, then the variances."""
+        form = {"replaced": self.basis.is_replaced, "within": self.basis.is_within}
+        return [made.mechanism(self.basis.names, **form) for made in (self.first, self.second)]
+
+    def _cells(self, values: ArrayLike, n: int) -> Cells:
+        o, sample = self.options, self.source.sample
+        numbers = numbers_of(sample, values)
+        answered, z, half = ~np.isnan(numbers), *_centred(numbers, self.ends)
+        x, over_half = None, 0.0
+        if self.over_ends is not None and o.denominator is not None:
+            others = numbers_of(sample, o.denominator)
+            answered &= ~np.isnan(others)
+            x, over_half = _centred(others, self.over_ends)
+        domain = np.zeros(n, dtype=np.intp)
+        if o.domain is not None:
+            domain = places(_column(o.domain, n, "domain"), self.names)
+        known = self.groups.people is not None or bool(self.groups.margins)
+        everybody = not known and (self.groups.cells > 1 or self.statistic == "total")
+        domains = 1 if o.domain is None else len(self.names) + 1
+        return Cells(
+            self.groups.cell, domain, self.groups.cells, domains, answered, z, half, x, over_half, everybody,
+        )  # fmt: skip
+
+    def run(self) -> Any:
+        """Release the cells, adjust, release the variances."""
+        basis, cells, first, second, plan = self.basis, self.cells, self.first, self.second, self.mechanisms
+        noisy = self.source.release(plan[0], lambda d: in_grid_units(cells.totals(first, basis, d)))
+        found = cells.answers(first, noisy)
+        fit = fit_of(found, self.groups.margins, self.groups.people, float(basis.heaviest.max()))
+        middle, over = (0.5 * sum(ends) if ends else 0.0 for ends in (self.ends, self.over_ends))
+        each = [linear(found, fit, d, self.statistic, middle, over, self.ends) for d in range(len(self.names))]
+        rows = [self._residuals(one, fit) for one in each]
+        bounds = [one.bound(cells.half, cells.over_half) for one in each]
+
+        def variances(drawn: Drawn) -> Any:
+            parts = [
+                basis.variance(second, k, row / bound, drawn)
+                for k, (row, bound) in enumerate(zip(rows, bounds, strict=True))
+            ]
+            return in_grid_units(np.concatenate(parts))
+
+        squares = second.answers(self.source.release(plan[1], variances))
+        return self._released(each, squares, bounds)
+
+    def _spread(self, share: float) -> ExactRelease:
+        """The noise for one variance per domain."""
+        theta, noise = self.basis.share(share, self.options.noise), self.options.noise
+        reach = self.basis.variance_reach
+        wide = float(np.max(reach / theta)) * len(self.names)
+        statistics = [Statistic(reach, wide, self.basis.is_sum) for _ in self.names]
+        return release_of(noise, statistics, theta, self.basis.records)
+
+    def _residuals(self, one: Linear, fit: Fit) -> FloatArray:
+        pool = np.append(fit.pool, fit.people.size)[self.cells.cell]
+        x = 0.0 if self.cells.over is None else self.cells.over
+        return one.residuals(pool, self.cells.domain, self.cells.answered, self.cells.value, x)
+
+    def _released(self, each: list[Linear], squares: list[FloatArray], bounds: list[float]) -> Any:
+        noise = self.options.noise
+        unit = math.sqrt(2.0 if noise == "laplace" else 1.0)
+        assumes = (RESPONSE, *self.groups.assumes)
+        source = Source(self.source.sample, noise, "private estimate", self.basis.relation, assumes)
+        certify = source.certify()
+        found = []
+        for k, (one, square, bound) in enumerate(zip(each, squares, bounds, strict=True)):
+            spread = max(float(square[0]), 0.0) + 0.5 * unit * self.second.scale_of(k)  # half its noise up: wide side
+            error = bound * math.sqrt(spread)
+            law: Any = noise
+            if self.statistic == "mean":
+                law = WithinBounds(one.value, error, one.noise, noise, *self.ends)
+            found.append(Release(one.value, one.noise, error, certify, law, "private estimate"))
+        return found[0] if self.options.domains is None else dict(zip(self.names, found, strict=True))
+
+
+def _centred(numbers: FloatArray, ends: tuple[float, float]) -> tuple[FloatArray, float]:
+    """Numbers from the middle of their bounds, cut to them, 0 for nan; and half the range."""
+    low, high = ends
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    return np.nan_to_num(np.clip(np.clip(numbers, low, high) - middle, -half, half), nan=0.0), half
+
+
+def _groups(options: AdjustOptions, basis: Basis, n: int) -> _Groups:
+    if options.margins is not None:
+        return _margins(options.margins, n)
+    if options.classes is not None:
+        return _classes(options, basis, n)
+    people = None if basis.records is None else np.array([basis.records])
+    return _Groups(np.zeros(n, dtype=np.intp), 1, people)
+
+
+def _classes(options: AdjustOptions, basis: Basis, n: int) -> _Groups:
+    labels, sizes = _column(options.classes, n, "classes"), options.class_sizes
+    if basis.relation.kind == "replace-one" and basis.is_replaced:
+        names = in_order(labels) if sizes is None else _names(sizes, "class_sizes")
+        cell = places(labels, names)
+        counted = np.bincount(cell, minlength=len(names) + 1)[:-1].astype(np.float64)
+        return _Groups(cell, len(names), counted, assumes=(PUBLIC_CLASSES,))
+    if sizes is None:
+        raise InvalidInput(
+            "classes of this design need class_sizes=, the public list of their names, or a dictionary with their "
+            "public sizes: which classes occur, and how large they are, is secret here"
+        )
+    names = _names(sizes, "class_sizes")
+    people = _totals(sizes, "class_sizes") if isinstance(sizes, Mapping) else None
+    return _Groups(places(labels, names), len(names), people)
+
+
+def _margins(margins: Mapping[str, Any], n: int) -> _Groups:
+    """Cells are the combinations of the categories; a record outside the listed ones is in none."""
+    if not isinstance(margins, Mapping) or not margins:
+        raise InvalidInput("margins must be {name: (column, {category: public total})}, with at least one name")
+    cell, cells = np.zeros(n, dtype=np.intp), 1
+    inside = np.ones(n, dtype=bool)
+    sizes: list[tuple[str, FloatArray]] = []
+    for name, given in margins.items():
+        try:
+            column, totals = given
+        except (TypeError, ValueError):
+            raise InvalidInput(f"the margin {name!r} must be (column, {{category: public total}})") from None
+        if not isinstance(totals, Mapping) or not totals:
+            raise InvalidInput(f"the margin {name!r} needs a public total for every category, as a dictionary")
+        at = places(_column(column, n, f"the margin {name!r}"), tuple(totals))
+        inside &= at < len(totals)
+        cell, cells = cell * len(totals) + np.minimum(at, len(totals) - 1), cells * len(totals)
+        sizes.append((str(name), _totals(totals, f"margin {name}")))
+    made, after = [], cells
+    for name, totals in sizes:
+        after //= totals.size
+        made.append(Margin(name, (np.arange(cells) // after) % totals.size, totals))
+    check_margins(tuple(made))
+    cell = np.where(inside, cell, cells)
+    people = made[0].totals if len(made) == 1 else None
+    return _Groups(cell, cells, people, tuple(made) if len(made) > 1 else ())
+
+
+def _totals(sizes: Mapping[Any, Any], what: str) -> FloatArray:
+    for size in sizes.values():
+        nonnegative(**{f"a total of {what}": size})
+    found = np.array([float(size) for size in sizes.values()])
+    if not np.all(found > 0):
+        raise InvalidInput(f"every total of {what} must be above 0; leave empty ones out")
+    return found
+
+
+def _names(given: Any, what: str) -> tuple[Any, ...]:
+    names = tuple(given)
+    if not names or len(set(names)) < len(names):
+        raise InvalidInput(f"{what} must name at least one, and each once")
+    return names
+
+
+def _column(given: Any, n: int, what: str) -> list[Any]:
+    labels = labels_of(given)
+    if len(labels) != n:
+        raise InvalidInput(f"{what} must have one value per record, in the order of the values")
+    return labels

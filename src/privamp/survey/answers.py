@@ -1,0 +1,102 @@
+"""Answers that come back from the field, matched to the people of the frame by their ids.
+
+The interviews are a list of (id, answer). Each person of the frame gets a number, or nan where there is no answer, by a
+rule that looks at this person's own rows and nothing else (rule R1, docs/surveys.md):
+
+    one answer                   counts
+    several that are the same    count once
+    several that differ          count as no answer, whatever their order
+    an id that is not in the frame                    is left out
+    a person who was not drawn                        is left out, because an estimate looks at drawn people only
+    no row, an empty entry, an entry that is no number   no answer
+
+No row is refused or counted aloud: an error or a warning would tell that it is there.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InvalidInput
+from ..numerics.entries import each, texts_of
+from ..numerics.log_domain import FloatArray
+
+
+def answers(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> FloatArray:
+    """One number per person of the frame, in its order: what `estimate` and `adjust` take as `values`.
+
+    Parameters
+    ----------
+    ids : the ids of the frame, whole numbers or text; its type is public.
+    who : whose answer it is, one id per row of the interviews.
+    values : the answers, one per row.
+
+    >>> answers(["a", "b", "c", "d"], ["c", "a", "z", "c", "b", "b"], [3, 1, 9, 3, 5, 6]).tolist()
+    [1.0, nan, 3.0, nan]
+    """
+    found = matched(ids, who, values)
+    return each(found)
+
+
+def matched(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> list[Any]:
+    """The only entry of each person, None where there is none or where rows differ."""
+    names = [_name(one) for one in _listed(ids, "ids")]
+    rows, entries = [_name(one) for one in _listed(who, "who")], _listed(values, "values")
+    if len(rows) != len(entries):
+        raise InvalidInput(f"who and values must have one entry per row, got {len(rows)} and {len(entries)} instead")
+    told: dict[str, list[Any]] = {}
+    for name, entry in zip(rows, entries, strict=True):
+        told.setdefault(name, []).append(entry)
+    return [_only(told.get(name, ())) for name in names]
+
+
+def labels(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> Any:
+    """One text per person of the frame, '' where there is none: for groups that people name themselves."""
+    return texts_of(["" if entry is None else str(entry).strip() for entry in matched(ids, who, values)])
+
+
+def _only(entries: Sequence[Any]) -> Any:
+    """What all entries of one person agree on; empty ones say nothing."""
+    said = [entry for entry in entries if not _is_empty(entry)]
+    if not said or any(_differ(said[0], other) for other in said[1:]):
+        return None
+    return said[0]
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two entries say different things: as numbers where both are, else as text."""
+    a, b = each([one, other]).tolist()
+    if a == a and b == b:
+        return bool(a != b)
+    try:
+        return str(one).strip() != str(other).strip()
+    except Exception:  # an entry may be any object
+        return True
+
+
+def _is_empty(entry: Any) -> bool:
+    if entry is None or (isinstance(entry, str) and not entry.strip()):
+        return True
+    return isinstance(entry, float) and entry != entry
+
+
+def _listed(column: ArrayLike, what: str) -> list[Any]:
+    """The entries of one column, each as it is."""
+    if isinstance(column, (list, tuple)):
+        return list(column)
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise InvalidInput(f"{what} must be one column, got an array of {array.ndim} dimensions instead")
+    return list(array.tolist())
+
+
+def _name(one: Any) -> str:
+    """An id as text; 7, 7.0 and "7" are one person, "007" is another."""
+    if isinstance(one, float) and one.is_integer():
+        one = int(one)
+    try:
+        return str(one).strip() if isinstance(one, Hashable) else ""
+    except Exception:  # an id of the interviews may be any object, and is then nobody's
+        return ""
