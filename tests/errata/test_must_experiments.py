@@ -128,3 +128,33 @@ def test_table_7_contradicts_its_text() -> None:
     assert b * (1 - (1 - 1 / b) ** m) == pytest.approx(226, abs=0.5)
     by_the_text = 200 * (1 - (1 - 1 / 200) ** 100)
     assert by_the_text == pytest.approx(78.8, abs=0.1)
+
+
+def test_the_composed_delta_of_adult_is_far_larger() -> None:
+    """WOR, 15 steps, eps' = 5e-5 claimed: an adversary who looks for one step above a threshold."""
+    n, m, steps, epsilon = 30_969, 100, 15, 2.0
+    base = math.log1p(math.expm1(5e-5) * n / m)
+    theta = 1e-6  # C/(n sigma): bisect the exact Gaussian profile at (base, 1/n), the paper's recipe
+    low, high = theta, 1.0
+    for _ in range(200):
+        theta = (low + high) / 2
+        low, high = (theta, high) if gaussian_delta(theta, base) < 1 / n else (low, theta)
+    assert gaussian_delta(theta, base) == pytest.approx(1 / n)
+    shift = 2 * n / m * theta  # the record moves the mean by 2C/m; all others are at one end
+    best = 0.0
+    for t in np.linspace(2.0, 8.0, 61):
+        seen = m / n * ndtr(shift - t) + (1 - m / n) * ndtr(-t)
+        first, second = (-math.expm1(steps * math.log1p(-p)) for p in (seen, float(ndtr(-t))))
+        best = max(best, first - math.exp(epsilon) * second)
+    assert best > 0.02 > 10_000 * 3.79e-7
+
+
+@pytest.mark.parametrize("m", [100, 150])
+def test_delta_falls_with_the_size_of_the_first_stage(m: int) -> None:
+    """MUSTow: a record is among b of 1000, then drawn u of m times with chance 1/b each; Gaussian noise, ratio 1."""
+    found = []
+    for b in (150, 175, 200):
+        weights = [b / 1000 * float(binom.pmf(u, m, 1 / b)) for u in range(1, 30)]
+        found.append(theorem_4(weights, 1.0, 1.0))
+    assert found == sorted(found, reverse=True)
+    assert found[0] > found[-1] + 1e-3
