@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"dp_accounting": "dp_accounting"}  # page: what it needs
+PAGES = {"dp_accounting": "dp_accounting", "torch": "torch", "opacus": "opacus"}  # page: what it needs
 LIBRARIES = {"dp-accounting", "opacus", "torch", "opendp", "jax-privacy"}
 
 
+@pytest.mark.filterwarnings("ignore")  # of the other libraries
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_runs(page, capsys):
     if find_spec(PAGES[page]) is None:
@@ -43,4 +44,6 @@ def test_versions_that_were_tested_are_named():
 
     assert TESTED.keys() == LIBRARIES
     index = (ROOT / "docs" / "adapters" / "index.md").read_text(encoding="utf-8")
-    assert TESTED["dp-accounting"] in index
+    rows = {line.partition("[")[2].partition("]")[0].lower(): line for line in index.splitlines() if "[" in line}
+    names = {"pytorch": "torch", "dp-accounting": "dp-accounting", "opacus": "opacus"}
+    assert all(f"| {TESTED[library]} |" in rows[name] for name, library in names.items())

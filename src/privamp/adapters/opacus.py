@@ -1,0 +1,146 @@
+"""Opacus: accountants by privamp, for its own Poisson batches and for batches by any design or schedule.
+
+Units. Opacus clips every row of a batch to C and adds noise of noise_multiplier * C: `Gaussian(noise_multiplier)` for
+rows of norm 1; under replace-one a record moves their sum by 2C.
+
+Its sampler compares a multiple of 2^-24 with the rate, so a record is drawn with the rate rounded up to such a
+multiple: that rate is certified. One step with several backward passes (`accumulated_iterations` k > 1) adds up k
+fresh batches, in which a record may stand k times. Opacus refuses that for its own Poisson batches and counts it as one
+batch of rate k q for others, which is less than it costs; here it is refused for all. Splitting one batch
+(`BatchMemoryManager`) is fine.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..accounting.composition import compose
+from ..amplification import amplify
+from ..core.guarantee import Guarantee
+from ..core.neighbors import Neighbors
+from ..designs.poisson import Poisson
+from ..errors import InvalidInput
+from ..extras import missing
+from ..mechanisms.gaussian import Gaussian
+from ..validation import in_range, positive
+from .peers import answered
+from .torch import KeyedBatchSampler, keyed_loader
+
+try:
+    from opacus import PrivacyEngine
+    from opacus.accountants import IAccountant, register_accountant
+except ModuleNotFoundError as error:
+    raise missing(error, "privamp.adapters.opacus") from None
+
+__all__ = ["KeyedBatchSampler", "PlannedAccountant", "PoissonAccountant", "engine_for", "keyed_loader"]
+
+_GRID = 2.0**24  # of torch.rand
+
+
+class _Accountant(IAccountant):
+    """What both share: a history in Opacus' own form, and steps of one batch each."""
+
+    def __init__(self) -> None:
+        self.history: list[tuple[float, float, int]] = []
+
+    def __len__(self) -> int:
+        return sum(steps for _, _, steps in self.history)
+
+    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
+        """Count one step; equal ones in a row are counted together."""
+        positive(noise_multiplier=noise_multiplier)
+        in_range(0, 1, sample_rate=sample_rate)
+        noise, rate, steps = self.history[-1] if self.history else (noise_multiplier, sample_rate, 0)
+        if (noise, rate) == (noise_multiplier, sample_rate):
+            self.history[-1:] = [(noise, rate, steps + 1)]
+        else:
+            self.history.append((noise_multiplier, sample_rate, 1))
+
+    def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
+        """Called by the optimizer before it changes a parameter."""
+
+        def count(optimizer: Any) -> None:
+            with answered("opacus", "counting a step"):
+                if optimizer.accumulated_iterations != 1:
+                    raise InvalidInput(
+                        f"one step adds up {optimizer.accumulated_iterations} fresh batches, in which a record may "
+                        "stand as often; make one backward pass per step, or split a batch with BatchMemoryManager"
+                    )
+                self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=sample_rate)
+
+        return count
+
+    def guarantee(self) -> Guarantee:
+        """What is certified of the steps."""
+        raise NotImplementedError
+
+    def get_epsilon(self, delta: float, *ignored: Any, **also_ignored: Any) -> float:
+        """The certified epsilon; options of other accountants (orders, errors) have no meaning here."""
+        return self.guarantee().epsilon(delta) if self.history else 0.0
+
+
+class PoissonAccountant(_Accountant):
+    """For Opacus' own loader with `poisson_sampling=True`: `PrivacyEngine(accountant="privamp")`.
+
+    `neighbors` is the relation that is reported: add/remove, as Opacus has it, unless it is set to another one. Steps
+    are certified as planned: their number and noise must not depend on the data.
+    """
+
+    neighbors = Neighbors.ADD_REMOVE
+
+    @classmethod
+    def mechanism(cls) -> str:
+        """The name that Opacus knows it by."""
+        return "privamp"
+
+    def guarantee(self) -> Guarantee:
+        """All steps so far, with theorems and assumptions."""
+        if not self.history:
+            raise InvalidInput("no step was made yet, so there is nothing to certify")
+        return compose([
+            compose(amplify(Gaussian(noise), Poisson(math.ceil(rate * _GRID) / _GRID), self.neighbors), steps)
+            for noise, rate, steps in self.history
+        ])  # fmt: skip
+
+
+class PlannedAccountant(_Accountant):
+    """For batches of a `KeyedBatchSampler`: its whole plan is certified, and a step with less noise is refused."""
+
+    def __init__(self, sampler: KeyedBatchSampler, neighbors: Neighbors | None = None) -> None:
+        super().__init__()
+        noise = sampler.batches.mechanism
+        if not isinstance(noise, Gaussian) or noise.neighbors.kind != "add-remove":
+            raise InvalidInput(
+                "Opacus adds Gaussian noise to sums of clipped rows; plan batches for "
+                "Gaussian(noise_multiplier * clip, sensitivity=clip)"
+            )
+        self._sampler, self._neighbors, self._least = sampler, neighbors, noise.sigma / noise.sensitivity
+
+    @classmethod
+    def mechanism(cls) -> str:
+        """A name of its own in checkpoints."""
+        return "privamp-planned"
+
+    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
+        """Count a step of the plan; raises before the parameters change where its noise is below the planned one."""
+        if noise_multiplier < self._least * (1.0 - 1e-12):
+            raise InvalidInput(f"the plan has noise_multiplier {self._least:g}, got {noise_multiplier!r} instead")
+        if len(self) >= self._sampler.batches.plan.steps:
+            raise InvalidInput(f"all {len(self)} steps of the plan were made, and no guarantee covers another one")
+        super().step(noise_multiplier=noise_multiplier, sample_rate=sample_rate)
+
+    def guarantee(self) -> Guarantee:
+        """That of the whole plan, however many of its steps were made."""
+        return self._sampler.guarantee(self._neighbors)
+
+
+def engine_for(sampler: KeyedBatchSampler, neighbors: Neighbors | None = None, **options: Any) -> PrivacyEngine:
+    """A PrivacyEngine that accounts for the sampler's batches: then `make_private(…, poisson_sampling=False)`."""
+    with answered("opacus", "making an engine"):
+        engine = PrivacyEngine(accountant="privamp", **options)
+        engine.accountant = PlannedAccountant(sampler, neighbors)
+        return engine
+
+
+with answered("opacus", "registering an accountant"):
+    register_accountant("privamp", PoissonAccountant, force=True)
