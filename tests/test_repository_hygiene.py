@@ -149,7 +149,7 @@ def run_python_blocks(text: str, page: str) -> int:
     return len(found)
 
 
-PAGES = ("README.md", "docs/guide.md", "docs/ledger.md", "docs/panel.md", "docs/importance_guide.md")
+PAGES = ("README.md", "docs/index.md", "docs/guide.md", "docs/ledger.md", "docs/panel.md", "docs/importance_guide.md")
 PAGES += ("docs/surveys.md",)
 
 

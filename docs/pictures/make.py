@@ -1,13 +1,14 @@
-"""The pictures and the table of docs/importance_guide.md: python docs/pictures/make.py"""
+"""The picture of docs/index.md, the pictures and the table of docs/importance_guide.md: python docs/pictures/make.py"""
 
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from privamp.reproduce import is_figure_1, is_figure_2
 
-from privamp import PrivateKMeans
+from privamp import Gaussian, Neighbors, Poisson, PrivateKMeans, WithoutReplacement, WithReplacement, amplify
+from privamp.papers.importance_sampling import figure_1 as is_figure_1
+from privamp.papers.importance_sampling import figure_2 as is_figure_2
 from privamp.report.overlaid_rules import Facts, even, overlay, picture_of_overlay
 from privamp.report.pictures import COLORS, new_figure, tidy
 
@@ -67,7 +68,31 @@ def clusters(name):
     save(figure, name)
 
 
+def sampled_shares(name):
+    """Epsilon of one noisy sum against the share of the records that is drawn, for three designs."""
+    people, noise, delta = 1000, Gaussian(sigma=2.0, sensitivity=2.0, neighbors=Neighbors.REPLACE_ONE), 1e-6
+    sizes = np.unique(np.geomspace(2, 500, 14).astype(int))
+    designs = {
+        "Poisson": lambda m: amplify(Gaussian(sigma=2.0), Poisson(m / people), neighbors=Neighbors.REPLACE_ONE),
+        "without replacement": lambda m: amplify(noise, WithoutReplacement(int(m), people)),
+        "with replacement": lambda m: amplify(noise, WithReplacement(int(m), people)),
+    }
+    figure = new_figure(7.2, 4.2)
+    axes = figure.subplots()
+    for color, (label, certified) in zip(COLORS, designs.items(), strict=False):
+        found = [certified(m) for m in sizes]
+        axes.plot(sizes / people, [g.epsilon(delta) for g in found], color=color, lw=2, label=label)
+        axes.plot(sizes / people, [g.lower.epsilon(delta) for g in found], color=color, lw=1, ls="--")
+    axes.axhline(noise.profile(Neighbors.REPLACE_ONE).epsilon(delta), color="#606060", ls=":", lw=1.4)
+    axes.text(0.0021, 5.1, "all records, same noise", color="#606060", va="bottom")
+    axes.set(xscale="log", yscale="log", xlabel="share of the records in the sample", ylabel="ε at δ = 1e-6")
+    axes.legend(frameon=False, loc="lower right")
+    tidy(axes, "The same noisy sum of a sample", "Gaussian noise, replace-one; dashed: what a known attack reaches")
+    save(figure, name)
+
+
 if __name__ == "__main__":
+    sampled_shares("sampled_shares.png")
     rules("weights.png", "norm", 0.0, None, 1000)
     rules("weights_gaussian.png", "gaussian", 1e-6, 50, 10_000)
     save(is_figure_1.picture(is_figure_1.sampled()), "who_is_kept.png")

@@ -67,4 +67,4 @@ def privamp(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Privacy amplification by sampling: what a release from a sample really guarantees, and why."""
+    """Privacy amplification by sampling: what a release from a sample guarantees, and why."""

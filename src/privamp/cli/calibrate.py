@@ -35,7 +35,7 @@ def calibrate(
 ) -> None:
     """Solve for the one unknown, marked '?' in one spec: the least noise, or the largest rate or size.
 
-    The answer always satisfies the guarantee: it is rounded to the private side. Quote the spec, because
+    The answer always satisfies the guarantee: it is rounded in the safe direction. Quote the spec, because
     shells give '?' a meaning of their own.
     """
     from ..accounting.composition import compose

@@ -5,7 +5,7 @@ import typer
 from ..options import ExampleCommand
 from . import bounds, designs, records, release
 
-group = typer.Typer(no_args_is_help=True, help="Hold what the library claims against the exact truth.")
+group = typer.Typer(no_args_is_help=True, help="Check the library's claims against exact results and attacks.")
 group.command("designs", cls=ExampleCommand, epilog=designs.EXAMPLES)(designs.designs)
 group.command("bounds", cls=ExampleCommand, epilog=bounds.EXAMPLES)(bounds.bounds)
 group.command("records", cls=ExampleCommand, epilog=records.EXAMPLES)(records.records)
