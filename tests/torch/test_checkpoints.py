@@ -55,6 +55,13 @@ def weights_of(module):
     return torch.cat([p.detach().flatten() for p in module.parameters()])
 
 
+def both_copied(path):
+    """A copy of a checkpoint and its journal."""
+    for end in ("", ".steps"):
+        path.with_name(f"copy.secret{end}").write_bytes(path.with_name(path.name + end).read_bytes())
+    return path.with_name("copy.secret")
+
+
 def seen(engine):
     """Spies on a run: the positions drawn and the noisy gradients, by step."""
     drawn, released, run = {}, {}, engine._run
@@ -77,7 +84,8 @@ def test_stored_steps_are_used_again_and_later_ones_are_fresh(sampler, every, tm
     first, one = started(checkpoint=path, checkpoint_every=every, **options)
     first.train(7)
     at_seven, state = weights_of(one), first._run.batches.state()
-    second, two = started(key=2, seed=5, checkpoint=path, **options)  # the key of the file counts, and its weights
+    copied = both_copied(path)
+    second, two = started(key=2, seed=5, checkpoint=copied, **options)  # the key of the file counts, and its weights
     assert (second.step, second._run.charged) == (7, 7)
     assert torch.equal(at_seven, weights_of(two))
     for name, value in second._run.batches.state().items():
@@ -115,10 +123,10 @@ def test_a_step_that_was_begun_and_lost_is_paid_for(sampler, tmp_path):
 
 
 def test_a_copied_checkpoint_is_another_session(tmp_path):
-    path, copied = tmp_path / "run.secret", tmp_path / "copy.secret"
+    path = tmp_path / "run.secret"
     first, _ = started(key=None, checkpoint=path)
     first.train(2)
-    copied.write_bytes(path.read_bytes())
+    copied = both_copied(path)
     sessions = [started(key=None, checkpoint=where)[0]._run._key for where in (path, copied)]
     assert sessions[0] != sessions[1]
 
@@ -157,7 +165,7 @@ def test_the_journal_holds_no_sum_before_its_noise(tmp_path):
     first.train(1)
     from privamp.torch.journal import Journal
 
-    entries = list(Journal(path).entries())
+    entries = list(Journal(path).stored()[1])
     assert [entry["kind"] for entry in entries] == ["begun", "noisy"]
     assert set(entries[1]) == {"kind", "step", "session", "gradients", "groups", "secret"}
     assert set(entries[1]["secret"]) == {"positions", "norms"}

@@ -41,6 +41,20 @@ class Batch:
         return Batch(self.step, self.positions[here], self.counts[here], self.bounds[here])
 
 
+def joined(done: list[tuple[Batch, FloatArray]]) -> tuple[Batch, FloatArray]:
+    """The parts of one step and their norms as one."""
+    if len(done) == 1:
+        return done[0]
+    parts = [part for part, _ in done]
+    whole = Batch(
+        parts[0].step,
+        np.concatenate([p.positions for p in parts]),
+        np.concatenate([p.counts for p in parts]),
+        np.concatenate([p.bounds for p in parts]),
+    )
+    return whole, np.concatenate([norms for _, norms in done])
+
+
 Norms = Callable[[Ints], FloatArray]
 """positions -> the norms of these records' gradients under the current parameters."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..chance.keys import Key, build, given_key
+from ..chance.keys import Key, given_key
 from ..core.design import Design
 from ..core.guarantee import NOT_PRIVATE, Guarantee
 from ..core.ledger import BudgetLike
@@ -16,15 +16,15 @@ from ..core.log import logger
 from ..core.neighbors import Neighbors
 from ..core.population import UNNAMED, Population
 from ..core.release import Release, renamed
-from ..errors import BudgetExceeded, InvalidInput
+from ..errors import BudgetExceeded, InvalidInput, PrivampError
 from ..validation import whole
 from . import checkpoint as files
 from .choices import Choices, batches_of, epoch_of, planned
 from .dpis import DPISPlan
-from .journal import Journal
+from .keeping import Keeper, go_back, state_of, stored_key
 from .learner import Compute, Learner, usual
 from .loader import BatchSource
-from .paying import open_run
+from .paying import check_key, open_run
 from .plan import AS_ZERO, Plan
 from .records import Records
 from .run import Run
@@ -129,23 +129,20 @@ class PrivacyEngine:
         if people.size != records.size:
             raise InvalidInput("ids must name every record of the data set once, but their number differs")
         stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
-        if stored is not None:
-            self._key = _stored_key(stored)
-        resumed = stored is not None
-        paid = open_run(plan, self._key, lambda whom: self._certified(plan, whom), self._budget, resumed=resumed)
+        key = self._key if stored is None else stored_key(stored)
+        check_key(key, stored, self._budget)
         learner = Learner(module, optimizer, criterion, scheduler, compute or usual, example)
-        run = Run(plan, batches_of(plan, people), self._key, learner, records)
-        self._run = run
-        logger.info("%s; try the model on public records first", AS_ZERO)
-        if stored is not None and checkpoint is not None:
-            self._take_up(stored, Journal(Path(checkpoint)))
-        if paid is not None:
-            run.charged = paid.take_up(run.charged, run.batches.side_releases)
-            run.before_step = lambda: paid.begin(run.charged + 1, run.batches.side_releases)
-            run.batches.claim = lambda: paid.begin(run.charged, run.batches.side_releases)
-            run.after_step = lambda: paid.commit() if run.is_finished else None
+        run = Run(plan, batches_of(plan, people), key, learner, records)
+        keeper = None
         if checkpoint is not None:
-            self._keep(Path(checkpoint), checkpoint_every or max(1, steps // 100))
+            keeper = Keeper(run, key, Path(checkpoint), checkpoint_every or max(1, steps // 100))
+        try:
+            self._begin(run, key, keeper, resumed=stored is not None)
+        except BaseException:
+            run.detach()  # what was refused trains nothing
+            raise
+        self._key, self._run = key, run
+        logger.info("%s; try the model on public records first", AS_ZERO)
         return module, optimizer, run.criterion, BatchSource(run, steps_per_epoch or epoch_of(plan))
 
     @property
@@ -197,14 +194,14 @@ class PrivacyEngine:
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
         """What all the planned steps cost together, taken or not."""
-        return self._certified(self.plan, neighbors or self._neighbors)
+        return _marked(self.plan.guarantee(None, neighbors or self._neighbors), self._key)
 
     def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
         """What the steps begun so far cost, or None before the first; for "dpis" the limit that holds throughout."""
         begun = self._running.charged
-        if begun == 0:
+        if begun == 0 and self._running.batches.side_releases == 0:
             return None
-        return self._marked(self.plan.guarantee(begun, neighbors or self._neighbors))
+        return _marked(self.plan.guarantee(max(begun, 1), neighbors or self._neighbors), self._key)
 
     def get_epsilon(self, delta: float) -> float:
         """Epsilon of the steps begun so far: a step that was lost in a crash is spent."""
@@ -213,49 +210,11 @@ class PrivacyEngine:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on. SECRET: it holds the key and what is remembered of every record."""
-        run = self._running
-        return {
-            "format": files.FORMAT,
-            "plan": run.plan.facts(),
-            "step": run.step,
-            "charged": run.charged,
-            "session": run.stretch,
-            "model": run.module.state_dict(),
-            "optimizer": run.optimizer.state_dict(),
-            "scheduler": None if run.scheduler is None else run.scheduler.state_dict(),
-            "secret": {
-                "key": torch.frombuffer(bytearray(self._key.secret_bytes()), dtype=torch.uint8),
-                "is_test": self._key.is_test,
-                "records": run.records.size,
-                "batches": files.packed(run.batches.state()),
-            },
-        }
+        return state_of(self._running, self._key)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go back to a state of this run. Steps made since stay paid for; they are made anew, with fresh randomness."""
-        run = self._running
-        _same_plan(state["plan"], run.plan.facts())
-        if _stored_key(state) != self._key:
-            raise InvalidInput(
-                "this state belongs to another run; resume it with PrivacyEngine.make_private(checkpoint=…)"
-            )
-        if state["secret"]["records"] != run.records.size:
-            raise InvalidInput(
-                "the data set has another number of records than when the state was saved; give the same data"
-            )
-        if (state["scheduler"] is None) != (run.scheduler is None):
-            raise InvalidInput("the saved run has a scheduler and this one has none, or the other way round")
-        try:
-            run.module.load_state_dict(state["model"])
-            run.optimizer.load_state_dict(state["optimizer"])
-        except (RuntimeError, ValueError, KeyError):
-            raise InvalidInput("the module or optimizer is not the one that was saved; build them as before") from None
-        if run.scheduler is not None:
-            run.scheduler.load_state_dict(state["scheduler"])
-        run.restored()
-        run.batches.restore(files.unpacked(state["secret"]["batches"]), run.batches.state())
-        run.step, run.charged = int(state["step"]), max(run.charged, int(state["charged"]))
-        run.begin_stretch(max(run.stretch, int(state["session"])) + 1)
+        go_back(self._running, self._key, state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a SECRET file (readable by you alone), whole or not at all."""
@@ -299,45 +258,33 @@ class PrivacyEngine:
             raise InvalidInput("this engine has no run yet; call make_private first")
         return self._run
 
-    def _marked(self, guarantee: Guarantee) -> Guarantee:
-        return replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE)) if self._key.is_test else guarantee
+    def _begin(self, run: Run, key: Key, keeper: Keeper | None, *, resumed: bool) -> None:
+        """Take the run up or keep its files, and pay for it; a new run is kept first: a crash loses no payment."""
+        run.is_paid = self._budget is not None
+        if keeper is None:
+            self._pay(run, key, resumed=False)
+        elif resumed:
+            with keeper.going_on():
+                self._pay(run, key, resumed=True)
+        else:
+            keeper.begin()
+            try:
+                self._pay(run, key, resumed=False)
+            except PrivampError:
+                keeper.remove()
+                raise
 
-    def _certified(self, plan: Plan | DPISPlan, neighbors: Neighbors | None) -> Guarantee:
-        return self._marked(plan.guarantee(None, neighbors))
+    def _pay(self, run: Run, key: Key, *, resumed: bool) -> None:
+        def certified(neighbors: Neighbors | None) -> Guarantee:
+            return _marked(run.plan.guarantee(None, neighbors), key)
 
-    def _take_up(self, stored: dict[str, Any], journal: Journal) -> None:
-        """The checkpoint, then the steps after it whose noisy sums are stored; a step that left none is spent."""
-        run, since = self._running, int(stored["session"])
-        self.load_state_dict(stored)
-        for entry in journal.entries():
-            if entry["session"] != since or entry["step"] < run.step:
-                continue  # older than the checkpoint
-            if entry["kind"] == "begun":
-                run.charged += 1
-                run.batches.begin(entry["step"])
-            else:
-                run.replay(entry)
+        paid = open_run(run.plan, key, certified, self._budget, resumed=resumed)
+        if paid is not None:
+            paid.follow(run)
 
-    def _keep(self, path: Path, every: int) -> None:
-        """Save now, so that the key outlives a crash, and then every so many steps and at the end."""
-        run = self._running
 
-        def save() -> None:
-            self.save(path)
-            if run.journal is not None:
-                run.journal.restart()
-
-        before = run.after_step
-
-        def after_step() -> None:
-            before()
-            if run.step % every == 0 or run.is_finished:
-                save()
-
-        save()
-        run.journal = Journal(path)
-        run.journal.restart()
-        run.after_step, run.batches.save = after_step, save
+def _marked(guarantee: Guarantee, key: Key) -> Guarantee:
+    return replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE)) if key.is_test else guarantee
 
 
 def device(name: str) -> Any:
@@ -349,17 +296,3 @@ def device(name: str) -> Any:
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise InvalidInput(f"{name} was asked for but torch sees {torch.cuda.device_count()} CUDA devices; use cpu")
     return found
-
-
-def _stored_key(state: dict[str, Any]) -> Key:
-    secret = state["secret"]
-    return build(bytes(secret["key"].tolist()), is_test=bool(secret["is_test"]))
-
-
-def _same_plan(stored: dict[str, Any], asked: dict[str, Any]) -> None:
-    for name in asked:
-        if stored.get(name) != asked[name]:
-            raise InvalidInput(
-                f"the saved run has {name}={stored.get(name)!r} and this one asks for {asked[name]!r}; a run cannot "
-                "change on the way: resume it as it was, or start a new one with a new checkpoint"
-            )

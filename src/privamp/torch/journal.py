@@ -4,11 +4,16 @@ A step is released once. Its attempt is written down before anything of it is dr
 optimiser sees it. After a crash a stored noisy sum is used again, which costs nothing; a step that was begun and left
 none is counted as spent and made anew, with other coins and other noise. Which of the two happens depends on what the
 file holds, never on a comparison of sums. SECRET, like the checkpoint: it holds norms.
+
+The file begins with a mark of the program that writes it. A program that takes the run up puts its own there, and the
+one before writes nothing any more.
 """
 
+import contextlib
 import io
 import os
 import pickle
+import secrets
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,49 +21,118 @@ from typing import Any
 
 import torch
 
-from ..errors import InvalidInput
+from ..atomic_files import sync_folder
+from ..errors import InvalidInput, PrivampError
 
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+_KIND = b"privamp\x02"
+_MARK = 16  # bytes after it
+_HEAD = len(_KIND) + _MARK
 _LENGTH = 8  # bytes before each entry
 _BROKEN = (EOFError, RuntimeError, ValueError, OSError, pickle.UnpicklingError, zipfile.BadZipFile)
 
 
 class Journal:
-    """An append-only file; `restart` empties it when a checkpoint holds everything."""
+    """An append-only file; `empty` forgets its entries when a checkpoint holds everything."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.path = checkpoint.with_name(checkpoint.name + ".steps")
+        self.mark = secrets.token_bytes(_MARK)
+        self._end = _HEAD  # what lies behind it was cut off by an error
+
+    @contextlib.contextmanager
+    def taken_over(self) -> Iterator[None]:
+        """No other program writes in this block; when it ends well, the journal is empty and of this program."""
+        with self._opened(os.O_CREAT) as handle:
+            yield
+            os.pwrite(handle, _KIND + self.mark, 0)  # first, so that a journal always says whose it is
+            self._write(handle, _HEAD, b"")
+        sync_folder(self.path.parent)
 
     def append(self, entry: dict[str, Any]) -> None:
         """Write one entry and wait until it is on the disk."""
         buffer = io.BytesIO()
         torch.save(entry, buffer)
         content = buffer.getvalue()
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(len(content).to_bytes(_LENGTH, "little") + content)
-            file.flush()
-            os.fsync(file.fileno())
+        with self.mine() as handle:
+            self._write(handle, self._end, len(content).to_bytes(_LENGTH, "little") + content)
 
-    def restart(self) -> None:
-        """Forget every entry."""
+    def empty(self, handle: int) -> None:
+        """Forget every entry, in `mine`."""
+        self._write(handle, _HEAD, b"")
+
+    @contextlib.contextmanager
+    def mine(self) -> Iterator[int]:
+        """The open file, while no other program may write it; refuses where another one took the run up."""
+        with self._opened() as handle:
+            if os.pread(handle, _HEAD, 0) != _KIND + self.mark:
+                raise InvalidInput(
+                    f"another program took this training up from the checkpoint beside {self.path.name}, so nothing "
+                    "more is drawn here; let only one of them run"
+                )
+            yield handle
+
+    def stored(self) -> tuple[bytes | None, Iterator[dict[str, Any]]]:
+        """The mark of the program that wrote the file, and its entries up to one that a crash cut off."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        if not content.startswith(_KIND):
+            return None, _entries(content, 0)
+        return content[len(_KIND) : _HEAD], _entries(content, _HEAD)
+
+    def remove(self) -> None:
+        """Delete the file."""
+        self.path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _opened(self, how: int = 0) -> Iterator[int]:
         try:
-            handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            handle = os.open(self.path, os.O_RDWR | how, 0o600)
+        except FileNotFoundError:
+            if not self.path.parent.is_dir():
+                raise InvalidInput(
+                    f"the folder of {self.path.name!r} must exist, got {str(self.path.parent)!r} instead; make it first"
+                ) from None
+            raise InvalidInput(
+                f"{self.path.name} was moved or deleted while it was in use, so nothing more is drawn; keep the run by "
+                "engine.save(…) under another name and go on from there"
+            ) from None
         except OSError as error:
             raise InvalidInput(
                 f"{self.path.name} cannot be written ({error.strerror}); choose a folder that exists"
             ) from None
-        with os.fdopen(handle, "wb") as file:
-            os.fsync(file.fileno())
+        try:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(handle, fcntl.LOCK_EX)
+            yield handle
+        finally:
+            os.close(handle)
 
-    def entries(self) -> Iterator[dict[str, Any]]:
-        """What was written, in order, up to an entry that a crash cut off."""
-        if not self.path.exists():
+    def _write(self, handle: int, at: int, content: bytes) -> None:
+        """Put this at a place, as the file's end, on the disk. What an error cuts off is written over the next time."""
+        try:
+            os.ftruncate(handle, at)
+            view, place = memoryview(content), at
+            while view:
+                written = os.pwrite(handle, view, place)
+                view, place = view[written:], place + written
+            os.fsync(handle)
+        except OSError as error:
+            raise PrivampError(
+                f"{self.path.name} could not be written ({error.strerror}), so the run stopped; make room and go on"
+            ) from None
+        self._end = at + len(content)
+
+
+def _entries(content: bytes, start: int) -> Iterator[dict[str, Any]]:
+    while start + _LENGTH <= len(content):
+        stop = start + _LENGTH + int.from_bytes(content[start : start + _LENGTH], "little")
+        try:
+            yield torch.load(io.BytesIO(content[start + _LENGTH : stop]), map_location="cpu", weights_only=True)
+        except _BROKEN:
             return
-        content, start = self.path.read_bytes(), 0
-        while start + _LENGTH <= len(content):
-            stop = start + _LENGTH + int.from_bytes(content[start : start + _LENGTH], "little")
-            try:
-                yield torch.load(io.BytesIO(content[start + _LENGTH : stop]), map_location="cpu", weights_only=True)
-            except _BROKEN:
-                return
-            start = stop
+        start = stop

@@ -6,6 +6,7 @@ on, and the other is refused.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from ..chance.keys import Key
 from ..core.guarantee import Guarantee
@@ -15,9 +16,14 @@ from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
 from .dpis import DPISPlan
 from .plan import Plan
+from .run import Run
 
 _JOB = "training"
 _CLAIMS = 1000  # in a long run several steps are written down at once; those not made before a resume are lost
+_WITHOUT = (
+    "this training was paid for by a budget, whose store counts its steps, so it does not go on without; "
+    "give the budget: PrivacyEngine(budget=Budget.open(…))"
+)
 _COPY = (
     "another program went on with this training from a copy of its checkpoint; go on with the newest copy, or train "
     "anew with a fresh key"
@@ -37,11 +43,25 @@ class PaidSteps:
         self._block = 1 if isinstance(plan, DPISPlan) else -(-plan.steps // _CLAIMS)
         self._mechanism = Gaussian(getattr(plan, "noise_multiplier", 1.0))  # of "dpis" it is chosen on the way
 
+    def follow(self, run: Run) -> None:
+        """Take up what was begun of a run, and write down from now on what begins."""
+        run.charged = self.take_up(run.charged, run.batches.side_releases)
+        run.before_step = lambda: self.begin(run.charged + 1, run.batches.side_releases)
+        run.batches.claim = lambda: self.begin(run.charged, run.batches.side_releases)
+        run.after_step = lambda: self.commit() if run.is_finished else None
+
     def take_up(self, steps: int, beside: int) -> int:
-        """How many steps count as begun when a checkpoint counts `steps`: all of a block that was written down."""
+        """How many steps count as begun when a checkpoint counts `steps`: all of a block that was written down.
+
+        What the store does not know yet (a run that began without a budget, a crash before the store was told) is
+        written down now: another copy of this checkpoint would otherwise begin the same steps once more.
+        """
         if self._known > self._counted(steps, beside):
             raise InvalidInput(_COPY)
-        return max(steps, (self._known - beside) * self._block)
+        begun = max(steps, (self._known - beside) * self._block)
+        while self._known < self._counted(begun, beside):
+            self.begin(begun, beside)
+        return begun
 
     def begin(self, steps: int, beside: int) -> None:
         """Write down what begins now, before anything of it is drawn."""
@@ -61,6 +81,18 @@ class PaidSteps:
         self._paid.commit()
 
 
+def check_key(key: Key, stored: dict[str, Any] | None, budget: BudgetLike | None) -> None:
+    """Refuse a key that trained before, and a run that would go on without its budget; nothing is paid yet."""
+    if budget is not None:
+        check_budget(budget)
+    if stored is None:
+        draw = _draw(key)
+        if not key.is_test and REGISTRY.find(draw) is not None:
+            REGISTRY.claim(draw, _JOB)  # refuses
+    elif stored.get("is_paid") and budget is None:
+        raise InvalidInput(_WITHOUT)
+
+
 def open_run(
     plan: Plan | DPISPlan,
     key: Key,
@@ -74,15 +106,15 @@ def open_run(
     A run that is taken up from its checkpoint goes on under its first payment. When the budget refuses, the key is as
     fresh as before. Keys of tests may train again, and no budget counts them.
     """
-    draw = key.subkey("job", _JOB).fingerprint
-    if not resumed and not key.is_test and REGISTRY.find(draw) is not None:
-        REGISTRY.claim(draw, _JOB)  # refuses, before anything is paid
-    if budget is not None:
-        check_budget(budget)
+    draw = _draw(key)
     paid = None if budget is None else _charged(plan, key, certify(budget.neighbors), budget, draw, resumed)
     if not key.is_test and REGISTRY.find(draw) is None:
         REGISTRY.claim(draw, _JOB)
     return paid
+
+
+def _draw(key: Key) -> bytes:
+    return key.subkey("job", _JOB).fingerprint
 
 
 def _charged(

@@ -1,9 +1,10 @@
 """One training run: drawn batches in, private gradients out, step by step and never a step too many."""
 
 import contextlib
+import os
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,16 +14,18 @@ from ..chance.keys import Key
 from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
 from . import made_up, records_apart
-from .batches import Batch, Batches, Ints
+from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
 from .ghost import GradientRecorder
-from .journal import Journal
 from .learner import Learner, PrivateCriterion
 from .optimizers import check_optimizer, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records
 from .release import noisy_gradients
 from .seeding import Surroundings, seed_of
+
+if TYPE_CHECKING:
+    from .keeping import Keeper
 
 Tensor = Any
 _PADDED = {"cuda": 64}  # batches of `engine.train` are filled up to a multiple, so that few sizes are ever planned for
@@ -51,9 +54,12 @@ class Run:
         self.step = 0  # steps taken
         self.charged = 0  # steps begun, which is what is paid for
         self.stretch = 0
-        self.journal: Journal | None = None
-        self.before_step: Callable[[], None] = lambda: None
+        self.is_paid = False  # by a budget
+        self.before_step: Callable[[], None] = lambda: None  # pays for it
         self.after_step: Callable[[], None] = lambda: None
+        self.keeper: Keeper | None = None
+        self._process = os.getpid()
+        self._attempt = object()  # at the step in progress, by one pass over its parts
         self.recorder = GradientRecorder(module)
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         check_optimizer(optimizer, self.parameters)
@@ -139,28 +145,36 @@ class Run:
         self._sums, self._done = {}, []
         self._part, self._is_measured = None, False
         self._begin()
+        self._attempt = mine = object()
         batch = self.batches.draw(self.step)
         size = self.plan.physical_batch or max(batch.positions.size, 1)
         starts = range(0, max(batch.positions.size, 1), size)
         for number, start in enumerate(starts):
+            if self._attempt is not mine:
+                raise InvalidInput(
+                    f"another pass over the batches began since step {batch.step + 1} was drawn in this one; finish "
+                    "one pass before the next, or leave it for good"
+                )
             part = batch.part(start, start + size)
             self._part, self._is_measured, self._place = part, False, (self.step, number)
             self._is_last = start + size >= batch.positions.size
             self._padding = self._missing(part.positions.size) if padded else int(part.positions.size == 0)
             self.recorder.listen(part.positions.size + self._padding)
             yield part
-            if self._part is not None or self._is_measured:
+            if self._attempt is mine and (self._part is not None or self._is_measured):
                 raise InvalidInput(
                     "a batch was left unfinished; call loss.backward() and optimizer.step() for every batch"
                 )
 
     def _begin(self) -> None:
         """Pay for the step and write down that it is attempted, before anything of it is drawn."""
+        self._require_own_process()
         if self._is_begun:
             return  # drawn since the last resume and never released: the same attempt
         self.batches.prepare(self.step, self.norms)
-        if self.journal is not None:
-            self.journal.append({"kind": "begun", "step": self.step, "session": self.stretch})
+        if self.keeper is not None:
+            begun = {"kind": "begun", "step": self.step, "session": self.stretch, "number": self.charged + 1}
+            self.keeper.append(begun)
         self.before_step()
         self.batches.begin(self.step)
         self.charged += 1
@@ -277,16 +291,19 @@ class Run:
 
     def _release(self) -> None:
         """The noisy, normalised sum as the gradient of every parameter, stored first; also when nobody was drawn."""
+        self._require_own_process()
+        if not self._is_begun:
+            raise InvalidInput("this batch belongs to a step that is over; draw the next one")
         key = self._key.subkey("noise", self.step)
         gradients = noisy_gradients(key, self.parameters, self._sums, self.batches)
+        if self.keeper is not None:
+            self.keeper.append(self._entry(gradients))
         self._sums, self._is_begun = {}, False
-        if self.journal is not None:
-            self.journal.append(self._entry(gradients))
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
 
     def _entry(self, gradients: list[Tensor]) -> dict[str, Any]:
-        batch, norms = _joined(self._done)
+        batch, norms = joined(self._done)
         secret = {"positions": batch.positions, "norms": norms}
         return {
             "kind": "noisy",
@@ -317,9 +334,11 @@ class Run:
             return
         self._is_measured = False
         if self._is_last:
-            done, self._done = _joined(self._done), []
+            done, self._done = joined(self._done), []
             self._finish(*done)
             self.after_step()
+            if self.keeper is not None:
+                self.keeper.after_step()
 
     def _finish(self, batch: Batch, norms: FloatArray) -> None:
         self.batches.remember(batch, norms)
@@ -337,6 +356,13 @@ class Run:
             raise InvalidInput(
                 f"the parameters are no longer finite numbers after step {self.step}, so training stops and nothing of "
                 "the next step is drawn; start again with a smaller learning rate, on what is left of the budget"
+            )
+
+    def _require_own_process(self) -> None:
+        if self._process != os.getpid():
+            raise InvalidInput(
+                "a run belongs to the process that began it, and this is a fork of it, which would draw the same noise "
+                "again; make the engine in this process"
             )
 
     def _require_same_buffers(self) -> None:
@@ -364,19 +390,6 @@ class Run:
     def _unseed(self) -> None:
         if self._random:
             self._random.pop().restore()
-
-
-def _joined(done: list[tuple[Batch, FloatArray]]) -> tuple[Batch, FloatArray]:
-    if len(done) == 1:
-        return done[0]
-    parts = [part for part, _ in done]
-    whole = Batch(
-        parts[0].step,
-        np.concatenate([p.positions for p in parts]),
-        np.concatenate([p.counts for p in parts]),
-        np.concatenate([p.bounds for p in parts]),
-    )
-    return whole, np.concatenate([norms for _, norms in done])
 
 
 def _versions(module: Any) -> dict[str, tuple[int, int]]:
