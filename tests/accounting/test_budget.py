@@ -192,6 +192,20 @@ def test_past_the_limit_nothing_is_written(budget):
     assert before
 
 
+def test_one_epsilon_and_delta_belong_to_the_basic_rule(tmp_path):
+    """A Rényi limit refuses a black box of its own epsilon and delta, and names the rule that takes it."""
+    within, whole = {"epsilon": 1.0, "delta": 1e-6}, ApproxDP(1.0, 1e-6)
+    renyi = Budget.create(tmp_path / "renyi", population="p", **within)
+    with pytest.raises(BudgetExceeded, match=r"unused budget of the Rényi rule refuses it too: .* rule='basic'"):
+        renyi.spend(whole)
+    basic = Budget.create(tmp_path / "basic", population="p", rule="basic", **within)
+    basic.spend(whole)
+    assert basic.status().left == {"epsilon": 0.0, "delta": 0.0}
+    renyi.spend(Gaussian(8.0))
+    with pytest.raises(BudgetExceeded, match="wait for a new budget"):
+        renyi.spend(ApproxDP(0.5, 1e-9))  # an unused one would take it
+
+
 def test_ten_thousand_small_ones_do_not_drift():
     pieces = [PureDP(0.0001)] * 10_000
     PureFilter(1.0).admit(pieces[1:], pieces[0])

@@ -38,6 +38,10 @@ from .joint import Joint
 from .renyi import RenyiDP, best_order, check_order, loss_within, renyi_of_guarantee, renyi_of_mechanism
 
 Release = Mechanism | Guarantee
+_NEVER_FITS = (
+    "an unused budget of the Rényi rule refuses it too: it adds up divergences, and a hundredth of its delta for what "
+    "has none; for releases that state one epsilon and delta make the budget with rule='basic'"
+)
 _SPARE = 0.01  # of a budget's delta: more than a sample's, because a charged sample takes its own from it
 
 
@@ -269,6 +273,12 @@ class RenyiFilter(Filter):
         else:
             raise InvalidInput(f"a mechanism or a guarantee can be counted, got a {type(release).__name__} instead")
         return {"renyi_loss": loss, "delta": lost}
+
+    def check(self, spent: Amounts, cost: Amounts, way_out: str) -> None:
+        """Raise BudgetExceeded, and say where a release with a delta of its own never fits."""
+        limits = limit_amounts(self.limits)
+        never = cost.get("delta", 0) > 0 and any(units > limits[name] for name, units in cost.items())
+        Filter.check(self, spent, cost, _NEVER_FITS if never and self.spare == _SPARE else way_out)
 
     def whole(self) -> Mechanism:
         """What this one order implies, and no other order."""
