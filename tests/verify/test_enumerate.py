@@ -6,11 +6,22 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from privamp import Gaussian, Laplace, MultiStage, Neighbors, Poisson, WithoutReplacement, WithReplacement
+from privamp import (
+    ClusterPPS,
+    Gaussian,
+    Laplace,
+    MultiStage,
+    Neighbors,
+    Poisson,
+    WithoutReplacement,
+    WithReplacement,
+    amplify,
+)
 from privamp.errors import NoTheorem
 from privamp.verify import exact_delta, exact_delta_of_laws
-from privamp.verify.enumerate import _integrated, _sums
-from privamp.verify.noise import gaussian
+from privamp.verify.divergence import largest_divergences
+from privamp.verify.enumerate import _sums, exact_deltas
+from privamp.verify.noise import discrete_laplace, gaussian, laplace
 from privamp.verify.symmetry import collect
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -74,10 +85,34 @@ def test_the_one_sided_pair_is_caught_for_chains_under_add_remove():
     chain, larger = (MultiStage([("wor", 2), ("wr", 2)], population=n) for n in (2, 3))
     laws = [collect(chain.law(population)) for population in next(chain.neighboring(2, AR))]
     centres, with_record, without = _sums(*laws, (-1, 0, 1))
-    backward = _integrated(gaussian(0.5), centres, without, with_record, 2.0)
+    (backward,) = largest_divergences(gaussian(0.5), centres, [without - 2.0 * with_record])
     assert backward == pytest.approx(0.0518, abs=5e-5)
     pair = Gaussian(0.5).mixture(RO, larger.appearances())
     assert float(np.exp(pair.backward(math.log(2)))) < 1e-12
+
+
+def test_no_assignment_is_given_up_for_one_that_only_looks_larger():
+    """Far-off clusters make many assignments equal to six digits: the 16 best on coarse cells do not hold the worst.
+
+    The worst one is 2.6e-7 above them, and the design's own attack lies between.
+    """
+    probabilities, noise = (0.75, 0.25), Laplace(0.6385528825033886)
+    cases = [(d, p) for d, p in ClusterPPS.small_cases() if d.probabilities == probabilities and d.max_size == 4]
+    (design, population) = next((d, p) for d, p in cases if p.label == "clusters of 3, 4")
+    epsilons = np.array([-0.0728068, 0.0728068])
+    found = exact_deltas(design, noise, population, AR, epsilons).max(axis=0)
+    assert found == pytest.approx([0.43704073, 0.39452451], abs=1e-8)
+    assert np.all(amplify(noise, design, AR).lower.delta(epsilons) <= found)
+
+
+def test_the_largest_row_is_the_largest_of_all_rows_alone():
+    """Rows that cannot win are dropped early; a row by itself never is."""
+    random = np.random.default_rng(3)
+    centres = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    for noise in (gaussian(0.7), laplace(0.4), discrete_laplace(0.8)):
+        rows = random.normal(size=(300, 5))
+        alone = [float(largest_divergences(noise, centres, [row[None]])[0]) for row in rows]
+        assert largest_divergences(noise, centres, [rows])[0] == pytest.approx(max(alone), rel=1e-12)
 
 
 def test_values_can_be_given():

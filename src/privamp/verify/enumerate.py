@@ -4,11 +4,9 @@ Every assignment of extreme values to the records turns the law of the sample in
 makes it a mixture, and the hockey-stick divergence between the two mixtures of a pair of neighbours is a
 true lower bound of the release's delta: every upper bound must exceed it.
 
-Continuous noise is integrated over cells by its distribution function. Grouping outcomes into cells is
-post-processing, so the sum over cells of [P - e^eps Q]+ never exceeds the truth; cells in which the sign
-changes are split until what is lost is below 1e-11. Discrete noise is summed point by point, and the tail
-left out is below 1e-17. Rounding (at most 1e-14 (1 + e^eps)) is subtracted. So the value returned is at most
-the divergence of a real pair, and at least the worst of the enumerated pairs less about 1e-11.
+The integral (divergence.py) never exceeds the truth and is at most 1e-11 below it; the tail of discrete noise left out
+is below 1e-17. Rounding (at most 1e-14 (1 + e^eps)) is subtracted. So the value returned is at most the divergence of a
+real pair, and at least the worst of the enumerated pairs less about 1e-11.
 """
 
 import math
@@ -21,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from ..core.neighbors import Neighbors
 from ..numerics.log_domain import FloatArray, as_floats
+from .divergence import largest_divergences
 from .exact import steps_of_both
 from .noise import Noise, noise_of, sum_values
 from .symmetry import Law, alike, collect
@@ -31,11 +30,6 @@ if TYPE_CHECKING:
     from ..core.population import Population
 
 Direction = Literal["both", "forward", "backward"]
-_CELLS = 512
-_SPLITS = 3  # rounds that cut a cell with a sign change
-_PIECES = 32
-_REFINED = 16  # assignments looked at closely; far-off clusters make many of them equal to many digits
-_NOISE = 1e-13  # a relative difference of densities that may be rounding
 _ROUNDING = 1e-14
 
 
@@ -55,15 +49,9 @@ def exact_delta(
     Records take every combination of `values`; by default those at the ends and the middle of the range
     that the mechanism's sensitivity allows. A float for a float, an array for an array.
     """
-    values = sum_values(mechanism) if values is None else values
-    noise = noise_of(mechanism)
-    found = []
-    for one, other in design.neighboring(population, neighbors):
-        first, second = collect(design.law(one)), collect(design.law(other))
-        steps = steps_of_both(design, one, other)
-        sums = _sums(first, second, values) if steps is None else _weighted_sums(first, second, steps, noise)
-        found.append(_worst(noise, *sums, as_floats(epsilon), direction))
-    best = np.max(found, axis=0)
+    asked = as_floats(epsilon)
+    forward, backward = _directed(design, mechanism, population, neighbors, asked, values)
+    best = {"forward": forward, "backward": backward, "both": np.maximum(forward, backward)}[direction]
     return float(best) if np.ndim(epsilon) == 0 else best
 
 
@@ -71,12 +59,29 @@ def exact_deltas(
     design: "Design", mechanism: "Mechanism", population: "int | Population", neighbors: Neighbors, epsilon: FloatArray
 ) -> FloatArray:
     """The largest delta in each direction, shape (2, n); the larger in both under replace-one, which knows no order."""
-    if neighbors.kind == "replace-one":
-        return np.tile(exact_delta(design, mechanism, population, neighbors, epsilon), (2, 1))
-    ways: tuple[Direction, ...] = ("forward", "backward")
-    return np.stack(
-        [exact_delta(design, mechanism, population, neighbors, epsilon, direction=direction) for direction in ways]
-    )
+    both = np.stack(_directed(design, mechanism, population, neighbors, epsilon))
+    return np.broadcast_to(both.max(axis=0), both.shape) if neighbors.kind == "replace-one" else both
+
+
+def _directed(
+    design: "Design",
+    mechanism: "Mechanism",
+    population: "int | Population",
+    neighbors: Neighbors,
+    epsilon: FloatArray,
+    values: Sequence[float] | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """The largest delta of each direction at each epsilon."""
+    values = sum_values(mechanism) if values is None else values
+    noise = noise_of(mechanism)
+    found = []
+    for one, other in design.neighboring(population, neighbors):
+        first, second = collect(design.law(one)), collect(design.law(other))
+        steps = steps_of_both(design, one, other)
+        sums = _sums(first, second, values) if steps is None else _weighted_sums(first, second, steps, noise)
+        found.append(_worst(noise, *sums, epsilon))
+    forward, backward = np.max(found, axis=0)
+    return forward, backward
 
 
 def exact_delta_of_laws(
@@ -85,7 +90,7 @@ def exact_delta_of_laws(
     """The delta at epsilon between two laws {sum: probability} of a sum to which the mechanism adds noise."""
     centres = np.array(sorted({*first, *second}), dtype=np.float64)
     p, q = (np.array([[float(law.get(c, 0)) for c in centres.tolist()]]) for law in (first, second))
-    best = _worst(noise_of(mechanism), centres, p, q, as_floats(epsilon))
+    best = np.maximum(*_worst(noise_of(mechanism), centres, p, q, as_floats(epsilon)))
     return float(best) if np.ndim(epsilon) == 0 else best
 
 
@@ -129,47 +134,24 @@ def _assignments(groups: tuple[tuple[int, ...], ...], values: Sequence[float]) -
 
 
 def _worst(
-    noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, epsilon: FloatArray, direction: Direction = "both"
-) -> FloatArray:
-    """The largest divergence over rows and both directions, or one, at each epsilon."""
-    ways = {"forward": [(p, q)], "backward": [(q, p)], "both": [(p, q), (q, p)]}[direction]
-    rows = np.unique(np.concatenate([np.stack(way, 1) for way in ways]), axis=0)
-    p, q = rows[:, 0], rows[:, 1]
-    divergence = _summed if noise.is_discrete else _integrated
+    noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, epsilon: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The largest divergence over rows at each epsilon, of p from q and of q from p."""
     a = np.exp(epsilon.ravel())
-    found = as_floats([divergence(noise, centres, p, q, float(x)) for x in a]) - _ROUNDING * (1.0 + a)
-    return as_floats(np.maximum(found, 0.0).reshape(epsilon.shape))
+    rows = np.unique(_mirrored(centres, np.stack([p, q], 1)), axis=0)
+    p, q = rows[:, 0], rows[:, 1]
+    found = [largest_divergences(noise, centres, (x - r * y for r in a)) for x, y in ((p, q), (q, p))]
+    forward, backward = (np.maximum(d - _ROUNDING * (1.0 + a), 0.0).reshape(epsilon.shape) for d in found)
+    return as_floats(forward), as_floats(backward)
 
 
-def _summed(noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, a: float) -> float:
-    points = np.arange(math.floor(centres[0] - noise.reach), math.ceil(centres[-1] + noise.reach) + 1)
-    masses = noise.density(points[None, :] - centres[:, None])
-    return float(np.maximum((p - a * q) @ masses, 0.0).sum(axis=1).max())
-
-
-def _integrated(noise: Noise, centres: FloatArray, p: FloatArray, q: FloatArray, a: float) -> float:
-    edges = np.union1d(np.linspace(centres[0] - noise.reach, centres[-1] + noise.reach, _CELLS + 1), centres)
-    coarse = np.maximum((p - a * q) @ _cells(noise, centres, edges), 0.0).sum(axis=1)
-    closest = np.argsort(coarse)[-_REFINED:]
-    return max(_refined(noise, centres, p[i] - a * q[i], edges) for i in closest)
-
-
-def _refined(noise: Noise, centres: FloatArray, weights: FloatArray, edges: FloatArray) -> float:
-    """The integral of [sum_k weights[k] density(t - centres[k])]+, cells split where the sign changes."""
-    for _ in range(_SPLITS):
-        densities = noise.density(edges - centres[:, None])
-        positive = weights @ densities > _NOISE * (np.abs(weights) @ densities)
-        change = np.flatnonzero(positive[1:] != positive[:-1])
-        cuts = np.linspace(edges[change], edges[change + 1], _PIECES + 1)
-        edges = np.union1d(edges, cuts.ravel())
-    return float(np.maximum(weights @ _cells(noise, centres, edges), 0.0).sum())
-
-
-def _cells(noise: Noise, centres: FloatArray, edges: FloatArray) -> FloatArray:
-    """Mass (K, cells) of the noise around each centre between the edges, the two ends unbounded.
-
-    Centres are edges and the noise is symmetric, so a cell lies on one side of every centre and its mass is a
-    difference of two tails, which keeps its digits far out.
-    """
-    tails = noise.below(-np.abs(edges - centres[:, None]))
-    return np.concatenate([tails[:, :1], np.abs(np.diff(tails, axis=1)), tails[:, -1:]], axis=1)
+def _mirrored(centres: FloatArray, pairs: FloatArray) -> FloatArray:
+    """Each pair of laws or its mirror image, which is as far apart under symmetric noise: one of the two will do."""
+    if not np.array_equal(centres, -centres[::-1]):
+        return pairs
+    there, back = pairs, pairs[:, :, ::-1]
+    differ = (there != back).reshape(len(pairs), -1)
+    first = np.argmax(differ, axis=1)[:, None]
+    sizes = (np.take_along_axis(x.reshape(len(pairs), -1), first, 1) for x in (there, back))
+    smaller = np.less(*sizes)
+    return np.where(smaller[:, :, None], there, back)
