@@ -33,6 +33,7 @@ OWN_IDS = ("every record of a person has an id of its own (records that share an
 AT_LEAST = (
     "every data set has at least as many records as the design declares, also without the record or person in question",
 )
+Bounds = list[tuple[str, Profile]]  # the name of a theorem, and what it says
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
 
@@ -54,8 +55,11 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
     neighbors = neighbors or design.natural
     if isinstance(design, Schedule):
         return _over_rounds(mechanism, design, neighbors)
-    mechanism.check_scope(design.keeps_apart)
-    bounds = _bounds(mechanism, design, neighbors)
+    return guaranteed(mechanism, design, neighbors, theorem_bounds(mechanism, design, neighbors))
+
+
+def guaranteed(mechanism: Mechanism, design: Design, neighbors: Neighbors, bounds: Bounds) -> Guarantee:
+    """The guarantee that upper bounds by theorems, each with its name, make together with the design's attacks."""
     upper = Profile.minimum(p.rounded_up() for _, p in bounds)
     if neighbors.kind == "replace-one":
         upper = upper.symmetrised()  # the two data sets have no order, and may change places from round to round
@@ -138,20 +142,18 @@ def _declares_records(design: Design) -> bool:
 def quick_bound(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = None) -> Profile:
     """An upper bound for where many are tried: without theorems that solve a program, where others cover it."""
     asked = neighbors or design.natural
-    mechanism.check_scope(design.keeps_apart)
     try:
-        bounds = _bounds(mechanism, design, asked, searching=False)
+        bounds = theorem_bounds(mechanism, design, asked, searching=False)
     except NoTheorem:
-        bounds = _bounds(mechanism, design, asked)
+        bounds = theorem_bounds(mechanism, design, asked)
     found = Profile.minimum(p.rounded_up() for _, p in bounds)
     return found.symmetrised() if asked.kind == "replace-one" else found
 
 
-def _bounds(
-    mechanism: Mechanism, design: Design, neighbors: Neighbors, *, searching: bool = True
-) -> list[tuple[str, Profile]]:
-    """Every theorem that speaks about this relation and mechanism, evaluated."""
-    bounds: list[tuple[str, Profile]] = []
+def theorem_bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors, *, searching: bool = True) -> Bounds:
+    """Every theorem that speaks about this relation and mechanism, evaluated; NoTheorem where none does."""
+    mechanism.check_scope(design.keeps_apart)
+    bounds: Bounds = []
     reasons: list[str] = []
     known = [m for m in (mechanism, mechanism.covering) if m is not None]
     for theorem in sorted(design.theorems, key=lambda t: not t.settles):
@@ -173,9 +175,7 @@ def _bounds(
     return bounds
 
 
-def _evaluated(
-    theorem: Theorem, mechanism: Mechanism, design: Design, neighbors: Neighbors
-) -> list[tuple[str, Profile]]:
+def _evaluated(theorem: Theorem, mechanism: Mechanism, design: Design, neighbors: Neighbors) -> Bounds:
     if neighbors.records == 1 or theorem.people:
         return [(str(theorem), theorem.bound(design, mechanism, neighbors))]
     one = theorem.bound(design, mechanism, neighbors.per_record)
@@ -185,7 +185,7 @@ def _evaluated(
     return found
 
 
-def _binding(bounds: list[tuple[str, Profile]]) -> tuple[str, ...]:
+def _binding(bounds: Bounds) -> tuple[str, ...]:
     """The fewest theorems that together give the smallest number everywhere (up to rounding)."""
     if len(bounds) == 1:
         return (bounds[0][0],)
@@ -214,7 +214,7 @@ def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper:
         f"{design} loses privacy: epsilon {shown_up(upper.largest_loss, 4)} under {neighbors} where the mechanism on "
         f"all the data has {shown_up(alone, 4)}",
         DegradingDesign,
-        stacklevel=3,
+        stacklevel=4,
     )
     return True
 

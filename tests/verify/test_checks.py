@@ -100,6 +100,16 @@ class CallsItselfTight(WithReplacement):
 
 
 @dataclass(frozen=True, slots=True)
+class Namesakes(WithoutReplacement):
+    """A true theorem that settles the matter, and a false one that is called the same."""
+
+    theorems: ClassVar[tuple[Theorem, ...]] = tuple(
+        Theorem("Subsampling", "somebody", "replace-one", "replace-one", False, bound, settles=settles)
+        for bound, settles in ((WithoutReplacement.theorems[0].bound, True), (_half_the_rate, False))
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Biased(Poisson):
     """Keeps the first record of a batch 20% more often than its law says."""
 
@@ -133,6 +143,12 @@ def test_an_optimistic_theorem_is_reported():
     assert {"pure upper bounds", "delta of noisy sums"} <= violated(report)
     assert "is below the truth" in report.violations[0]
     assert "FAILED" in str(report)
+
+
+def test_a_theorem_is_not_taken_for_another_of_the_same_name():
+    found = violated(check_design(Namesakes, checks=20))
+    assert found
+    assert all(kind.startswith("alone: Subsampling [") for kind in found)
 
 
 def test_a_false_claim_of_tightness_is_reported():

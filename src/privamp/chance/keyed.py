@@ -60,8 +60,9 @@ def threshold(probability: float | Fraction) -> int:
     (True, 1, 0)
     """
     in_range(0, 1, probability=probability)
-    exact = probability if isinstance(probability, Fraction) else Fraction(float(probability))
-    return math.floor(exact * 2**64)
+    if isinstance(probability, Fraction):
+        return math.floor(probability * 2**64)
+    return int(math.ldexp(float(probability), 64))  # scaling is exact, and the cast rounds down
 
 
 def keep(numbers: Numbers, probability: ArrayLike | Fraction) -> NDArray[np.bool_]:

@@ -107,9 +107,9 @@ def keep_in_order(thing: Any, *names: str) -> None:
 def _text(value: Any) -> str:
     if isinstance(value, np.generic):
         value = value.item()
-    for kind, write in _WRITERS:
-        if isinstance(value, kind):
-            return write(value)
+    write = _OF_PYTHON.get(type(value)) or next((w for kind, w in _WRITERS if isinstance(value, kind)), None)
+    if write is not None:
+        return write(value)
     own = getattr(value, "identity_fields", None)
     if callable(own) and not isinstance(value, type):
         return _object(value, own())
@@ -132,6 +132,8 @@ def _number(value: Any) -> str:
         raise InvalidInput("a design cannot hold a number that is nan")
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
+    if type(value) is float:
+        return str(int(value)) if value.is_integer() else value.hex()
     exact = Fraction(value) if isinstance(value, (int, float, Fraction)) else Fraction(float(value))
     if exact.denominator == 1:
         return str(exact.numerator)
@@ -166,3 +168,7 @@ _WRITERS: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     ((tuple, list), lambda value: "[" + ",".join(map(_text, value)) + "]"),
     (np.ndarray, _array),
 )
+_OF_PYTHON = {  # exactly these types, which most fields have: the same writers, found at once
+    kind: next(write for kinds, write in _WRITERS if issubclass(kind, kinds))
+    for kind in (type(None), bool, int, float, str, bytes, tuple, list, dict)
+}

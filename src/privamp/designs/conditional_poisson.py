@@ -207,5 +207,5 @@ def _first_of_size(part: Weighted, size: int, subkey: Key) -> NDArray[np.bool_]:
 def odds_shift(log_odds: FloatArray, size: int) -> float:
     """log z such that about `size` coins of odds z w are expected to show heads; any z gives the same law."""
     low, high = -float(np.max(log_odds)) - 50.0, -float(np.min(log_odds)) + 50.0
-    low, high = halved(lambda x: not float(np.sum(expit(log_odds + x))) < size, low, high, rounds=100)
+    low, high = halved(lambda x: not float(np.add.reduce(expit(log_odds + x))) < size, low, high, rounds=100)
     return 0.5 * (low + high)

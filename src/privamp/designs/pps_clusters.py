@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -36,6 +37,7 @@ from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import FloatArray
 from ..validation import whole
 from .clustered import Clustered, Ints
 from .conditional_poisson import odds_shift
@@ -180,8 +182,7 @@ class PPSClusters(Clustered):
         if self.clusters == 1:
             return np.zeros(1, dtype=np.int64)
         sizes, own = np.asarray(self.sizes, dtype=np.int64), subkey.subkey("clusters")
-        log_odds = np.log(sizes) - np.log(self.records - self.chosen * sizes)
-        chances = expit(log_odds + odds_shift(np.sort(log_odds), self.chosen))
+        chances = _coins(self.sizes, self.chosen)
         most = self.records - int(np.sort(sizes)[: self.chosen].sum())
         names, attempt = np.arange(self.clusters + 1, dtype=np.uint64), 0
         while True:
@@ -249,3 +250,11 @@ def _places(*pairs: tuple[float, float]) -> dict[float, float]:
         if chance > 0.0:
             found[at] = found.get(at, 0.0) + chance
     return found
+
+
+@lru_cache(maxsize=64)
+def _coins(sizes: tuple[int, ...], chosen: int) -> FloatArray:
+    """The chance of each cluster's coin, the same for every draw: about `chosen` heads are expected."""
+    each = np.asarray(sizes, dtype=np.int64)
+    log_odds = np.log(each) - np.log(sum(sizes) - chosen * each)
+    return np.asarray(expit(log_odds + odds_shift(np.sort(log_odds), chosen)))

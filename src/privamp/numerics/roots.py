@@ -188,15 +188,18 @@ def halved(
     >>> low**2 <= 2.0 < high**2
     True
     """
-    found = bisected(
-        lambda x: np.asarray(is_above(float(x))),
-        np.asarray(low, dtype=np.float64),
-        np.asarray(high, dtype=np.float64),
-        rounds=rounds,
-        until=None if until is None else lambda low, high: until(float(low), float(high)),
-        geometric=geometric,
-    )
-    return float(found[0]), float(found[1])
+    low, high = float(low), float(high)
+    for _ in range(rounds):
+        if until is not None and until(low, high):
+            return low, high
+        middle = math.sqrt(low * high) if geometric else 0.5 * (low + high)
+        before = low, high
+        low, high = (low, middle) if is_above(middle) else (middle, high)
+        if (low, high) == before:
+            return low, high
+    if until is not None and not until(low, high):
+        raise NumericalFailure(f"{rounds} halvings did not narrow a root as far as was asked")
+    return low, high
 
 
 def passing_near(

@@ -17,7 +17,7 @@ from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..errors import InvalidInput
 from ..validation import whole
-from .claims import NOISES, amplified, amplified_or_none, each_theorem, is_called_tight, pure
+from .claims import NOISES, claims_of, claims_or_none, is_proved, pure
 from .enumerate import exact_deltas
 from .exact import programs
 from .report import Report, Tally
@@ -124,11 +124,12 @@ def check_pure(plan: _Plan) -> Iterator[Tally]:
         for epsilon, both in zip(epsilons, truths, strict=True):
             mechanism, truth = pure(epsilon, into, design, Population.of(population)), float(np.max(both))
             case = f"{design} on {population} records, epsilon {epsilon:.6g} under {into} → {out}"
-            guarantee = amplified(mechanism, design, out)
+            claims = claims_of(mechanism, design, out)
+            guarantee = claims.guarantee
             bound = guarantee.epsilon()
             wrong = failed(largest_losses(guarantee.upper, out), both, SLACK, out)
             upper.compare(wrong is None, f"{case}: {wrong}")
-            for label, claim in each_theorem(mechanism, design, out):
+            for label, claim in claims.alone:
                 wrong = failed(largest_losses(claim, out), both, SLACK, out)
                 plan.theorem(label).compare(wrong is None, f"{case}, by {label}: {wrong}")
             if guarantee.lower is not None:
@@ -137,7 +138,7 @@ def check_pure(plan: _Plan) -> Iterator[Tally]:
                     attack <= truth + SLACK,
                     f"{case}: the LOWER bound (attack) {attack:.9g} is above the truth {truth:.9g}",
                 )
-            if is_called_tight(design, mechanism, into, out):
+            if claims.is_called_tight:
                 tight.compare(
                     bound <= truth + EQUAL,
                     f"{case}: the UPPER bound {bound:.9g} is called tight and is above the truth {truth:.9g}",
@@ -156,23 +157,23 @@ def check_delta(plan: _Plan) -> Tally:
         (into, out, make)
         for (into, out), make in product(plan.relations(), NOISES)
         for noise in [make(plan.random, into)]
-        if any(amplified_or_none(noise, probe, out) is not None for probe in probes)
+        if any(is_proved(noise, probe, out) for probe in probes)
     ]
     combinations = [(case, *ask) for case, ask in product(plan.cases, asked) if _has_neighbors(case, ask[1])]
     rounds = -(-plan.checks // (POINTS * max(len(combinations), 1)))
     for (design, population), into, out, make in plan.some(combinations * rounds, -(-plan.checks // POINTS)):
         mechanism = make(plan.random, into)
-        guarantee = amplified_or_none(mechanism, design, out)
-        if guarantee is not None:
+        claims = claims_or_none(mechanism, design, out)
+        if claims is not None:
             epsilons = np.append(plan.random.uniform(0.0, 3.0, POINTS - 1), plan.random.uniform(-1.0, 0.0))
-            truths = exact_deltas(design, mechanism, population, out, epsilons)
+            truths, guarantee = exact_deltas(design, mechanism, population, out, epsilons), claims.guarantee
             bounds, reported = deltas(guarantee.upper, epsilons, out), np.asarray(guarantee.delta(epsilons))
             attacks = np.asarray(guarantee.lower.delta(epsilons)) if guarantee.lower else np.zeros(POINTS)
-            alone = [(label, deltas(claim, epsilons, out)) for label, claim in each_theorem(mechanism, design, out)]
+            alone = [(label, deltas(claim, epsilons, out)) for label, claim in claims.alone]
             for i, e in enumerate(epsilons):
                 case = f"{mechanism} by {design} on {population} records, {out}, delta({e:.6g})"
-                for label, claims in alone:
-                    wrong = failed(claims[:, i], truths[:, i], DELTA_SLACK, out)
+                for label, claimed in alone:
+                    wrong = failed(claimed[:, i], truths[:, i], DELTA_SLACK, out)
                     plan.theorem(label).compare(wrong is None, f"{case}, by {label}: {wrong}")
                 wrong = failed(bounds[:, i], truths[:, i], DELTA_SLACK, out)
                 wrong = wrong or _too_strong(attacks[i], np.max(truths[:, i]), reported[i])
@@ -230,4 +231,4 @@ def _has_neighbors(case: Case, out: Neighbors) -> bool:
 
 
 def _answers(into: Neighbors, out: Neighbors, case: Case) -> bool:
-    return amplified_or_none(pure(1.0, into, case[0], Population.of(case[1])), case[0], out) is not None
+    return is_proved(pure(1.0, into, case[0], Population.of(case[1])), case[0], out)

@@ -1,6 +1,8 @@
 """What a design claims about one mechanism: all its theorems together, and each of them alone."""
 
 import warnings
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,10 @@ from ..core.design import Design
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.population import Population
-from ..core.profile import Profile
+from ..core.profile import Curve, Profile
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
+from ..numerics.log_domain import FloatArray
 
 
 def pure(epsilon: float, neighbors: Neighbors, design: Design, population: Population) -> Mechanism:
@@ -24,50 +27,82 @@ def pure(epsilon: float, neighbors: Neighbors, design: Design, population: Popul
     return PureDP(epsilon, neighbors=neighbors)
 
 
-def amplified(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> Any:
-    """The guarantee; a design that degrades is still to be checked, so it does not warn."""
-    from ..amplification import amplify
+def is_proved(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> bool:
+    """Whether some theorem speaks about the case."""
+    from ..amplification import theorem_bounds
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return amplify(mechanism, design, neighbors)
-
-
-def amplified_or_none(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> Any:
-    """The guarantee, or None where nothing is proved."""
     try:
-        return amplified(mechanism, design, neighbors)
+        return bool(theorem_bounds(mechanism, design, neighbors))
+    except NoTheorem:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """The guarantee, every theorem that speaks about the case by name, and whether one says its value is exact."""
+
+    guarantee: Any
+    alone: tuple[tuple[str, Profile], ...]
+    is_called_tight: bool
+
+
+def claims_of(mechanism: Mechanism, design: Design, out: Neighbors) -> Claims:
+    """All that is claimed, as `amplify` claims it; a theorem that never binds must be true as well.
+
+    The guarantee and its theorems share their curves, which are evaluated once at the same epsilons.
+    """
+    from ..amplification import guaranteed, theorem_bounds
+
+    bounds = [(name, _remembered(bound)) for name, bound in theorem_bounds(mechanism, design, out)]
+    namesakes = Counter(map(str, design.theorems))
+    known = {name: bound for name, bound in bounds if namesakes[name] == 1}
+    alone, is_tight = list[tuple[str, Profile]](), False
+    for theorem in design.theorems:
+        bound = _alone(theorem, mechanism, design, out, known)
+        if bound is not None:
+            alone.append((f"{theorem.name} [{mechanism.neighbors.kind} → {out.kind}]", bound.rounded_up()))
+            is_tight |= theorem.tight and theorem.needs == mechanism.neighbors.kind
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a design that degrades is still to be checked
+        return Claims(guaranteed(mechanism, design, out, bounds), tuple(alone), is_tight)
+
+
+def claims_or_none(mechanism: Mechanism, design: Design, out: Neighbors) -> Claims | None:
+    """All that is claimed, or None where nothing is proved."""
+    try:
+        return claims_of(mechanism, design, out)
     except NoTheorem:
         return None
 
 
-def each_theorem(mechanism: Mechanism, design: Design, out: Neighbors) -> list[tuple[str, Profile]]:
-    """Every theorem that speaks about this case, on its own: one that never binds must be true as well."""
-    claims = []
-    for theorem in design.theorems:
-        try:
-            if theorem.covers(mechanism, out):
-                label = f"{theorem.name} [{mechanism.neighbors.kind} → {out.kind}]"
-                claims.append((label, theorem.bound(design, mechanism, out).rounded_up()))
-        except NoTheorem:
-            continue
-    return claims
-
-
-def is_called_tight(design: Design, mechanism: Mechanism, into: Neighbors, out: Neighbors) -> bool:
-    """Whether some theorem says its value is exact here."""
-    return any(t.tight and t.needs == into.kind and _answers(t, design, mechanism, out) for t in design.theorems)
-
-
-def _answers(theorem: Theorem, design: Design, mechanism: Mechanism, out: Neighbors) -> bool:
-    """Whether the theorem covers this instance: one about other instances of the class refuses."""
+def _alone(
+    theorem: Theorem, mechanism: Mechanism, design: Design, out: Neighbors, known: dict[str, Profile]
+) -> Profile | None:
+    """What one theorem says, or None: it is about other mechanisms, or other instances of the class."""
     try:
         if not theorem.covers(mechanism, out):
-            return False
-        theorem.bound(design, mechanism, out)
+            return None
+        return known.get(str(theorem)) or theorem.bound(design, mechanism, out)
     except NoTheorem:
-        return False
-    return True
+        return None
+
+
+def _remembered(profile: Profile) -> Profile:
+    """The same profile, whose curves know what they have said."""
+    forward = _remembered_curve(profile.forward)
+    return Profile(forward, forward if profile.is_symmetric else _remembered_curve(profile.backward))
+
+
+def _remembered_curve(curve: Curve) -> Curve:
+    known: dict[tuple[tuple[int, ...], bytes], FloatArray] = {}
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        asked = epsilon.shape, epsilon.tobytes()
+        if asked not in known:
+            known[asked] = curve.log_delta(epsilon)
+        return known[asked]
+
+    return replace(curve, log_delta=log_delta)
 
 
 def _gaussian(random: np.random.Generator, neighbors: Neighbors) -> Mechanism:
