@@ -51,6 +51,8 @@ EXCEPTIONS = {
     ("core/sample.py", "amplification"): "a sample certifies itself",
     ("core/guarantee.py", "amplification"): "a certificate is recomputed from its claims",
     ("core/release.py", "report"): "a release shows and draws itself",
+    ("core/guarantee.py", "report"): "a guarantee shows and draws itself",
+    ("core/design.py", "report"): "a design shows itself",
     ("core/guarantee.py", "accounting"): "a guarantee states itself in other currencies",
 }
 

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -89,6 +90,11 @@ class Design(Answers, ABC):
     keeps_apart: ClassVar[str] = "anywhere"  # a scope: what a mechanism stated within it says is still true here
     unweighted: ClassVar[str] = "they are not the same in every population"  # why no weight is public, if none is
     trades_privacy: ClassVar[bool] = False  # costs privacy by its nature and saves work: nothing to warn about
+
+    def _repr_html_(self) -> str:
+        """The design as notebooks show it."""
+        text: str = import_module("..report.shown", __package__).design_fragment(self)
+        return text
 
     @abstractmethod
     def partial(self, batch: Batch, subkey: Key) -> Any:

@@ -171,6 +171,15 @@ class Guarantee:
         mark = "" if self.is_private else ", NOT PRIVATE"
         return f"Guarantee({self.neighbors}, steps={self.steps}, {numbers}{mark})"
 
+    def plot(self) -> Any:
+        """A matplotlib figure of delta(epsilon), from both sides (pip install 'privamp[plots]')."""
+        return import_module("..report.shown", __package__).guarantee_picture(self)
+
+    def _repr_html_(self) -> str:
+        """The guarantee as notebooks show it."""
+        text: str = import_module("..report.shown", __package__).guarantee_fragment(self)
+        return text
+
     def at(self, record: Any) -> "Guarantee":
         """The guarantee of one record; this one itself, for designs that treat all records alike."""
         return self if self.personal is None else replace(self.personal(record), assumes=self.assumes, draws=self.draws)
