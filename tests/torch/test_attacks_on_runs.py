@@ -3,6 +3,7 @@
 import copy
 import errno
 import os
+import random
 import shutil
 
 import pytest
@@ -13,8 +14,10 @@ from torch import nn  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
 from privamp import Budget, InvalidInput, PrivampError  # noqa: E402
+from privamp.accounting.budget_store import Store  # noqa: E402
 from privamp.core.ledger import REGISTRY  # noqa: E402
 from privamp.torch import PrivacyEngine  # noqa: E402
+from privamp.torch.batches import DesignBatches  # noqa: E402
 
 torch.set_num_threads(1)
 STEPS, DELTA = 12, 1e-3
@@ -278,3 +281,47 @@ def test_of_two_programs_on_one_checkpoint_the_later_goes_on(paid, budget, tmp_p
     third = another_program(purse, checkpoint=path)
     assert third.step == 4
     assert third.train() == STEPS - third._run.charged + 8
+
+
+class Killed(BaseException):
+    """What stands for kill -9."""
+
+
+def test_killed_before_or_after_any_write_a_run_goes_on_and_counts_what_it_drew(budget, tmp_path, monkeypatch):
+    chance, left, drawn = random.Random(7), [0], []
+
+    def tick():
+        left[0] -= 1
+        if left[0] == 0:
+            raise Killed
+
+    def deadly(owner, name):
+        call = getattr(owner, name)
+
+        def around(*args, **options):
+            tick()
+            found = call(*args, **options)
+            tick()
+            return found
+
+        monkeypatch.setattr(owner, name, around)
+
+    for name in ("fsync", "pwrite", "ftruncate", "replace"):
+        deadly(os, name)
+    deadly(Store, "release")
+    deadly(Store, "reserve")
+    draw = DesignBatches.draw
+    monkeypatch.setattr(DesignBatches, "draw", lambda self, step: drawn.append(step) or draw(self, step))
+    engine, kills = None, 0
+    while engine is None or not engine.is_finished:
+        left[0] = chance.randint(1, 140)
+        try:
+            engine = another_program(budget, checkpoint=tmp_path / "run", checkpoint_every=3)
+            assert engine._run.charged >= len(drawn)
+            engine.train()
+        except Killed:
+            engine, kills = None, kills + 1
+    left[0] = 0
+    assert kills > 1
+    assert len(drawn) <= released(budget) <= STEPS
+    assert len(budget.log()) == 1
