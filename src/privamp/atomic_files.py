@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: beside the target first, then moved over it."""
+"""Atomic files: written beside the target first, then moved over it."""
 
 import errno
 import os

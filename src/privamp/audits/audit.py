@@ -1,4 +1,4 @@
-"""An audit: two worlds that differ by one record, and the claim they are held against."""
+"""An audit: two data sets that differ by one record, and the claim that is tested on them."""
 
 import os
 import signal

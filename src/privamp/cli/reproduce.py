@@ -1,4 +1,4 @@
-"""`privamp reproduce`: figures and tables of the papers, made again and held against what is printed."""
+"""`privamp reproduce`: figures and tables of the papers, recomputed and compared with what is printed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -76,7 +76,7 @@ def sample(
 ) -> None:
     """Draw a sample by any design and write its rows, with privamp_weight and privamp_count.
 
-    The file is SECRET, and only its owner may read it: a sample is not a release. It appears whole or not at all, and
+    The file is SECRET, and only its owner may read it: a sample is not a release. It is written atomically, and
     its number of rows is not printed. Its metadata name the design, the fingerprint of the key and the ledger id.
 
     The same key, label, round, design and ids write the same sample again: on any number of cores, after a kill, and,

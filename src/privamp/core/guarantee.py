@@ -61,7 +61,7 @@ class Part:
 class Guarantee:
     """An upper bound that holds, a lower bound where an attack is known, and why.
 
-    `delta(epsilon)` and `epsilon(delta)` are rounded to the private side.
+    `delta(epsilon)` and `epsilon(delta)` are rounded in the safe direction.
 
     Made by `amplify`, `compose`, rules, samples and jobs. It holds for two data sets that differ as `neighbors` says:
     `delta` is at most `upper` and, where there is one, at least `lower`. `because` gives the theorems (`reasons` finds

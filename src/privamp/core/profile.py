@@ -148,7 +148,7 @@ class Profile:
         return min(found, end)
 
     def rounded_up(self) -> "Profile":
-        """Both directions rounded to the private side."""
+        """Both directions rounded in the safe direction."""
         forward = self.forward.rounded_up()
         return Profile(forward, forward if self.is_symmetric else self.backward.rounded_up())
 

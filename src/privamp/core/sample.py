@@ -1,4 +1,4 @@
-"""A drawn sample and its ledger. What was drawn is secret; the only doors out are `release` and `run`.
+"""A drawn sample and its ledger. What was drawn is secret; the only ways to get an answer out are `release` and `run`.
 
 A sample drawn with a test key (`SeededSample`) has a ledger of its own, so that one seed gives the same answers twice.
 """

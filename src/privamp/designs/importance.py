@@ -11,7 +11,8 @@ A = 1 - e^eps (1 - q), eps >= 0. For a pure profile epsilon(w, x): psi(x) = log(
 Theorem 2 (worst case). For a release whose influence the rule was made for: the rule's own certified number.
 Theorem 3 (worst case, any influence). The supremum over cells of the declared ball.
 
-Weighted sampling buys speed, not privacy: for pure linear profiles psi(x) >= epsilon(1, x) for every probability.
+Weighted sampling makes a job faster, not more private: for pure linear profiles psi(x) >= epsilon(1, x) for every
+probability.
 Proofs: docs/designs/importance.md.
 """
 
@@ -92,9 +93,9 @@ class ImportanceSampling(Design):
     """Keep each record with the probability of a rule, and weight it by one over it.
 
     The records are the column `column` of the population: one row (or number) each. What a record adds to a release,
-    before its weight, must be no longer than the record, clipped to the rule's radius: a weight hides what its rule
-    looked at and nothing else.
-    `Sample.release` shortens rows that are longer. Counts need a mechanism that allows for them, `SumAndCount`.
+    before its weight, must be no longer than the record, clipped to the rule's radius: the guarantee covers only
+    the columns the rule reads. `Sample.release` shortens rows that are longer. Counts need a mechanism that allows for
+    them, `SumAndCount`.
 
     >>> from privamp import Laplace, LinearProfile, amplify, privacy_constrained
     >>> noise = Laplace(scale=10.0)

@@ -96,7 +96,7 @@ def write(
 ) -> StoredSample:
     """Write the kept rows to a Parquet or Feather file that only its owner can read; returns the stored sample.
 
-    The file appears whole or not at all. Its metadata hold the design, the fingerprint of the key and the ledger id,
+    The file is written atomically. Its metadata hold the design, the fingerprint of the key and the ledger id,
     never the key. The same key, label, round and design write the same sample again. Keywords are `WriteOptions`.
     """
     read = options_of(WriteOptions, options, asked)

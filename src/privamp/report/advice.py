@@ -1,7 +1,7 @@
 """Advice for designs that repeat records: what a smaller simple random sample would do instead.
 
 How few different records a multiset sample reads (n eta) is what epsilon' measures, and any design can have that by
-drawing less. So each multiset design is held against the sample without replacement that reads as many different
+drawing less. So each multiset design is compared with the sample without replacement that reads as many different
 records: its epsilon at the same delta, with the same mechanism and with the noise on the *mean* made equal, the
 draws, and the sampling error. Counts u of exchangeable records with a fixed total m give a sample mean the variance
 S^2 n Var(u)/m^2, S^2 the population's.

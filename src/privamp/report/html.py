@@ -172,7 +172,7 @@ class Report:
         return "\n".join(self._parts)
 
     def write(self, path: Path | str) -> Path:
-        """Write the page to `path`, whole or not at all."""
+        """Write the page to `path`, atomically."""
         return write_atomically(Path(path), self.html().encode("utf-8"))
 
 

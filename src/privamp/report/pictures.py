@@ -1,4 +1,4 @@
-"""Pictures for `compare` and `demo`. matplotlib is loaded when one is drawn; a file appears whole or not at all."""
+"""Pictures for `compare` and `demo`. matplotlib is loaded when one is drawn; files are written atomically."""
 
 import logging
 import os

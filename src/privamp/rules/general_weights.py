@@ -23,7 +23,7 @@ _ROUNDS = 200
 
 
 def general_weights(profile: GeneralProfile, records: Any, epsilon: float, largest: float) -> FloatArray:
-    """The largest weights on the private side of the root, one per record."""
+    """The largest weights on the safe side of the root, one per record."""
 
     def numbers(value: Any, n: int) -> FloatArray:
         array = as_floats(value)

@@ -4,7 +4,7 @@ For each record the largest weight w >= 1 (the smallest probability 1/w) whose l
 that matter little are kept rarely, and everybody uses the same budget.
 
 For linear pure profiles this costs privacy and never gains any: psi(x) >= epsilon(1, x), the loss without sampling,
-for every weight. It buys speed. (Importance sampling paper, appendix A; docs/designs/importance.md.)
+for every weight. It makes the job faster. (Importance sampling paper, appendix A; docs/designs/importance.md.)
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Weights and probabilities as they are drawn and certified: both rounded to the private side.
+"""Weights and probabilities as they are drawn and certified: both rounded in the safe direction.
 
 A record kept with probability q and weight w loses log(1 + q(e^eps(w) - 1)), which grows with q and with w. So a
 certified weight may be rounded down, and its probability is the largest multiple of 2^-64 below 1/w: what the

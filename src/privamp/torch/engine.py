@@ -217,7 +217,7 @@ class PrivacyEngine:
         go_back(self._running, self._key, state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a SECRET file (readable by you alone), whole or not at all."""
+        """Write the state to a SECRET file (readable by you alone), atomically."""
         files.write(path, self.state_dict(), secret=True)
 
     def publish(self, path: str | os.PathLike[str], *, delta: float = 1e-6) -> None:

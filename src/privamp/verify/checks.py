@@ -1,6 +1,6 @@
 """The one suite every design must pass, the library's own and those of outside authors.
 
-Upper bounds are held against the exact truth of small cases (linear program over all mechanisms;
+Upper bounds are checked against exact results on small cases (linear program over all mechanisms;
 enumerated sums with real noise), lower bounds too, tight theorems must be equal, the sampler must follow its
 law, and every instrument must catch a deliberate mistake before its silence counts.
 """

@@ -1,4 +1,4 @@
-"""`privamp audit`: hold what the library claims against the exact truth."""
+"""`privamp audit`: check the library's claims against exact results and attacks."""
 
 import typer
 

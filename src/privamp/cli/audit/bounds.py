@@ -22,7 +22,7 @@ def bounds(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
     json: Json = False,
 ) -> None:
-    """Hold every certified epsilon against the best attack that is known: all designs, relations and kinds of noise.
+    """Compare every certified epsilon with the best known attack: all designs, relations and kinds of noise.
 
     A ratio of 1 means that the number cannot be improved. Mechanisms are stated for add-remove; pure ones are asked at
     delta 0, the others at 1e-6.

@@ -31,7 +31,7 @@ def designs(
     jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Processes; 0 takes one per core.")] = 0,
     json: Json = False,
 ) -> None:
-    """Hold every design against the exact truth of small cases: no bound below it, no attack above it.
+    """Check every design against exact results on small cases: no bound below them, no attack above.
 
     The truth comes from a linear program over all mechanisms and from exact enumeration; samplers are tested
     against their law, and deliberate mistakes must be caught. Exit code 1 when anything is violated.

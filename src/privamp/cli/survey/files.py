@@ -1,4 +1,4 @@
-"""Secret files, a sample and its key: only their owner may read them, and they appear whole or not at all."""
+"""Secret files, a sample and its key: readable by their owner alone and written atomically."""
 
 import os
 from collections.abc import Callable

@@ -82,7 +82,7 @@ def certified(of: Design, sigma: float, sensitivity: float) -> Guarantee:
 
 @cache
 def honest(of: Design, sensitivity: float, epsilon: float, delta: float, steps: int = 1, start: float = 1.0) -> float:
-    """The least sigma (to 0.1%, on the private side) with (epsilon, delta) over `steps` fresh samples.
+    """The least sigma (to 0.1%, rounded up) with (epsilon, delta) over `steps` fresh samples.
 
     The search starts at `start` times the sensitivity.
     """

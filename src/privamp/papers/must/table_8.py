@@ -1,7 +1,7 @@
 """MUST Table 8: computing time of training, and the number of different records that explains it.
 
 Seconds of another machine and program are not compared. What can be compared are ratios: a gradient is computed once
-for every different record of a sample, so a step's time goes with n eta. The sentences are held against the printed
+for every different record of a sample, so a step's time goes with n eta. The sentences are compared with the printed
 rows, and the ratios against n eta.
 """
 
