@@ -49,7 +49,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
     center : public centre of the ball; None is the origin, "private" estimates it out of the budget.
     bounds : instead of both, the public range of the columns: (lowest, highest) for all, one such pair per column, or a
         number r for rows no longer than r. The ball is then the smallest about all that lies between them.
-    n_iter : at most so many Lloyd steps; fewer when another step would add more noise than it removes error (`n_iter_`).
+    n_iter : the most Lloyd steps; fewer when another step would add more noise than it removes error (`n_iter_`).
     init : "spread", "ball", or public points, one row per centre.
     random_state : for tests only, inside `privamp.testing.seeds_allowed()`.
     n_jobs : threads; None for every core.
