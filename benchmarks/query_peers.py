@@ -8,6 +8,8 @@ with the standard error of their ratio. "known n": one record is replaced and th
 "secret n": one is added or removed. The peers' means of a secret number are a noisy sum over a noisy count, half of
 epsilon each, which is what their documentation does. Quantiles: the error is that of the rank, in percentage points,
 because it does not depend on the units; OpenDP is given 1,000 candidates between the bounds.
+The peers give no intervals: of three quantiles privamp's have them, which a third of epsilon pays for, and the median
+alone is asked without.
 """
 
 import argparse
@@ -132,13 +134,15 @@ def ours(x: np.ndarray, cells: np.ndarray, bounds: tuple[float, float], epsilon:
     """The same questions to privamp."""
     import pyarrow as pa
 
-    table = open_table(pa.table({"x": x, "cell": cells}))
+    whole = x.astype(np.int64)
+    table = open_table(pa.table({"x": whole if np.array_equal(whole, x) else x, "cell": cells}))
     names = sorted(set(cells.tolist()))
     known = PrivateMean(bounds=bounds, epsilon=epsilon, population=len(x), neighbors=Neighbors.REPLACE_ONE)
     return {
         "mean, known n": lambda: np.array([known.release(x).value]),
         "mean, secret n": lambda: np.array([table.mean("x", bounds).run(epsilon=epsilon).value]),
         "histogram": lambda: np.asarray(table.count().by("cell", names).run(epsilon=epsilon).value, dtype=float),
+        "median": lambda: np.array([table.median("x", bounds, interval=False).run(epsilon=epsilon).value]),
         "quantiles": lambda: np.asarray(table.quantile("x", QS, bounds).run(epsilon=epsilon).value, dtype=float),
     }
 
@@ -165,13 +169,17 @@ def compared(title: str, asked: argparse.Namespace, epsilon: float, others: dict
             np.array([np.sum(cells == cell) for cell in names], dtype=float),
             lambda peer: peer.histogram(cells, names, epsilon),
         ),
+        "median": (np.zeros(1), lambda peer: peer.quantiles(x, [0.5], bounds, epsilon)),
         "quantiles": (np.zeros(len(QS)), lambda peer: peer.quantiles(x, QS, bounds, epsilon)),
     }
     for what, answer in ours(x, cells, bounds, epsilon).items():
+        if asked.only and what not in asked.only:
+            continue
         truth, call = truths[what]
 
         def measured(answer: Answer, what: str = what, truth: np.ndarray = truth) -> tuple[float, float]:
-            return error(ranks(x, QS, answer) if what == "quantiles" else answer, truth, asked.runs)
+            qs = {"quantiles": QS, "median": [0.5]}.get(what)
+            return error(ranks(x, qs, answer) if qs else answer, truth, asked.runs)
 
         own, spread = measured(answer)
         line = f"{title:32s} n={len(x):6d} eps {epsilon:4g}  {what:15s} {own:10.4g}"
@@ -193,6 +201,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0])
+    parser.add_argument("--only", nargs="+", help="some questions only, such as quantiles")
     asked = parser.parse_args()
     others = peers()
     print(f"{asked.runs} runs; error of privamp, and the peers' error over it (± its standard error)")

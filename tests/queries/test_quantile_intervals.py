@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 
 from privamp import Poisson, TruncatedPoisson, WithoutReplacement, open_table
+from privamp.errors import InvalidInput
+from privamp.mechanisms.cell_counts import CellCounts
 from privamp.queries.distribution import Quantile, Tree
 from privamp.queries.told import Told
-from privamp.testing import seeded_key
+from privamp.testing import seeded_key, seeded_stream
 
 GREAT = 1e4
 
@@ -95,7 +97,57 @@ def test_a_capped_number_of_coins_tells_no_number(monkeypatch):
     """The number drawn varies, so a public number of records is not what the tree adds up to."""
     data = pa.table({"x": np.linspace(0.0, 1.0, 1000), "person": np.arange(1000)})
     t = open_table(data, key=seeded_key(1), population="people", id="person")
-    found = t.sample(TruncatedPoisson(0.1, 120, 1000, 1000)).median("x", (0, 1), missing=0.0).run(epsilon=GREAT)
+    capped = t.sample(TruncatedPoisson(0.1, 120, 1000, 1000))
+    found = capped.quantile("x", 0.9, (0, 1), missing=0.0).run(epsilon=GREAT)
     assert found.law.tree.is_known is False
     low, high = found.interval()
-    assert low <= 0.5 <= high
+    assert low <= 0.9 <= high
+
+
+def test_chosen_quantiles_of_whole_numbers_and_ties():
+    """Ties take up ranks: half of all records are 7, so every quartile is 7, and no number between two is answered."""
+    x = np.concatenate([np.full(600, 7), np.arange(200) % 7, 8 + np.arange(200) % 40])
+    t = open_table(pa.table({"x": x, "y": x + 0.5}))
+    found = t.quantile("x", [0.75, 0.25, 0.5], (0, 100)).run(epsilon=1.0)
+    np.testing.assert_array_equal(found.value, 7.0)
+    low, high = found.interval(0.9)
+    assert np.all(low <= 7.0)
+    assert np.all(high >= 7.0)
+    assert np.all(low % 1.0 == 0.0)
+    np.testing.assert_allclose(t.quantile("y", [0.75, 0.25, 0.5], (0, 100)).run(epsilon=10.0).value, 7.5, atol=2e-4)
+
+
+def test_chosen_quantiles_cover():
+    """Seeded draws by the mechanism itself, from everybody and from a sample."""
+    rng = np.random.default_rng(6)
+    x = rng.lognormal(10.0, 0.7, 3000)
+    for rate, epsilon in ((1.0, 0.5), (0.2, 2.0)):
+        t = open_table(pa.table({"x": x})).sample(Poisson(rate))
+        plan = t.plan([t.quantile("x", [0.25, 0.5], (0, 2e5))])
+        choice, hits = plan.choice(), []
+        mechanism, stream = plan.chosen_by(choice, epsilon), seeded_stream(3)
+        cells, truth = choice.scale.cells_of(x), np.quantile(x, [0.25, 0.5], method="inverted_cdf")
+        for _ in range(50):
+            kept = cells[rng.random(len(x)) < rate]
+            rows = mechanism.release(CellCounts.of(kept, np.ones(len(kept), dtype=np.int64)), stream)
+            ends = [answer.interval(0.95, "") for answer in choice.answers(rows, mechanism)]
+            hits.append([low <= true <= high for (low, high), true in zip(ends, truth, strict=True)])
+        assert np.all(np.mean(hits, axis=0) >= 0.88)
+
+
+def test_quantiles_without_an_interval():
+    t = open_table(pa.table({"x": np.arange(1000.0), "g": ["a", "b"] * 500}))
+    found = t.median("x", (0, 1000), interval=False).run(epsilon=GREAT)
+    assert found.value == pytest.approx(499.5, abs=1.5)
+    with pytest.raises(InvalidInput, match="no interval"):
+        found.interval()
+    several = t.quantile("x", [0.5, 0.25], (0, 1000), interval=False).by("g", ["b", "a"]).run(epsilon=GREAT)
+    np.testing.assert_allclose(several.value, [500, 250, 499, 249], atol=3.0)
+
+
+def test_which_quantiles_are_chosen_is_public():
+    t = open_table(pa.table({"x": np.arange(10.0)}))
+    assert t.plan([t.median("x", (0, 9))]).choice() is not None
+    assert t.plan([t.median("x", (0, 9)), t.count()]).choice() is None
+    assert t.plan([t.quantile("x", 0.9, (0, 9))]).choice() is None
+    assert t.plan([t.quantile("x", [0.2, 0.4, 0.6, 0.8], (0, 9))]).choice() is None

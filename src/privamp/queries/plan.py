@@ -26,11 +26,14 @@ from ..core.release import Release
 from ..core.sample import Bounded
 from ..engines.stored_sample import ExactNoise, drawn_of
 from ..errors import InvalidInput
+from ..mechanisms.chosen_quantiles import ChosenQuantiles
 from ..mechanisms.fixed_point import RECORDS, ExactGaussian, ExactLaplace, GridUnits, grid_for
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, positive
 from .answers import release_parts
+from .chosen import Choice, is_chosen
 from .fine_sums import FineSums, norm_left
+from .quantiles import Quantiles
 from .questions import Asking, Question
 from .told import Told
 
@@ -58,6 +61,9 @@ class Plan:
     def run(self, *, epsilon: float, delta: float = 0.0) -> list[Release]:
         """One release per question, in order; they share one guarantee, which covers all of them together."""
         self.table._check_size()
+        choice = self.choice()
+        if choice is not None:
+            return [self._chosen(choice, epsilon, delta)]
         noise = self.noise(epsilon, delta)
         design, asking = self.table.design, self._asking(noise.p)
         layout = Layout.of(self.questions, asking, noise.grid)
@@ -67,6 +73,38 @@ class Plan:
         noisy = sample.release(noise, Bounded(lambda batches: layout.total(batches, noise)))
         facts = {"epsilon": epsilon, "delta": delta, "design": str(design)}
         return layout.releases(np.asarray(noisy), noise, design, sample.guarantee, facts)
+
+    def choice(self) -> Choice | None:
+        """A few quantiles that are asked alone are chosen, which public facts tell; None where noise is added."""
+        only = self.questions[0]
+        if len(self.questions) > 1 or not isinstance(only, Quantiles) or not is_chosen(only.probabilities):
+            return None
+        asking = self._asking(1.0)
+        return Choice(only, asking, told_of(self.table.design, asking, 0.0, "laplace"), only.scale)
+
+    def chosen_by(self, choice: Choice, epsilon: float, delta: float = 0.0) -> ChosenQuantiles:
+        """The mechanism for this epsilon."""
+        positive(epsilon=epsilon)
+        in_range(0, 1, delta=delta)
+        found = calibrate(
+            lambda x: choice.mechanism(1.0 / x), self.table.design, epsilon=epsilon, delta=delta, within=(2.0**-24, 1e9)
+        )
+        assert isinstance(found, ChosenQuantiles)
+        return found
+
+    def _chosen(self, choice: Choice, epsilon: float, delta: float) -> Release:
+        mechanism, question = self.chosen_by(choice, epsilon, delta), choice.question
+        sample = self.table._drawn(question.columns)
+        sample._planned([mechanism], self.table.budget, question.name, delta or None)
+        rows = sample.release(mechanism, Bounded(choice.counts))
+        names = _names(question)
+        value, noise, sampling, law = None, None, None, "laplace"
+        if question.interval:
+            value, noise, sampling, law = release_parts(choice.answers(rows, mechanism), law, is_one=not names)
+        else:
+            value = choice.values(rows) if names else float(choice.values(rows)[0])
+        details = {"question": question.name, "epsilon": epsilon, "delta": delta, "design": str(self.table.design)}
+        return Release(value, noise, sampling, sample.guarantee, law, choice.told.source, names, details=details)
 
     def noise(self, epsilon: float, delta: float = 0.0) -> ExactNoise:
         """The noise for this epsilon: exact Laplace without a delta, exact Gaussian with one."""
@@ -146,12 +184,8 @@ class Layout:
     ) -> list[Release]:
         """One per question, from the noisy sums over the sample."""
         kind, error = _law(noise)
-        weight, spread = design.weight, design.spread
-        assert weight is not None  # the table refuses designs without
-        assert spread is not None
-        of_size = spread if design.spread_of_size is None else design.spread_of_size
-        public = Told(error * weight, kind, spread, weight, self.asking.size, of_size, design.equal_chances)
-        totals = sums * weight
+        public = told_of(design, self.asking, error, kind)
+        totals = sums * public.weight
         made, start = [], 0
         for question, factor in zip(self.questions, self.factors, strict=True):
             part = totals[start : start + self._size(question)] / factor
@@ -173,6 +207,15 @@ class Layout:
             levels.append(part[start : start + size].reshape(groups, cells, width))
             start += size
         return ([level[g] for level in levels] for g in range(groups))
+
+
+def told_of(design: Design, asking: Asking, error: float, kind: str) -> Told:
+    """What the design tells about totals of one question, each with this error of noise."""
+    weight, spread = design.weight, design.spread
+    assert weight is not None  # the table refuses designs without
+    assert spread is not None
+    of_size = spread if design.spread_of_size is None else design.spread_of_size
+    return Told(error * weight, kind, spread, weight, asking.size, of_size, design.equal_chances)
 
 
 def split(questions: Sequence[Question], asking: Asking, grid: float = 0.0) -> tuple[float, ...]:

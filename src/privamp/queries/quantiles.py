@@ -17,10 +17,12 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range
 from .answers import Answer
+from .chosen import Scale
 from .distribution import Quantile, Tree
 from .names import percent
 from .questions import AboutNumbers, Asking, Level
 from .told import Told
+from .values import is_whole
 
 _BRANCHES, _LEVELS = 16, 3
 
@@ -31,6 +33,7 @@ class Quantiles(AboutNumbers):
 
     what: ClassVar[str] = "quantiles"
     probabilities: tuple[float, ...]
+    interval: bool = True  # without one, all of epsilon goes to the quantiles
 
     @property
     def name(self) -> str:
@@ -45,6 +48,12 @@ class Quantiles(AboutNumbers):
     def parts(self) -> tuple[str, ...]:
         """The probabilities, where there are several."""
         return () if len(self.probabilities) == 1 else tuple(map(percent, self.probabilities))
+
+    @property
+    def scale(self) -> Scale:
+        """The cells in which quantiles are chosen; columns of whole numbers, by their type, have whole quantiles."""
+        assert self.column is not None
+        return Scale.of(self.bounds, is_whole=is_whole(self.table.kind_of(self.column)))
 
     def cells(self, asking: Asking) -> tuple[tuple[int, int], ...]:
         """The nodes of every level of the tree."""

@@ -106,13 +106,20 @@ class Table:
         check_numbers(self.kind_of(column), column)
         return Histogram(table=self, column=column, edges=checked_edges(bins, bounds), with_missing=bool(missing))
 
-    def quantile(self, column: str, probabilities: Any, bounds: Any, *, missing: float | None = None) -> Quantiles:
-        """One or several quantiles of a column."""
-        return Quantiles(**self._about(column, bounds, missing), probabilities=checked_probabilities(probabilities))
+    def quantile(
+        self, column: str, probabilities: Any, bounds: Any, *, missing: float | None = None, interval: bool = True
+    ) -> Quantiles:
+        """One or several quantiles of a column. Up to three from 0.2 to 0.8 are chosen, others come from a tree.
 
-    def median(self, column: str, bounds: Any, *, missing: float | None = None) -> Quantiles:
-        """The median of a column."""
-        return self.quantile(column, 0.5, bounds, missing=missing)
+        Without `interval` chosen ones have no error and no interval, and what these cost goes to the quantiles: the
+        error of the rank of a median is half as large.
+        """
+        several = checked_probabilities(probabilities)
+        return Quantiles(**self._about(column, bounds, missing), probabilities=several, interval=bool(interval))
+
+    def median(self, column: str, bounds: Any, *, missing: float | None = None, interval: bool = True) -> Quantiles:
+        """The median of a column, as `quantile` gives it."""
+        return self.quantile(column, 0.5, bounds, missing=missing, interval=interval)
 
     def plan(self, questions: Sequence[Question]) -> Plan:
         """Several questions of one sample: it is amplified once, and the noise is split by need."""

@@ -29,6 +29,11 @@ def decoded(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def is_whole(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds whole numbers only."""
+    return bool(pa.types.is_integer(decoded(kind)) or pa.types.is_boolean(decoded(kind)))
+
+
 def numbers_of(column: pa.Array) -> FloatArray:
     """Numbers; yes and no count as 1 and 0, and what is missing or no number is NaN."""
     if pa.types.is_dictionary(column.type):

@@ -13,6 +13,7 @@ import numpy as np
 from ..accounting.joint import Joint
 from ..core.mechanism import Mechanism
 from ..mechanisms.augmented_rows import AugmentedRows
+from ..mechanisms.cell_counts import CellCounts
 from ..mechanisms.discrete_gaussian import DiscreteGaussian
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits
 from ..mechanisms.gaussian import Gaussian
@@ -32,6 +33,8 @@ def displacement(mechanism: Mechanism, one: Any, other: Any) -> float:
         return _distance(mechanism.noise, one, other) / mechanism.longest(mechanism.radius)
     if isinstance(mechanism, PerStratum):
         return _distance(mechanism.noise, one, other) / max(size for _, size in mechanism.sensitivities)
+    if isinstance(one, CellCounts):
+        return one.distance(other) / float(getattr(mechanism, "sensitivity", 1.0))
     sensitivity = getattr(mechanism, "sensitivity", None)
     if sensitivity is None:  # hides any change of its value, by what it is
         return float(any(_differences(one, other)))

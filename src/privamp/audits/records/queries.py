@@ -1,6 +1,7 @@
 """Questions to a table: every kind, alone and together, by groups, from everybody and from a sample.
 
-Rows are (id, x, text, group). Ids decide who is drawn, so records come and go anywhere.
+Rows are (id, x, text, group); the column k is the id as a whole number below 8. Ids decide who is drawn, so records
+come and go anywhere. Few quantiles that are asked alone are chosen by the exponential mechanism, others by a tree.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,14 +36,17 @@ EVERYTHING: dict[str, Asked] = {
     "mean of text": lambda t: [t.mean("text", (0.0, 10.0))],
     "proportion": lambda t: [t.proportion("text"), t.proportion("g", ["a", None])],
     "histogram": lambda t: [t.histogram("x", [-2.0, 0.0, 0.5, 3.0], missing=True).by("g", GROUPS)],
-    "quantiles": lambda t: [t.quantile("x", [0.25, 0.5], BOUNDS)],
+    "quantiles": lambda t: [t.quantile("x", [0.05, 0.5], BOUNDS)],
+    "chosen quantiles": lambda t: [t.quantile("x", [0.75, 0.25, 0.5], BOUNDS, missing=0.0)],
+    "chosen medians by group": lambda t: [t.median("k", (0, 7)).by("g", GROUPS)],
     "several": lambda t: [t.count(), t.mean("x", BOUNDS).weighing(3.0), t.histogram("x", 4, BOUNDS)],
 }
 
 
 def _table(rows: list[Row]) -> pa.Table:
     kinds = {"id": pa.int64(), "x": pa.float64(), "text": pa.string(), "g": pa.string()}
-    return pa.table({name: pa.array([row[k] for row in rows], kind) for k, (name, kind) in enumerate(kinds.items())})
+    made = {name: pa.array([row[k] for row in rows], kind) for k, (name, kind) in enumerate(kinds.items())}
+    return pa.table({**made, "k": pa.array([row[0] % 8 for row in rows], pa.int64())})
 
 
 def _opened(design: Design, rows: list[Row]) -> Table:
@@ -84,10 +88,11 @@ def _audit(name: str, design: Design, delta: float = 0.0, changes: tuple[str, ..
 JOBS = [
     *(partial(_audit, name, Poisson(1.0)) for name in EVERYTHING),
     *(partial(_audit, name, Poisson(0.5)) for name in ("counts by group", "sum", "means by group", "several")),
-    *(partial(_audit, name, Poisson(0.5), 1e-6) for name in ("quantiles", "several")),
+    *(partial(_audit, name, Poisson(0.5), 1e-6) for name in ("quantiles", "several", "chosen quantiles")),
+    partial(_audit, "chosen medians by group", Poisson(0.5)),
     *(
         partial(_audit, name, WithoutReplacement(7, SIZE), 0.0, REPLACE)
-        for name in ("counts by group", "mean", "sum, missing as a number", "quantiles")
+        for name in ("counts by group", "mean", "sum, missing as a number", "quantiles", "chosen quantiles")
     ),
 ]
 
@@ -104,6 +109,12 @@ def _bounds_of_the_data(rows: list[Row]) -> Any:
     return _answers(table, lambda t: [t.sum("x", (-1.0, 1.0 + max(known, default=0.0)))], 0.0)
 
 
+def _median_between_the_extremes(rows: list[Row]) -> Any:
+    known = [row[1] for row in rows if row[1] is not None and np.isfinite(row[1])]
+    bounds = max(min(known, default=0.0), -1e99), min(max(known, default=0.0) + 1.0, 1e99)
+    return _answers(_opened(Poisson(1.0), rows), lambda t: [t.median("x", bounds)], 0.0)
+
+
 def _missing_dropped(rows: list[Row]) -> Any:
     if any(row[1] is None for row in rows):
         raise ValueError("the column has missing values")
@@ -113,5 +124,8 @@ def _missing_dropped(rows: list[Row]) -> Any:
 PLANTED = [
     lambda: RecordAudit("query, groups as they occur", "group keys from the data", _groups_as_they_occur, _add_remove),
     lambda: RecordAudit("query, bounds of the data", "bounds from the data", _bounds_of_the_data, _add_remove),
+    lambda: RecordAudit(
+        "query, median between the extremes", "positions from the data", _median_between_the_extremes, _add_remove
+    ),
     lambda: RecordAudit("query, a missing value stops it", "refuses a table by a cell", _missing_dropped, _add_remove),
 ]

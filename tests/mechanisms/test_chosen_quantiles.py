@@ -1,0 +1,174 @@
+"""Quantiles by the exponential mechanism: the loss by enumeration, and the draw against its definition."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from privamp import Neighbors, Poisson, WithoutReplacement, amplify
+from privamp.errors import InvalidInput
+from privamp.mechanisms import rank_choice
+from privamp.mechanisms.cell_counts import CellCounts
+from privamp.mechanisms.chosen_quantiles import ChosenQuantiles, Shares, levels_of
+from privamp.mechanisms.rank_choice import STEPS, Aim, Ranks, choose
+from privamp.testing import seeded_stream
+
+BEYOND = 4
+AWAY = (1.3, 2.1)
+
+
+class Defined:
+    """The mechanism as the module says it, in the plainest way: every position's chance, with `steps` to a cell."""
+
+    def __init__(self, counts, steps=2):
+        self.steps = steps
+        self.x = np.array([self._below(counts, c) for c in range(len(counts) * steps)])
+        self.all = float(sum(counts))
+        self.last = len(counts) * steps - 1
+
+    def _below(self, counts, position):
+        cell, inside = divmod(position, self.steps)
+        return sum(counts[:cell]) + counts[cell] * (inside + 0.5) / self.steps
+
+    def _law(self, lacks, weights, scale):
+        raw = np.array(weights) * np.exp(-np.array(lacks) / scale)
+        return np.log(raw / raw.sum())
+
+    def node(self, a, b, low, high, p, epsilon):
+        """log chances of the positions a to b, for the share p of what lies between."""
+        under = 0.0 if low else self.x[a]
+        upto = self.all if high else self.x[b]
+        here = self.x[a : b + 1]
+        lacks = np.abs((1 - p) * (here - under) - p * (upto - here))
+        return self._law(lacks, np.ones(len(lacks)), 2 * max(p, 1 - p) / epsilon)
+
+    def end(self, start, stop, at, away, held, epsilon):
+        """log chances of the positions from start to stop, and of "beyond", for the end `away` records from `at`."""
+        lacks = np.abs(np.abs(self.x[start : stop + 1] - self.x[at]) - away)
+        beyond = max(held - away, 0.0)
+        weights = np.ones(len(lacks) + 1)
+        weights[-1] = BEYOND * len(lacks)
+        return self._law([*lacks, beyond], weights, 2 / epsilon)
+
+
+def losses(one, other, probabilities, level, ends=0.0, mistake=False):
+    """The largest log ratio over all outcomes, both ways; by mistake, all quantiles are chosen among all records."""
+    p, q = (Defined(counts) for counts in (one, other))
+    k, worst = len(probabilities), [0.0, 0.0]
+    nodes = [node for nodes in levels_of(k) for node in nodes]
+
+    def walk(chosen, left, total):
+        if left:
+            (m, low, high), *rest = left
+            if mistake:
+                low, high = -1, k
+            a, b = chosen[low], chosen[high]
+            pa = probabilities[low] if low >= 0 else 0.0
+            pb = probabilities[high] if high < k else 1.0
+            share = (probabilities[m] - pa) / (pb - pa)
+            ratio = np.subtract(*(d.node(a, b, low < 0, high == k, share, level) for d in (p, q)))
+            for c in range(a, b + 1):
+                walk({**chosen, m: c}, rest, total + ratio[c - a])
+            return
+        up = down = total
+        for m in range(k if ends else 0):
+            first = (chosen[m - 1] + chosen[m]) // 2 if m else 0
+            stop = (chosen[m] + chosen[m + 1]) // 2 if m + 1 < k else p.last
+            at = chosen[m]
+            for start, end, away in ((first, at, AWAY[0]), (at, stop, AWAY[1])):
+                laws = []
+                for d in (p, q):
+                    below = 0.0 if m == 0 else d.x[first]
+                    upto = d.all if m + 1 == k else d.x[stop]
+                    held = d.x[at] - below if start == first and end == at and away == AWAY[0] else upto - d.x[at]
+                    laws.append(d.end(start, end, at, away, held, ends))
+                ratio = np.subtract(*laws)
+                up, down = up + ratio.max(), down + ratio.min()
+        worst[0], worst[1] = max(worst[0], up), max(worst[1], -down)
+
+    walk({-1: 0, k: p.last}, nodes, 0.0)
+    return max(worst)
+
+
+def worst(probabilities, level, ends, cells=2, most=3):
+    """Over all small tables and one more record anywhere."""
+    found = 0.0
+    for counts in itertools.product(range(most + 1), repeat=cells):
+        for place in range(cells):
+            more = list(counts)
+            more[place] += 1
+            found = max(found, losses(counts, more, probabilities, level, ends))
+    return found
+
+
+@pytest.mark.parametrize("probabilities", [(0.5,), (0.2,), (0.25, 0.75), (0.25, 0.5, 0.75)], ids=str)
+def test_a_record_costs_what_the_shares_add_up_to(probabilities):
+    """Every outcome of every small table: levels and ends together, ties and all."""
+    level, ends = 0.7, 1.1
+    whole = level * len(levels_of(len(probabilities))) + ends
+    assert worst(probabilities, level, ends) <= whole + 1e-9
+
+
+def test_the_bound_is_nearly_reached_and_a_mistake_passes_it():
+    """The planted mistake: quartiles are not chosen from the halves, so a record counts in both."""
+    assert 0.999 < losses((30, 30, 0, 60), (31, 30, 0, 60), (0.5,), 1.0) <= 1.0
+    quartiles, many, more = (0.25, 0.5, 0.75), (30, 30, 0, 60, 0, 60, 0, 60), (31, 30, 0, 60, 0, 60, 0, 60)
+    assert 0.594 < losses(many, more, quartiles, 0.3) <= 0.6
+    assert losses(many, more, quartiles, 0.3, mistake=True) > 0.65
+
+
+def drawn(ranks, aim, runs, seed=1):
+    """How often each position was chosen; "beyond" comes last."""
+    stream = seeded_stream(seed)
+    found = np.array([choose(ranks, aim, stream) for _ in range(runs)])
+    return np.bincount(np.where(found < 0, aim.last + 1, found), minlength=aim.last + 2)
+
+
+def expected(ranks, aim):
+    """By the definition."""
+    lacks = np.abs(aim.factor * ranks.below(np.arange(aim.first, aim.last + 1)) - aim.target).astype(float)
+    raw = np.zeros(aim.last + 2)
+    raw[aim.first : aim.last + 1] = np.exp(-aim.rate * lacks)
+    raw[-1] = aim.beyond * math.exp(-aim.rate * aim.lack)
+    return raw / raw.sum()
+
+
+@pytest.mark.parametrize("beyond", [0, 100])
+@pytest.mark.parametrize("few", [256, 0])
+def test_positions_are_drawn_by_their_definition(few, beyond, monkeypatch):
+    """With cells looked at one by one, and with the far ones lumped together."""
+    monkeypatch.setattr(rank_choice, "_FEW", few)
+    cells = np.array([0, 2, 3, 5, 30, 31, 32])
+    ranks = Ranks.of(CellCounts(cells, np.array([3, 1, 40, 2, 300, 1, 5])))
+    aim = Aim(10, 33 * STEPS + 7, 1, int(ranks.before[2]) + 900, 0.004, beyond, 120)
+    chances, runs = expected(ranks, aim), 1000
+    seen = drawn(ranks, aim, runs)
+    bins = np.add.reduceat(chances * runs, np.arange(0, len(chances), 60))
+    counts = np.add.reduceat(seen, np.arange(0, len(chances), 60))
+    big = bins > 5
+    assert seen[: aim.first].sum() == 0
+    assert np.sum((counts[big] - bins[big]) ** 2 / bins[big]) < 2.0 * big.sum() + 12.0
+
+
+def test_below_by_hand():
+    ranks = Ranks.of(CellCounts(np.array([1, 4]), np.array([2, 3])))
+    parts = ranks.below(np.array([0, STEPS, 2 * STEPS - 1, 2 * STEPS, 4 * STEPS, 9 * STEPS]))
+    assert parts.tolist() == [0, 2, 2 * (2 * STEPS - 1), 4 * STEPS, 4 * STEPS + 3, 10 * STEPS]
+    nobody = Ranks.of(CellCounts(np.empty(0, np.int64), np.empty(0, np.int64)))
+    assert nobody.below(np.array([0, 99])).tolist() == [0, 0]
+
+
+def test_the_guarantee_is_that_of_its_epsilon():
+    mechanism = ChosenQuantiles(1.0, cells=10)
+    assert mechanism.profile(Neighbors.ADD_REMOVE).epsilon() == pytest.approx(1.0, rel=1e-8)
+    assert mechanism.profile(Neighbors.REPLACE_ONE).epsilon() == pytest.approx(2.0, rel=1e-8)
+    assert amplify(mechanism, Poisson(0.1)).epsilon() == pytest.approx(math.log1p(0.1 * math.expm1(1.0)), rel=1e-8)
+    assert amplify(mechanism, WithoutReplacement(10, 100)).epsilon() <= 2.0
+
+
+def test_shares_that_are_too_large_are_refused():
+    with pytest.raises(InvalidInput, match="add up to 1"):
+        ChosenQuantiles(1.0, cells=10, shares=Shares(0.1, 1.0, 0.0))
+    with pytest.raises(InvalidInput, match="rising"):
+        ChosenQuantiles(1.0, cells=10, probabilities=(0.5, 0.25), shares=Shares(0.0, 0.5, 0.0))
