@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-spark lint types docs dist bench clean
+.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-spark lint types docs dist bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -64,6 +64,9 @@ test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in a
 test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
 	$(VENV)-torch/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/torch tests/adapters src/privamp/torch src/privamp/adapters/torch.py
 
+test-adapters: $(VENV)-adapters/.adapters  ## the tests of privamp.adapters, with dp-accounting, OpenDP and JAX Privacy (Opacus: test-torch)
+	$(VENV)-adapters/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/adapters
+
 test-spark: $(VENV)-spark/.spark  ## the tests of privamp.spark, in an environment of their own with PySpark; needs Java 17
 	$(VENV)-spark/bin/python -m pytest $(PYTEST_FLAGS) tests/spark src/privamp/spark
 
@@ -92,7 +95,7 @@ bench: $(VENV)/.test  ## run every benchmark
 	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove everything make has built, the environment too
-	rm -rf $(VENV) $(VENV)-lowest $(addprefix $(VENV)-,$(PYTHONS)) $(VENV)-fast $(VENV)-torch $(VENV)-spark build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(addprefix $(VENV)-,$(PYTHONS)) $(VENV)-fast $(VENV)-torch $(VENV)-adapters $(VENV)-spark build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -127,6 +130,11 @@ $(VENV)-lowest/.lowest: pyproject.toml constraints/lowest.txt
 $(VENV)-torch/.torch: pyproject.toml constraints/torch.txt
 	$(PYTHON) -m venv $(VENV)-torch
 	$(VENV)-torch/bin/python -m pip --disable-pip-version-check --quiet install -c constraints/torch.txt -e ".[torch,test]"
+	@touch $@
+
+$(VENV)-adapters/.adapters: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-adapters
+	$(VENV)-adapters/bin/python -m pip --disable-pip-version-check --quiet install -e ".[opendp,jax,test]"
 	@touch $@
 
 $(VENV)-spark/.spark: pyproject.toml

@@ -10,6 +10,7 @@ from privamp import (
     BallsInBins,
     Budget,
     BudgetExceeded,
+    Claim,
     CyclicPoisson,
     Gaussian,
     ImportanceSampling,
@@ -57,7 +58,7 @@ def test_the_rounds_are_those_of_the_plan(name):
     with pytest.raises(InvalidInput, match="no guarantee covers another one"):
         next(batches.take(1))
     told = batches.guarantee()
-    assert told.claims == amplify(NOISE, plan).claims
+    assert told.claims == (amplify(NOISE, plan).claims or (Claim(NOISE, plan, told.neighbors),))
     assert BATCHES in told.assumes
     assert not told.is_private
 

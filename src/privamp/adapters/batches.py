@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from ..amplification import amplify
 from ..chance.keys import Key, given_key
-from ..core.guarantee import NOT_PRIVATE, Guarantee
+from ..core.claim import Claim
+from ..core.guarantee import NOT_PRIVATE, Guarantee, Part
 from ..core.ledger import BudgetLike, whole_job
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
@@ -70,6 +71,10 @@ class KeyedBatches:
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
         """That of all rounds of the plan, drawn or not."""
         found = amplify(self.mechanism, self.plan, neighbors)
+        if not found.claims:  # a schedule whose blocks claim nothing by themselves is a claim as a whole
+            claim = Claim(self.mechanism, self.plan, found.neighbors)
+            attack = found.lower.profile if found.lower else None
+            found = replace(found, parts=(Part(found.upper, attack, claim=claim, rounds=found.steps),))
         test = (NOT_PRIVATE,) if self._key.is_test else ()
         draws = frozenset([self._key.subkey("job", _JOB).fingerprint])
         return replace(found, assumes=(*found.assumes, BATCHES, *test), draws=draws)

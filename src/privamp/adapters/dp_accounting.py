@@ -41,7 +41,7 @@ _RELATIONS = {
 class GuaranteeEvent(dp.DpEvent):
     """What a guarantee of privamp is about, as an event: its certificate, which is recomputed by whoever reads it."""
 
-    certificate: bytes  # JSON; DpEvent.to_named_tuple would take text apart, letter by letter
+    certificate: bytes = attr.ib(repr=False)  # JSON; DpEvent.to_named_tuple would take text apart, letter by letter
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> "GuaranteeEvent":
