@@ -18,9 +18,10 @@ from privamp import (
     compose,
 )
 from privamp.accounting import gaussian_rounds
-from privamp.accounting.adaptive import adaptive_delta
+from privamp.accounting.adaptive import Recursion, Window, adaptive_delta, steps_of
 from privamp.accounting.blocks import QUADRATURE
 from privamp.accounting.gaussian_rounds import Block, GaussianRounds
+from privamp.accounting.mixed_pairs import without_mixtures
 from privamp.accounting.triangle_cells import Cell, first_cells
 from privamp.core.curves import pair_profile
 from privamp.core.multiplicity import Multiplicity
@@ -81,6 +82,42 @@ def test_one_pair_is_plain_composition():
     np.testing.assert_allclose(delta[::40][:7], alone.delta(epsilons[::40][:7]), rtol=1e-2)  # of the grid
 
 
+@pytest.mark.parametrize("above", [0.05, 0.5])
+def test_what_is_above_a_narrow_window_is_bounded_by_its_chord(above):
+    pairs = made_up(2)
+    steps = steps_of(profiles(pairs), 0.01, upper=True)
+    narrow, wide = Window(0.01, 900, round(above / 0.01)), Window(0.01, 900, 900)
+    found, full = (Recursion(steps, window, upper=True).advance(3)[: narrow.below + 1] for window in (narrow, wide))
+    assert np.all(found >= full - 1e-12)
+    for i in (0, 40, 100, 250):
+        exact = best(pairs, 3, 0.0, 0.01 * i)
+        assert exact <= found[900 - i]
+        assert above < 0.1 or found[900 - i] <= exact * 1.01 + 1e-4
+
+
+def test_pairs_below_a_mixture_are_left_out_and_only_those():
+    between = ([0.5, 0.3, 0.2], [0.35, 0.3, 0.35])
+    one, other = ([0.6, 0.3, 0.1], [0.25, 0.3, 0.45]), ([0.42, 0.3, 0.28], [0.42, 0.3, 0.28])
+    steps = steps_of(profiles([between, one, other]), 0.01, upper=True)
+    left = without_mixtures(steps, 0.01)
+    assert [step.first for step in left] == [steps[1].first]  # `one` alone dominates both
+    assert all(step.above <= 1e-12 for step in left)
+    for seed in range(4):
+        family = made_up(seed)
+        family.append((np.mean([pair[0] for pair in family], axis=0).tolist(), family[0][1]))
+        window = Window(0.01, 900, 900)
+        steps = steps_of(profiles(family), 0.01, upper=True)
+        all_pairs, fewer = (Recursion(s, window, upper=True).advance(3) for s in (steps, without_mixtures(steps, 0.01)))
+        assert np.all(fewer >= all_pairs - 1e-12)
+        assert np.all(fewer <= all_pairs + 1e-11)
+
+
+def test_a_pair_above_its_mixture_somewhere_stays():
+    """One has the larger total variation distance, the other the larger loss: leaving either out would lower delta."""
+    near, far = ([0.55, 0.2, 0.25], [0.25, 0.2, 0.55]), ([0.3, 0.6, 0.1], [0.1, 0.6, 0.3])
+    assert len(without_mixtures(steps_of(profiles([near, far]), 0.01, upper=True), 0.01)) == 2
+
+
 def test_a_family_needs_pairs_and_rounds():
     with pytest.raises(InvalidInput, match="at least one pair"):
         adaptive_delta([], 3, interval=0.1, reach=1.0)
@@ -121,7 +158,8 @@ def test_triangles_on_a_line_are_the_known_pairs():
 def test_cells_cover_what_matters_and_their_corners_dominate():
     random = np.random.default_rng(3)
     cells = first_cells()
-    cells = [c for cell in cells for c in cell.quarters()]
+    for axis in (0, 1):
+        cells = [part for cell in cells for part in cell.halves()[axis]]
     at = np.array([0.0, 0.05, 0.3, 1.0])
     for _ in range(60):
         r, s = random.uniform(0, 1, 2)
@@ -145,7 +183,9 @@ def test_a_cell_that_forgets_the_other_corner_is_caught():
 
 def test_small_rounds_hold_every_adaptive_attack(monkeypatch):
     """Three rounds, attacks that pick one of six triangles in every state, on a grid of their own."""
-    monkeypatch.setattr(gaussian_rounds, "_POINTS", 2000)
+    monkeypatch.setattr(gaussian_rounds, "_POINTS", 1200)
+    monkeypatch.setattr(gaussian_rounds, "_MOST_CELLS", 40)
+    monkeypatch.setattr(gaussian_rounds, "_QUICK_POINTS", 300)
     rounds = GaussianRounds(1.0, "ball", 3, 10)
     block = Block(rounds, 3, 4.0)
     angles = [(1.0, 0.0), (0.0, 1.0), (0.6, 0.8), (0.8, 0.6), (0.5, 0.5), (0.3, 0.7)]
@@ -157,7 +197,7 @@ def test_small_rounds_hold_every_adaptive_attack(monkeypatch):
     for epsilon in (0.2, 0.5, 1.0, 2.0):
         i, j = round(epsilon / 0.004), math.floor(epsilon / block.window.interval)
         assert attack[i] <= block.upper[j]
-        assert block.upper[j] <= block.lower[2 * j] * 1.05 + 1e-6
+        assert block.upper[j] <= block.lower[gaussian_rounds._FINER * j] * 1.05 + 1e-6
 
 
 def _curve(chance, r, s, d):
@@ -177,6 +217,7 @@ def _curve(chance, r, s, d):
 def test_compose_follows_rounds_names_the_theorem_and_is_recomputed(monkeypatch):
     monkeypatch.setattr(gaussian_rounds, "_POINTS", 1200)
     monkeypatch.setattr(gaussian_rounds, "_MOST_CELLS", 24)
+    monkeypatch.setattr(gaussian_rounds, "_QUICK_POINTS", 300)
     one = amplify(Gaussian(2.0), WithoutReplacement(5, 50), RO)
     plain, followed = compose(one, 10), compose(one, 10, adaptive=True)
     assert followed.lower.epsilon(1e-5) < followed.epsilon(1e-5) < plain.epsilon(1e-5)
@@ -203,8 +244,8 @@ def test_what_is_not_known_composes_as_before():
 @pytest.mark.parametrize(
     ("design", "sigma", "rounds", "delta", "low", "high"),
     [
-        (WithoutReplacement(100, 1000), 4.0, 100, 1e-6, 2.6815, 2.683),
-        (WithoutReplacement(256, 60000), 2.0, 1000, 1e-5, 0.7305, 0.7325),
+        (WithoutReplacement(100, 1000), 4.0, 100, 1e-6, 2.6819, 2.683),
+        (WithoutReplacement(256, 60000), 2.0, 1000, 1e-5, 0.7308, 0.7315),
         (WithReplacement(100, 1000), 4.0, 100, 1e-6, 2.787, 2.82),
     ],
 )

@@ -10,9 +10,10 @@ are dominated by, those of the family give an upper or a lower bound. Here they 
 (connect-the-dots), so that the recursion stays on the grid and needs no interpolation; one run gives all eps at once.
 Proof: docs/designs/rounds.md, Thm 1.
 
-Errors, all on the safe side: losses beyond the window count as reaching its end (above: W = 1, or its last value from
-below; below: its first value, or nothing); ends of a law that weigh less than 1e-13 are moved outward or dropped; the
-transforms' rounding is added or taken off in every round.
+Errors, all on the safe side. Above the window W_k is bounded by its chord: P(E) - e^-u Q(E) is linear in e^-u, so W_k
+is convex in it and at most 1 at 0; from below by 1 - e^-u. Below the window its first value counts, or nothing. The
+ends of a law that weigh less than 1e-13 (gains) or 1e-10 (losses) are moved upward or dropped. The transforms' rounding
+is added or taken off in every round.
 """
 
 import math
@@ -28,7 +29,8 @@ from ..validation import positive, whole
 from .discretize import LossLaw, loss_laws
 
 _UNIT = 1.2e-16
-_CUT = 1e-13  # mass at either end of a law that is moved or dropped
+_CUT = 1e-13  # mass at the upper end of a law that is moved or dropped
+_CUT_BELOW = 1e-10  # at the lower end, which makes a relative difference of so much in W
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def steps_of(profiles: Sequence[Profile], interval: float, *, upper: bool) -> li
 def without_ends(law: LossLaw, *, upper: bool) -> Step:
     """A law without its negligible ends, moved to the safe side."""
     sums = np.cumsum(law.mass)
-    low = int(np.searchsorted(sums, _CUT))
+    low = int(np.searchsorted(sums, _CUT_BELOW))
     high = law.mass.size - int(np.searchsorted(np.cumsum(law.mass[::-1]), _CUT))
     high = max(high, low + 1)
     mass, above = law.mass[low:high].copy(), law.infinite
@@ -72,10 +74,15 @@ def without_ends(law: LossLaw, *, upper: bool) -> Step:
     return Step(law.first + low, mass, above)
 
 
+def start(window: Window) -> FloatArray:
+    """W_0."""
+    return np.maximum(-np.expm1(-window.losses), 0.0)
+
+
 class Recursion:
     """W_k on a window for one family, all pairs in one batch of transforms."""
 
-    def __init__(self, steps: Sequence[Step], window: Window, *, upper: bool) -> None:
+    def __init__(self, steps: Sequence[Step], window: Window, *, upper: bool, values: FloatArray | None = None) -> None:
         from scipy import fft
 
         self.upper, self.points = upper, window.below + window.above + 1
@@ -85,22 +92,38 @@ class Recursion:
         self.size = int(fft.next_fast_len(self.points + self.left + self.right, real=True))
         self.above = np.array([[step.above] for step in steps])
         kernels = np.zeros((len(steps), self.size))
-        for row, step in zip(kernels, steps, strict=True):
+        for row, beyond, step in zip(kernels, self.above, steps, strict=True):
             at = np.arange(step.first, step.first + step.mass.size)
-            np.add.at(row, np.clip(at, -self.left, self.right) % self.size, step.mass)
+            is_far = at > self.right
+            beyond += float(np.sum(step.mass[is_far]))
+            np.add.at(row, np.maximum(at[~is_far], -self.left) % self.size, step.mass[~is_far])
         self.kernels = np.conj(fft.rfft(kernels, axis=1))
         self.kernel_norm = float(np.max(np.sqrt(np.sum(kernels * kernels, axis=1))))
-        self.values: FloatArray = np.maximum(-np.expm1(-window.losses), 0.0)
+        out = np.arange(1, self.size - self.left - self.points + 1) * window.interval
+        self._decay = np.exp(-out)
+        self._least = -np.expm1(-(window.above * window.interval + out)) * (1.0 - 1e-15)
+        self.values: FloatArray = start(window) if values is None else values
+
+    def _padded(self, values: FloatArray) -> FloatArray:
+        """W at the places of the transforms, with what is known about it outside the window."""
+        if self.upper:
+            beyond = 1.0 - self._decay * (1.0 - 1e-15) * (1.0 - values[-1])
+            return np.concatenate([np.full(self.left, values[0]), values, beyond])
+        return np.concatenate([np.zeros(self.left), values, np.maximum(self._least, values[-1])])
 
     def once(self, values: FloatArray) -> FloatArray:
         """E[W(u + loss)] of every pair, shape (pairs, points), without rounding errors."""
         from scipy import fft
 
-        below, beyond = (values[0], 1.0) if self.upper else (0.0, values[-1])
-        spare = self.size - self.left - values.size
-        padded = np.concatenate([np.full(self.left, below), values, np.full(spare, beyond)])
-        sums = fft.irfft(self.kernels * fft.rfft(padded), self.size, axis=1)[:, self.left : self.left + values.size]
-        return np.asarray(sums + self.above * beyond)
+        sums = fft.irfft(self.kernels * fft.rfft(self._padded(values)), self.size, axis=1)
+        beyond = 1.0 if self.upper else float(values[-1])
+        return np.asarray(sums[:, self.left : self.left + self.points] + self.above * beyond)
+
+    def error(self, values: FloatArray) -> float:
+        """What rounding may do to `once`."""
+        outside = self.left * float(values[0]) ** 2 + (self.size - self.left - self.points)
+        size = math.sqrt(float(values @ values) + outside) + 1.0
+        return 4.0 * _UNIT * (math.log2(self.size) + 4.0) * self.kernel_norm * size
 
     def advance(self, rounds: int) -> FloatArray:
         """W after so many more rounds."""
@@ -109,9 +132,7 @@ class Recursion:
         return self.values
 
     def _round(self) -> None:
-        new = np.max(self.once(self.values), axis=0)
-        size = math.sqrt(float(self.values @ self.values) + self.left + self.right + 8.0)  # of the padded values
-        error = 4.0 * _UNIT * (math.log2(self.size) + 4.0) * self.kernel_norm * size
+        new, error = np.max(self.once(self.values), axis=0), self.error(self.values)
         self.values = np.minimum(new + error, 1.0) if self.upper else np.clip(new - error, 0.0, 1.0)
 
 

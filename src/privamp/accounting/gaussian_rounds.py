@@ -31,19 +31,22 @@ from ..designs.with_replacement import WithReplacement
 from ..mechanisms.gaussian_mixture import gaussian_mixture
 from ..mechanisms.gaussian_triangles import triangle_delta
 from ..numerics.log_domain import FloatArray, log_mills_gap
-from .adaptive import Recursion, Step, Window, steps_of
-from .triangle_cells import Cell, Cells, OneSide, Shape, first_cells
+from .adaptive import Recursion, Window, start, steps_of
+from .cell_cover import Cover
+from .triangle_cells import Cells, OneSide, Shape
 
 ROUNDS = (
     "Rounds of Gaussian noise, turning from round to round, by recursion over the loss [replace-one → replace-one] "
     "(docs/designs/rounds.md, Thm 1 to 3)"
 )
-_WORK = 5e8  # points, cells and rounds, multiplied
-_MOST_CELLS, _FEWEST_CELLS = 128, 16
-_WITH_COPIES = 64  # at most so many cells with replacement, where one cell takes longer
-_POINTS = 4000  # of the window
+_WORK = 2.2e8  # points, cells and rounds of one cover, multiplied
+_FIRST, _LONGER = 16, 4  # rounds of the first cover; each next one serves until so many times as many are done
+_MOST_CELLS, _SOME_CELLS, _FEWEST_CELLS = 112, 40, 16
+_WITH_COPIES = 40  # at most so many cells with replacement, where one cell takes longer
+_QUICK_POINTS, _SLOW_POINTS = 900, 300  # of a cell's curve, without and with replacement
+_POINTS = 4000  # of the window, below 0
+_MOST_ROUNDS = 3125
 _FINER = 8  # times as many for a lower bound
-_HALFWAY, _SPREAD = 0.25, 0.2  # in units of the window
 _LEFT = (0.0, *(0.45**k for k in range(10)))  # shares of p_0 that go to the further copies; each is sound
 
 
@@ -124,17 +127,28 @@ class Block:
 
     @cached_property
     def window(self) -> Window:
-        """As fine as its points allow."""
-        below = 2 * _POINTS // 3  # above 0 fewer will do: what gets there is lost but for a factor
-        return Window(self.reach / below, below, below // 2)
+        """As fine as its points allow; above 0 a few will do, W is nearly a chord there."""
+        return Window(self.reach / _POINTS, _POINTS, _POINTS // 8)
 
     @cached_property
     def upper(self) -> FloatArray:
         """delta at 0, interval, 2 interval, ..., from above."""
-        cells = Cells(self.rounds.theta, self.rounds.shape, self.window.interval, self.rounds.one_side)
-        steps = self._cover(cells)
-        values = Recursion(steps, self.window, upper=True).advance(self.times)
+        of = self.rounds
+        points = _SLOW_POINTS if of.replaced else _QUICK_POINTS
+        cells = Cells(of.theta, of.shape, self.window.interval, of.one_side, points)
+        cover = Cover(cells, self.window, self.times)
+        values, done = start(self.window), 0
+        while done < self.times:
+            more = min(max((_LONGER - 1) * done, _FIRST), self.times - done)
+            steps = cover.steps(values, done, more, self._cells(more))
+            values = Recursion(steps, self.window, upper=True, values=values).advance(more)
+            done += more
         return np.asarray(values[self.window.below :: -1])
+
+    def _cells(self, rounds: int) -> int:
+        """How many cells so many rounds are worth: a few of many rounds are quick but matter little."""
+        most = min(_WORK / (rounds * _POINTS), _SOME_CELLS * (1.0 + 15.0 * rounds / self.times))
+        return int(min(max(most, _FEWEST_CELLS), _WITH_COPIES if self.rounds.replaced else _MOST_CELLS))
 
     @cached_property
     def lower(self) -> FloatArray:
@@ -143,39 +157,6 @@ class Block:
         steps = steps_of(self.rounds.attacks(), window.interval, upper=False)
         values = Recursion(steps, window, upper=False).advance(self.times)
         return np.asarray(values[window.below :: -1])
-
-    def _cover(self, cells: Cells) -> list[Step]:
-        """Cells that are halved where they stand out above the corners, half-way through the rounds."""
-        corners = Recursion(steps_of(self.rounds.attacks(), cells.interval, upper=True), self.window, upper=True)
-        halfway = corners.advance(max(self.times // 2, 1)).copy()
-        least = np.max(corners.once(halfway), axis=0)
-        known: dict[Cell, tuple[Step, FloatArray]] = {}
-
-        def look(cell: Cell) -> None:
-            step = cells.step(cell)
-            if step is not None:
-                known[cell] = step, Recursion([step], self.window, upper=True).once(halfway)[0]
-
-        for cell in first_cells():
-            look(cell)
-        size = 1.5 * _POINTS
-        worthwhile = _WITH_COPIES if self.rounds.replaced else _MOST_CELLS
-        most = int(min(max(_WORK / (self.times * size), _FEWEST_CELLS), worthwhile, _MOST_CELLS))
-        place = self.window.losses / self.reach + _HALFWAY  # where the losses that matter are, half-way
-        weight = np.exp(-0.5 * (place / _SPREAD) ** 2) / np.maximum(halfway, 1e-12)
-        while len(known) < most:
-            names = list(known)
-            sums = np.stack([known[name][1] for name in names])
-            first = np.argmax(sums, axis=0)
-            excess = (np.max(sums, axis=0) - least) * weight
-            scores = np.bincount(first, np.maximum(excess, 0.0), len(names))
-            worst = names[int(np.argmax(scores))]
-            if scores.max() <= 0.0:
-                break
-            del known[worst]
-            for part in worst.quarters():
-                look(part)
-        return [step for step, _ in known.values()]
 
 
 @lru_cache(maxsize=64)
@@ -197,7 +178,7 @@ def rounds_of(claim: Claim | None) -> GaussianRounds | None:
 
 def is_feasible(times: int) -> bool:
     """Whether so many rounds are worth following one by one."""
-    return 2 <= times <= _WORK / (_FEWEST_CELLS * 2.5 * _POINTS)
+    return 2 <= times <= _MOST_ROUNDS
 
 
 def rounds_profile(rounds: GaussianRounds, times: int, reach: Callable[[], float], *, upper: bool) -> Profile:

@@ -29,8 +29,7 @@ from .discretize import law_of_points
 Shape = Literal["ball", "diameter"]
 OneSide = Callable[[float, float, float, FloatArray], FloatArray]  # (r, s, d, epsilons) → H, rounded up
 
-_POINTS = 450  # epsilons at which one direction is evaluated; between them chords
-_NOTHING = 3e-17
+_NOTHING = 1e-14
 _FARTHEST = 60.0
 _SLACK = 1.0 + 1e-12  # on the largest distance
 
@@ -55,14 +54,17 @@ class Cell:
             return 1.0
         return min(math.sin(min(math.asin(self.r0) + math.asin(self.s0), math.pi)) * _SLACK + 1e-15, 1.0)
 
-    def quarters(self) -> list["Cell"]:
-        """Cut where the circle r^2 + s^2 = 1 crosses it, or in the middle."""
-        r = 0.5 * (self.r0 + self.r1)
-        s = math.sqrt(max(1.0 - r * r, 0.0))
-        if not self.s0 < s < self.s1:
-            s = 0.5 * (self.s0 + self.s1)
-        pieces = [Cell(a, b, c, d) for a, b in ((self.r0, r), (r, self.r1)) for c, d in ((self.s0, s), (s, self.s1))]
-        return [piece for piece in pieces if piece.matters]
+    def halves(self) -> list[list["Cell"]]:
+        """Cut along r and along s, each where the circle r^2 + s^2 = 1 crosses it, or in the middle."""
+        r = _between(self.r0, math.sqrt(max(1.0 - self.s0**2, 0.0)), self.r1)
+        s = _between(self.s0, math.sqrt(max(1.0 - self.r0**2, 0.0)), self.s1)
+        along_r = [Cell(self.r0, r, self.s0, self.s1), Cell(r, self.r1, self.s0, self.s1)]
+        along_s = [Cell(self.r0, self.r1, self.s0, s), Cell(self.r0, self.r1, s, self.s1)]
+        return [[piece for piece in pieces if piece.matters] for pieces in (along_r, along_s)]
+
+
+def _between(low: float, wanted: float, high: float) -> float:
+    return wanted if low + 0.1 * (high - low) < wanted < high - 0.1 * (high - low) else 0.5 * (low + high)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Cells:
     shape: Shape
     interval: float
     one_side: OneSide
+    points: int  # epsilons at which one direction is evaluated, as far as they differ on the grid; then chords
 
     @cached_property
     def _known(self) -> dict[tuple[float, float, float], Points]:
@@ -99,8 +102,13 @@ class Cells:
         while end < _FARTHEST and float(self.one_side(r, s, d, np.array([end]))[0]) > _NOTHING:
             end *= 1.3
         last = max(math.ceil(end / self.interval), 2)
-        at = np.unique(np.append(0, np.rint(np.geomspace(1.0, last, _POINTS)))).astype(np.int64)
+        at = np.unique(np.append(0, np.rint(np.geomspace(1.0, last, self.points)))).astype(np.int64)
         return at, np.minimum.accumulate(self.one_side(r, s, d, as_floats(at * self.interval)))
+
+
+def corners() -> list[Cell]:
+    """The two pairs that matter most: a mixture against a plain law, and the reverse."""
+    return [Cell(1.0, 1.0, 0.0, 0.0), Cell(0.0, 0.0, 1.0, 1.0)]
 
 
 def first_cells() -> list[Cell]:
