@@ -214,5 +214,5 @@ def test_small_and_large_epsilons_are_answered():
     t = open_table(pa.table({"x": [1.0]})).sample(Poisson(1.0))
     assert t.count().run(epsilon=1e-9).noise_error > 1e8
     assert t.count().run(epsilon=1e8).noise_error < 1e-5
-    with pytest.raises(InvalidInput, match="records"):
-        open_table(pa.table({"x": [1.0]}), records=10**30)
+    with pytest.raises(InvalidInput, match="rows"):
+        open_table(pa.table({"x": [1.0]}), rows=10**30)

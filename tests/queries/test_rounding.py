@@ -30,7 +30,7 @@ def test_many_records_are_rounded_as_one(name, records):
     """Before, each lost up to a unit of the grid, hundreds of standard errors together."""
     table = open_table(
         pa.table({"id": np.arange(N), "x": np.ones(N), "y": np.ones(N, dtype=bool)}), id="id", key=seeded_key(3),
-        population="alike", records=records,
+        population="alike", rows=records,
     )  # fmt: skip
     question, truth = ASKED[name]
     found = question(table).run(epsilon=30.0 if records == 10**15 else 1e3)
@@ -93,9 +93,9 @@ def test_sums_are_exact_until_they_are_rounded():
 
 def test_a_grid_too_coarse_for_a_row_is_refused_before_it_is_paid_for():
     assert norm_left(1.0, 4, 2.0**-70) < 1.0
-    with pytest.raises(InvalidInput, match="records"):
+    with pytest.raises(InvalidInput, match="rows"):
         norm_left(1.0, 9, 2.0**-5)
-    table = open_table(pa.table({"x": [1.0]}), records=1)
+    table = open_table(pa.table({"x": [1.0]}), rows=1)
     assert isinstance(table.plan([table.count()]).noise(1e-8), ExactLaplace)
     with pytest.raises(InvalidInput, match="too coarse"):
         table.count().run(epsilon=1e-8)

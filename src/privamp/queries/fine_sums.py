@@ -40,7 +40,7 @@ def norm_left(sensitivity: float, entries: int, grid: float) -> float:
     if entries * grid > _MOST * sensitivity:
         raise InvalidInput(
             f"a record adds {entries} numbers, which a grid of {grid:g} is too coarse for; ask fewer questions at "
-            "once, declare another number of records=, or take another epsilon"
+            "once, declare another number of rows=, or take another epsilon"
         )
     return math.nextafter(sensitivity - entries * grid, 0.0)
 

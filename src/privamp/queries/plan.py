@@ -22,9 +22,10 @@ import pyarrow as pa
 
 from ..calibration import calibrate
 from ..core.design import Design
+from ..core.guarantee import Guarantee
 from ..core.release import Release
 from ..core.sample import Bounded
-from ..engines.stored_sample import ExactNoise, drawn_of
+from ..engines.stored_sample import ExactNoise, StoredSample, drawn_of
 from ..errors import InvalidInput
 from ..mechanisms.chosen_quantiles import ChosenQuantiles
 from ..mechanisms.fixed_point import RECORDS, ExactGaussian, ExactLaplace, GridUnits, grid_for
@@ -72,7 +73,7 @@ class Plan:
         sample._planned([noise], self.table.budget, names, delta or None)
         noisy = sample.release(noise, Bounded(lambda batches: layout.total(batches, noise)))
         facts = {"epsilon": epsilon, "delta": delta, "design": str(design)}
-        return layout.releases(np.asarray(noisy), noise, design, sample.guarantee, facts)
+        return layout.releases(np.asarray(noisy), noise, design, self._guarantee(sample), facts)
 
     def choice(self) -> Choice | None:
         """A few quantiles that are asked alone are chosen, which public facts tell; None where noise is added."""
@@ -87,7 +88,12 @@ class Plan:
         positive(epsilon=epsilon)
         in_range(0, 1, delta=delta)
         found = calibrate(
-            lambda x: choice.mechanism(1.0 / x), self.table.design, epsilon=epsilon, delta=delta, within=(2.0**-24, 1e9)
+            lambda x: choice.mechanism(1.0 / x),
+            self.table.design,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=self.table.relation,
+            within=(2.0**-24, 1e9),
         )
         assert isinstance(found, ChosenQuantiles)
         return found
@@ -104,16 +110,20 @@ class Plan:
         else:
             value = choice.values(rows) if names else float(choice.values(rows)[0])
         details = {"question": question.name, "epsilon": epsilon, "delta": delta, "design": str(self.table.design)}
-        return Release(value, noise, sampling, sample.guarantee, law, choice.told.source, names, details=details)
+        return Release(value, noise, sampling, self._guarantee(sample), law, choice.told.source, names, details=details)
+
+    def _guarantee(self, sample: StoredSample) -> Callable[[], Guarantee]:
+        return lambda: sample.guarantee(self.table.relation)
 
     def noise(self, epsilon: float, delta: float = 0.0) -> ExactNoise:
         """The noise for this epsilon: exact Laplace without a delta, exact Gaussian with one."""
         positive(epsilon=epsilon)
         in_range(0, 1, delta=delta)
-        records = self.table.records or RECORDS
+        records = self.table.rows or RECORDS
         kind: Callable[..., ExactNoise] = ExactGaussian if delta else ExactLaplace
         found = calibrate(
             lambda s: kind(s, 1.0, grid_for(s, 1.0, records)), self.table.design, epsilon=epsilon, delta=delta,
+            neighbors=self.table.relation,
             within=(max(2.0**-24, records * 2.0**-54), 1e12),  # beyond, sums of so many do not fit 64 bits
         )  # fmt: skip
         assert isinstance(found, (ExactLaplace, ExactGaussian))

@@ -19,6 +19,7 @@ from ..errors import InvalidInput
 from ..validation import in_range, whole
 from . import opened
 from .groups import Groups
+from .persons import capped, check_person
 from .plan import Plan
 from .quantiles import Quantiles, checked_probabilities
 from .questions import (
@@ -45,7 +46,8 @@ class Table:
     splits one by public groups, `.run(epsilon=…)` asks it. Every run draws a sample of its own by `design` and is
     charged to `budget`; `plan` asks several questions of one sample. Answers are about the whole table.
 
-    `source`, of the columns in `schema`, `population`, `id`, `key` and `records` are as `open_table` takes them.
+    `source`, of the columns in `schema`, `population`, `id`, `key`, `person`, `records` and `rows` are as `open_table`
+    takes them.
     """
 
     source: Any = field(repr=False)
@@ -55,7 +57,9 @@ class Table:
     population: str | None = None
     id: str | None = None
     key: Key | None = field(default=None, repr=False)
-    records: int | None = None
+    person: str | None = None
+    records: int = 1
+    rows: int | None = None
 
     def sample(self, design: Design) -> "Table":
         """The same table, whose questions are answered from a sample by this design.
@@ -70,7 +74,17 @@ class Table:
                 f"tables are sampled by designs that draw every record alike, such as Poisson or WithoutReplacement, "
                 f"got {design} instead; privamp.survey estimates from the others"
             )
+        if self.person is not None and not isinstance(design, Poisson):
+            raise InvalidInput(
+                f"a table with person= is sampled by Poisson(rate), got {design} instead: how many records are kept is "
+                "secret"
+            )
         return replace(self, design=design)
+
+    @property
+    def relation(self) -> Neighbors | None:
+        """What the guarantee is about where it is not one record: a person with all their records."""
+        return None if self.person is None else Neighbors.ADD_REMOVE.for_person(self.records)
 
     def count(self) -> Count:
         """How many records there are."""
@@ -180,15 +194,16 @@ class Table:
 
     def _drawn(self, columns: Sequence[str]) -> StoredSample:
         """A fresh sample, or that of the key, which answers once; what can be refused is refused here."""
-        source = opened.read(self.source, self.id)
+        source, key = opened.read(self.source, self.id), given_key(self.key)
         if source.schema != self.schema:
             raise InvalidInput("the columns of the table or their types have changed since it was opened; open it anew")
         if self.id is not None:
             opened.check_ids(source, self.id)
+        if self.person is not None:
+            source = capped(source, self.person, self.records, key)
         sample = local.draw(
-            source, self.design, key=given_key(self.key), id=self.id, label=self.population, columns=list(columns),
-            trust_ids=True,
-        )  # fmt: skip
+            source, self.design, key=key, id=self.id, label=self.population, columns=list(columns), trust_ids=True
+        )
         if sample.ledger.entries or sample.ledger.plan is not None:
             raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
         return sample
@@ -201,7 +216,9 @@ def open_table(
     population: str | None = None,
     id: str | None = None,
     key: Key | None = None,
-    records: int | None = None,
+    person: str | None = None,
+    records: int = 1,
+    rows: int | None = None,
 ) -> Table:
     """Open a table for questions.
 
@@ -212,7 +229,10 @@ def open_table(
     population : the public label of the population: which budget of the file is meant, and, with a key, which coins.
     id : the column that names a record; by default its place does.
     key : draws the sample of that key, which can be asked once; by default every run draws a fresh one.
-    records : a public bound on the number of records: sums of up to that many fit 64 bits. Rounding all of them costs
+    person : the column that names the person of a record. The guarantee is then about a person with all their records,
+        of which at most `records` are kept, by a keyed choice; answers are about the records that are kept. A budget
+        must protect persons with as many records: its relation is `Neighbors.ADD_REMOVE.for_person(records)`.
+    rows : a public bound on the number of records: sums of up to that many fit 64 bits. Rounding all of them costs
         less than a tenth of the noise for up to 2^32 records, and no interval counts it.
 
     >>> import pyarrow as pa
@@ -225,8 +245,11 @@ def open_table(
     given_key(key)
     if key is not None and population is None:
         raise InvalidInput("a key draws the same sample again, so the table needs a name; give population='…'")
-    if records is not None:
-        whole(1, 10**15, records=records)
+    if rows is not None:
+        whole(1, 10**15, rows=rows)
+    whole(1, 512, records=records)
+    if records > 1 and person is None:
+        raise InvalidInput("records= says how many records of a person are kept, so name their column with person='…'")
     source = opened.held(source)
     schema = opened.read(source, id).schema
     if id is not None and id not in schema.names:
@@ -235,4 +258,12 @@ def open_table(
         budget = Budget.open(budget, population)
     if budget is not None:
         check_budget(budget)
-    return Table(source, schema, budget=budget, population=population, id=id, key=key, records=records)
+    table = Table(source, schema, _ALL, budget, population, id, key, person, records, rows)
+    if person is not None:
+        check_person(schema, person)
+        if budget is not None and budget.neighbors != table.relation:
+            raise InvalidInput(
+                f"the budget protects {budget.neighbors}, and the table {table.relation}; open a budget with "
+                f"neighbors=Neighbors.ADD_REMOVE.for_person({records})"
+            )
+    return table

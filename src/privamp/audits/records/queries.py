@@ -121,7 +121,61 @@ def _missing_dropped(rows: list[Row]) -> Any:
     return _run(Poisson(1.0), EVERYTHING["sum"], 0.0, rows)
 
 
+MOST = 2  # records of a person that are kept
+Person = tuple[int, list[Row]]  # a name, and all their records
+
+
+def _persons_table(persons: list[Person], rate: float, column: str = "person") -> Table:
+    """Records of the persons stand between each other: the first of everybody, then the second, and so on."""
+    turns = [(k, name, row) for name, rows in persons for k, row in enumerate(rows)]
+    mixed = [(name, row) for _, name, row in sorted(turns, key=lambda turn: (turn[0], turn[1]))]
+    data = _table([row for _, row in mixed])
+    data = data.append_column("person", pa.array([name for name, _ in mixed], pa.int64()))
+    data = data.append_column("unique", pa.array([row[0] for _, row in mixed], pa.int64()))
+    opened = open_table(data, id="id", key=seeded_key(17), population="audit", person=column, records=MOST)
+    return opened.sample(Poisson(rate))
+
+
+def _of_persons(asked: Asked, rate: float, persons: list[Person]) -> Any:
+    return _answers(_persons_table(persons, rate), asked, 0.0)
+
+
+def _persons(random: np.random.Generator) -> Iterator[Pair]:
+    """One person with all their records comes or goes."""
+    some = [(p, [(10 * p + k, *row[1:]) for k, row in enumerate(_rows(random, 1 + 2 * (p % 4)))]) for p in range(5)]
+    for size in (0, 1, 2, 3, 9):
+        row = (0.0, "yes", "a")
+        new = (99, [(1000 + k, *row) for k in range(size)])
+        hard = [Hard(f"a person with {size} records", new)]
+        yield from pairs_of(some, hard, changes=ADD_REMOVE, places=range(len(some)))
+
+
+def _persons_audit(name: str, rate: float) -> RecordAudit:
+    return RecordAudit(
+        f"query by persons, {name}, Poisson({rate:g})", "a question about persons with several records",
+        partial(_of_persons, EVERYTHING[name], rate), _persons, most=lambda *_: float(MOST), quick=12,
+    )  # fmt: skip
+
+
+JOBS += [
+    partial(_persons_audit, "several", 1.0),
+    partial(_persons_audit, "chosen medians by group", 0.5),
+    partial(_persons_audit, "means by group", 0.5),
+]
+
+
+def _every_record_is_a_person(persons: list[Person]) -> Any:
+    return _answers(_persons_table(persons, 1.0, "unique"), EVERYTHING["counts by group"], 0.0)
+
+
 PLANTED = [
+    lambda: RecordAudit(
+        "query by persons, every record is one",
+        "a person counts as often as there are records",
+        _every_record_is_a_person,
+        _persons,
+        most=lambda *_: float(MOST),
+    ),
     lambda: RecordAudit("query, groups as they occur", "group keys from the data", _groups_as_they_occur, _add_remove),
     lambda: RecordAudit("query, bounds of the data", "bounds from the data", _bounds_of_the_data, _add_remove),
     lambda: RecordAudit(
