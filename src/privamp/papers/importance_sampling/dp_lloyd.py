@@ -1,0 +1,152 @@
+"""Weighted DP-Lloyd on importance samples as in IS section 5, with the mistakes of the released code mended.
+
+T steps: norm noise on the sums (the radius is Gamma(d), not Exponential), Laplace noise on the counts, split as is best
+in the unit ball. A sample is drawn once; a step's loss is linear in the weight, so T steps lose T(1/b_c + |x|/b_s)w and
+a rule is amplified once. Starting centres are rows that take no further part (public), not records. The rows' ball, n
+and the mean squared norm are taken as public. Costs are medians over seeds, on all rows: a diagnostic, not a release.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ...core.mechanism import Mechanism
+from ...mechanisms.laplace import Laplace
+from ...mechanisms.norm_noise import NormNoise
+from ...mechanisms.sum_and_count import SumAndCount
+from ...numerics.log_domain import FloatArray
+from ...rules.coreset import coreset
+from ...rules.noise_and_size import noise_for_guarantee, noise_for_size
+from ...rules.norm_histogram import NormHistogram
+from ...rules.profiles import LinearProfile
+from ...rules.rule import Rule
+from ...rules.uniform import uniform
+from .data_sets import Rows
+
+K, STEPS = 25, 10
+SAMPLERS = ("unif", "core", "opt")
+_LEVEL = 0.5  # the norm of centres that the noise is split for
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A rule, the noise of the sums of one step and that of the counts."""
+
+    rule: Rule | None  # None: all rows, each with weight 1
+    sums: float
+    counts: float
+
+
+def count_to_sum(dimension: int) -> float:
+    """Noise of the counts over that of the sums that gives centres the least error."""
+    return math.cbrt(dimension * (dimension + 1) / (2.0 * _LEVEL**2))
+
+
+def whole_run(dimension: int, noise: float) -> SumAndCount:
+    """All T steps as one mechanism: a step has T times its noise."""
+    return SumAndCount(NormNoise(noise, dimension), Laplace(count_to_sum(dimension) * noise))
+
+
+def plan(sampler: str, rows: Rows, size: float, epsilon: float) -> Plan:
+    """The least noise with which this sampler of this expected size has epsilon."""
+    dimension, n = rows.x.shape[1], len(rows.x)
+    make = partial(whole_run, dimension)
+    if sampler == "full":
+        noise = (1.0 + 1.0 / count_to_sum(dimension)) / epsilon
+        return Plan(None, STEPS * noise, STEPS * noise * count_to_sum(dimension))
+    if sampler == "opt":
+        counts, edges = np.histogram(rows.norms, bins=200, range=(0.0, 1.0))
+        sized = noise_for_size(make, NormHistogram(edges[1:], counts), size=size, epsilon=epsilon, radius=1.0)
+        rule, mechanism = sized.rule, sized.mechanism
+    else:
+        of = partial(_rule, sampler, rows, size, n)
+        mechanism = noise_for_guarantee(make, of, epsilon=epsilon)
+        rule = of(mechanism)
+    noise = mechanism.sums.scale  # type: ignore[attr-defined]
+    return Plan(rule, STEPS * noise, STEPS * noise * count_to_sum(dimension))
+
+
+def _rule(sampler: str, rows: Rows, size: float, n: int, mechanism: Mechanism) -> Rule:
+    profile = LinearProfile.of(mechanism)
+    if sampler == "unif":
+        return uniform(profile, rate=size / n, radius=1.0)
+    mean = float(np.mean(rows.norms**2))
+    return coreset(profile, share=0.5, size=size, population=n, mean_squared_norm=mean, radius=1.0)
+
+
+def fitted(rows: Rows, how: Plan, start: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Centres (k, d) after the steps."""
+    x, weights = rows.x, np.ones(len(rows.x))
+    if how.rule is not None:
+        q = how.rule.of_norms(rows.norms)
+        kept = rng.random(len(x)) < q
+        x, weights = x[kept], 1.0 / q[kept]
+    centres = start
+    for _ in range(STEPS):
+        centres = one_step(x, weights, centres, how, rng)
+    return centres
+
+
+def one_step(x: FloatArray, w: FloatArray, centres: FloatArray, how: Plan, rng: np.random.Generator) -> FloatArray:
+    """Noisy sums over noisy counts; a centre without records keeps its place, and all stay in the ball."""
+    k, d = centres.shape
+    own = nearest(x, centres)
+    members = np.zeros((len(x), k))
+    members[np.arange(len(x)), own] = w
+    sums, counts = members.T @ x, members.sum(axis=0)
+    if how.sums > 0.0:
+        direction = rng.normal(size=(k, d))
+        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+        sums = sums + direction * rng.gamma(d, how.sums, (k, 1))
+        counts = counts + rng.laplace(0.0, how.counts, k)
+    moved = np.where((counts > 1.0)[:, None], sums / np.maximum(counts, 1.0)[:, None], centres)
+    lengths = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1.0)
+    return np.asarray(moved / lengths)
+
+
+def nearest(x: FloatArray, centres: FloatArray) -> FloatArray:
+    """The number of each row's nearest centre."""
+    return np.asarray(np.argmin(np.sum(centres**2, axis=1) - 2.0 * (x @ centres.T), axis=1))
+
+
+def cost(x: FloatArray, centres: FloatArray) -> float:
+    """Mean squared distance to the nearest centre."""
+    best = np.min(np.sum(centres**2, axis=1) - 2.0 * (x @ centres.T), axis=1)
+    return float(np.mean(np.sum(x**2, axis=1) + best))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Rows to learn from, and public rows to start from."""
+
+    rows: Rows
+    public: FloatArray
+
+    @classmethod
+    def of(cls, rows: Rows, most: int) -> "Trial":
+        """Every fiftieth of the thinned rows is public."""
+        thin = rows.in_the_unit_ball(most)
+        is_public = np.arange(len(thin.x)) % 50 == 0
+        return cls(Rows(thin.x[~is_public]), thin.x[is_public])
+
+    @property
+    def no_learning(self) -> float:
+        """The cost with all centres at 0: the mean squared norm."""
+        return float(np.mean(self.rows.norms**2))
+
+    def costs(self, sampler: str, size: float, epsilon: float, seeds: Sequence[int]) -> FloatArray:
+        """The cost on all rows, by seed; epsilon infinite means no noise."""
+        if math.isinf(epsilon):
+            made = plan(sampler, self.rows, size, 1.0) if sampler != "full" else Plan(None, 0.0, 0.0)
+            how = Plan(made.rule, 0.0, 0.0)
+        else:
+            how = plan(sampler, self.rows, size, epsilon)
+        found = []
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            start = self.public[rng.choice(len(self.public), K, replace=False)]
+            found.append(cost(self.rows.x, fitted(self.rows, how, start, rng)))
+        return np.array(found)
