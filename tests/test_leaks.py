@@ -46,7 +46,7 @@ def all_objects() -> dict[str, object]:
 
 
 OBJECTS = all_objects()
-ROOMS = {"bootstrap", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify", "__version__"}
+ROOMS = {"bootstrap", "datasets", "kmeans", "sgd", "spec", "sums", "survey", "testing", "verify", "__version__"}
 DESIGNS = sorted(n for n, o in OBJECTS.items() if isinstance(o, type) and issubclass(o, Design) and n != "Design")
 ERRORS = {n for n, o in OBJECTS.items() if isinstance(o, type) and issubclass(o, Exception)}
 PUBLIC_FACTS = {

@@ -70,7 +70,8 @@ def _explain(error: Exception, arguments: list[str]) -> int:
             "a name, a label or another word of this command is not UTF-8 text, or holds a NUL character; rename it",
             kind, 2, arguments,
         )  # fmt: skip
-    sentence = f"privamp stopped on something it did not expect ({kind}); please report this command"
+    found = f"{kind}: {error.name}" if isinstance(error, ModuleNotFoundError) else kind
+    sentence = f"privamp stopped on something it did not expect ({found}); please report this command"
     return _say(sentence, kind, 1, arguments)
 
 

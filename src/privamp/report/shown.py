@@ -10,7 +10,7 @@ import numpy as np
 from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..extras import is_installed
-from ..numerics.printing import shown_down, shown_up
+from ..numerics.printing import as_asked, shown_down, shown_up
 from .html import Report, png_of
 from .pictures import COLORS, new_figure, tidy
 
@@ -41,7 +41,7 @@ def _rows(guarantee: Guarantee) -> list[list[str]]:
     if math.isfinite(guarantee.epsilon()):
         asked = [("ε", 0.0)]
     else:
-        asked = [(f"ε at δ = {delta:g}", delta) for delta in _DELTAS]
+        asked = [(f"ε at δ = {as_asked(delta)}", delta) for delta in _DELTAS]
     return [
         [name, shown_up(guarantee.epsilon(delta)), shown_down(lower.epsilon(delta)) if lower else "—"]
         for name, delta in asked
