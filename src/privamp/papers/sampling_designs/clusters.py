@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...amplification import amplify
 from ...designs.cluster import ClusterSampling
 from ...mechanisms.black_box import PureDP
+from ...numerics.printing import shown_down, shown_up
 from ...verify.exact import exact_epsilon_of_laws
 from ..files import Picture, Table, compared
 from ..printed import Check, said
@@ -45,8 +46,8 @@ def theorems_5_1_and_5_2() -> Iterator[Check]:
     for sizes, chosen in POPULATIONS:
         lower, truth, upper = between(sizes, chosen)
         where = f"{chosen} of clusters {sizes}, epsilon {EPSILON:g}"
-        yield said(f"Theorem 5.1, {where}: at least {lower:.4f}", lower <= truth + 1e-9, f"{truth:.4f} exactly")
-        yield said(f"Theorem 5.2, {where}: at most {upper:.4f}", truth <= upper + 1e-9, f"{truth:.4f} exactly")
+        yield said(f"Theorem 5.1, {where}: at least {shown_down(lower, 4)}", lower <= truth + 1e-9, f"{truth:.4f} exactly")
+        yield said(f"Theorem 5.2, {where}: at most {shown_up(upper, 4)}", truth <= upper + 1e-9, f"{truth:.4f} exactly")
         if len(set(sizes)) == 1:
             yield said(f"the bounds match for equal sizes, {where}", abs(upper - lower) < 1e-12, f"{truth:.4f}")
 

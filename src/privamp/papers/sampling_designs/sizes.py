@@ -15,6 +15,7 @@ from ...designs.rounded_size import random_added, size_weights, whole_size
 from ...designs.simple_random import WithoutReplacement
 from ...mechanisms.black_box import PureDP
 from ...numerics.log_domain import log_mix
+from ...numerics.printing import shown_down, shown_up
 from ...verify.exact import exact_epsilon_of_laws
 from ..files import compared
 from ..printed import Check, agrees, said
@@ -61,10 +62,10 @@ def section_3() -> Iterator[Check]:
     """Sizes drawn at random."""
     truth = exact_epsilon_of_laws(subsets(range(4), 2), subsets([1, 2, 3, NEW], 2), 1.0, "add-remove")
     upper, lower = math.log1p(0.5 * math.expm1(1.0)), -math.log1p(0.5 * math.expm1(-1.0))
-    yield Check("Theorem 3.1, upper bound, 4 records, always 2, epsilon 1", f"{upper:.4f}", f"{truth:.4f} exactly",
+    yield Check("Theorem 3.1, upper bound, 4 records, always 2, epsilon 1", shown_up(upper, 4), f"{truth:.4f} exactly",
                 truth <= upper, TWO_STEPS)  # fmt: skip
-    yield said(f"Theorem 3.1, lower bound {lower:.4f}, same setting", lower <= truth, f"{truth:.4f} exactly",
-               better=f"the exact value is {truth / lower:.2f} times the bound")  # fmt: skip
+    yield said(f"Theorem 3.1, lower bound {shown_down(lower, 4)}, same setting", lower <= truth, f"{truth:.4f} exactly",
+               better=f"the exact value is {shown_up(truth / lower, 3)} times the bound")  # fmt: skip
     some = RandomSize((0.2, 0.3, 0.5, 0.0, 0.0))
     mean = math.exp(some.log_tilted_mean(1.0))
     yield said("the tilted mean is at most the largest size", mean <= 2.0, f"{mean:.4f} <= 2")
@@ -137,8 +138,8 @@ def theorem_4_3() -> Iterator[Check]:
     """Randomised rounding."""
     for r, epsilon in ((Fraction(1, 100), 0.1), (Fraction(1, 10), 1.0)):
         claim, truth = printed_bound(float(r), epsilon), random_added(r, epsilon)
-        yield said(f"Theorem 4.3 at r = {float(r):g}, epsilon {epsilon:g}: at most {claim:.5f}", truth <= claim,
-                   f"{truth:.5f}", better=f"{claim / truth:.2f} times smaller, and reached")  # fmt: skip
+        yield said(f"Theorem 4.3 at r = {float(r):g}, epsilon {epsilon:g}: at most {shown_up(claim, 4)}", truth <= claim,
+                   f"{truth:.5f}", better=f"{shown_down(claim / truth, 3)} times smaller, and reached")  # fmt: skip
     one = math.log1p(0.02 * math.expm1(0.002)), float(log_mix(0.01, 0.002))
     yield said("log(1 + 2r(e^2eps - 1)) is about 4 r eps, log(1 + r(e^2eps - 1)) about 2 r eps (r = 0.01, eps 0.001)",
                abs(one[0] / 1e-5 - 4) < 0.01 and abs(one[1] / 1e-5 - 2) < 0.01,
@@ -150,10 +151,10 @@ def appendix_b() -> Iterator[Check]:
     one, two = subsets(range(2), 1), subsets(range(3), 2)
     claim = math.log1p(math.expm1(2.0) / 3) + 1.0
     told = exact_epsilon_of_laws(one, two, 1.0, "replace-one")
-    yield Check("Lemma B.1, 1 of 2 against 2 of 3 records, epsilon 1, replacement", f"{claim:.4f}", f"{told:g}",
+    yield Check("Lemma B.1, 1 of 2 against 2 of 3 records, epsilon 1, replacement", shown_up(claim, 5), f"{told:g}",
                 told <= claim, RELATION)  # fmt: skip
     truth = exact_epsilon_of_laws(one, two, 1.0, "add-remove")
-    yield said(f"Lemma B.1 under add/remove: at most {claim:.4f}", truth <= claim, f"{truth:.4f} exactly")
+    yield said(f"Lemma B.1 under add/remove: at most {shown_up(claim, 5)}", truth <= claim, f"{truth:.4f} exactly")
 
 
 def checks() -> list[Check]:

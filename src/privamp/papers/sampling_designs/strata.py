@@ -17,6 +17,7 @@ import numpy as np
 
 from ...designs.rounded_size import random_added
 from ...numerics.log_domain import FloatArray, log_mix
+from ...numerics.printing import shown_down, shown_up
 from ...numerics.roots import least_passing
 from ...verify.exact import exact_epsilon_of_laws
 from ..data import shared_file
@@ -61,8 +62,8 @@ def theorem_7_2() -> Iterator[Check]:
     """Proportional sampling, and the lambda that it allows."""
     r = Fraction(1, 100)
     claim, truth = printed_bound(0.01, 0.5), random_added(r, 0.5)
-    yield said(f"Theorem 7.2, r = 0.01, epsilon 0.5: at most {claim:.5f}", truth <= claim, f"{truth:.5f}",
-               better=f"{claim / truth:.2f} times smaller, for strata of any size")  # fmt: skip
+    yield said(f"Theorem 7.2, r = 0.01, epsilon 0.5: at most {shown_up(claim, 4)}", truth <= claim, f"{truth:.5f}",
+               better=f"{shown_down(claim / truth, 3)} times smaller, for strata of any size")  # fmt: skip
     target = 1e-4
     theirs = least_passing(lambda x: target - printed_bound(0.01, x), 1e-6, 1.0)
     ours = least_passing(lambda x: target - random_added(r, x), 1e-6, 1.0)
