@@ -46,8 +46,9 @@ def theorems_5_1_and_5_2() -> Iterator[Check]:
     for sizes, chosen in POPULATIONS:
         lower, truth, upper = between(sizes, chosen)
         where = f"{chosen} of clusters {sizes}, epsilon {EPSILON:g}"
-        yield said(f"Theorem 5.1, {where}: at least {shown_down(lower, 4)}", lower <= truth + 1e-9, f"{truth:.4f} exactly")
-        yield said(f"Theorem 5.2, {where}: at most {shown_up(upper, 4)}", truth <= upper + 1e-9, f"{truth:.4f} exactly")
+        told = f"{truth:.4f} exactly"
+        yield said(f"Theorem 5.1, {where}: at least {shown_down(lower, 4)}", lower <= truth + 1e-9, told)
+        yield said(f"Theorem 5.2, {where}: at most {shown_up(upper, 4)}", truth <= upper + 1e-9, told)
         if len(set(sizes)) == 1:
             yield said(f"the bounds match for equal sizes, {where}", abs(upper - lower) < 1e-12, f"{truth:.4f}")
 

@@ -138,7 +138,8 @@ def theorem_4_3() -> Iterator[Check]:
     """Randomised rounding."""
     for r, epsilon in ((Fraction(1, 100), 0.1), (Fraction(1, 10), 1.0)):
         claim, truth = printed_bound(float(r), epsilon), random_added(r, epsilon)
-        yield said(f"Theorem 4.3 at r = {float(r):g}, epsilon {epsilon:g}: at most {shown_up(claim, 4)}", truth <= claim,
+        where = f"Theorem 4.3 at r = {float(r):g}, epsilon {epsilon:g}"
+        yield said(f"{where}: at most {shown_up(claim, 4)}", truth <= claim,
                    f"{truth:.5f}", better=f"{shown_down(claim / truth, 3)} times smaller, and reached")  # fmt: skip
     one = math.log1p(0.02 * math.expm1(0.002)), float(log_mix(0.01, 0.002))
     yield said("log(1 + 2r(e^2eps - 1)) is about 4 r eps, log(1 + r(e^2eps - 1)) about 2 r eps (r = 0.01, eps 0.001)",
