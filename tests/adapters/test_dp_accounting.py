@@ -137,7 +137,7 @@ def test_randomised_response_counts_and_needs_replace_one():
         dp.PoissonSampledDpEvent(0.02, NOISE),
         dp.ComposedDpEvent([dp.LaplaceDpEvent(2.0), dp.PoissonSampledDpEvent(0.1, dp.LaplaceDpEvent(1.0))]),
         dp.DiscreteLaplaceDpEvent(0.5, 2),
-        dp.TruncatedSubsampledGaussianDpEvent(100, 0.1, 12, 2.0),
+        dp.TruncatedSubsampledGaussianDpEvent(20, 0.3, 8, 2.0),
     ],
 )
 def test_their_loss_distributions_agree_where_they_are_right(event):
@@ -193,6 +193,8 @@ def test_events_without_privacy_are_infinite():
         with pytest.raises(InvalidInput, match="without privacy"):
             accountant.guarantee()
     assert GuaranteeAccountant().get_epsilon(0.0) == 0.0
+    nobody = dp.PoissonSampledDpEvent(0.0, dp.GaussianDpEvent(0.0))
+    assert GuaranteeAccountant().compose(nobody).get_epsilon(0.0) == 0.0
 
 
 @pytest.mark.parametrize(

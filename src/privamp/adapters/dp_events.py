@@ -73,7 +73,8 @@ def _steps(event: Any, times: int, neighbors: Neighbors) -> Iterator[Step]:
         whole(0, count=event.count)
         yield from _steps(event.event, times * event.count, neighbors)
     elif kind in _SAMPLED:
-        inner = _together(event.event)
+        is_empty = kind is dp.PoissonSampledDpEvent and event.sampling_probability == 0
+        inner = None if is_empty else _together(event.event)
         if inner is not None:
             yield inner, _SAMPLED[kind](event, neighbors), times
     elif kind is dp.TruncatedSubsampledGaussianDpEvent:
