@@ -55,6 +55,7 @@ class Setting:
     runs: int
     data: str
     whole: bool
+    only: tuple[str, ...] = ()
 
     @property
     def design(self):
@@ -103,6 +104,8 @@ def questions_of(setting: Setting) -> tuple[pa.Table, dict]:
         "count": (table.count(), [n], n),
         "group counts": (table.count().by("g", GROUPS), [np.sum(group == g) for g in GROUPS], n),
         "mean": (table.mean("x", bounds), [cut.mean()], width),
+        "variance": (table.variance("x", bounds), [cut.var()], width**2),
+        "group vars": (table.variance("x", bounds).by("g", GROUPS), [cut[group == g].var() for g in GROUPS], width**2),
         "sum": (table.sum("x", bounds), [cut.sum()], width * n),
         "proportion": (table.proportion("y"), [np.mean(yes == "yes")], 1.0),
         "group means": (table.mean("x", bounds).by("g", GROUPS), [cut[group == g].mean() for g in GROUPS], width),
@@ -192,8 +195,10 @@ def measured(setting: Setting) -> tuple[Setting, dict[str, tuple[np.ndarray, flo
     """Coverage of every number of every question, and the median width of its intervals."""
     begun = time.perf_counter()
     data, asked = questions_of(setting)
+    count = asked["count"][0]
+    asked = {name: each for name, each in asked.items() if not setting.only or name in setting.only}
     rng = np.random.default_rng([*setting.seed, *(int(1e6 * v) for v in (setting.rate, setting.epsilon))])
-    noise = next(iter(asked.values()))[0].table.plan([asked["count"][0]]).noise(setting.epsilon, setting.delta)
+    noise = count.table.plan([count]).noise(setting.epsilon, setting.delta)
     every = {name: simulated(setting, data, question, noise) for name, (question, _, _) in asked.items()}
     hits = {name: [] for name in asked}
     widths = {name: [] for name in asked}
@@ -219,7 +224,9 @@ def settings(asked: argparse.Namespace) -> Iterator[Setting]:
     every = itertools.product(sorted(asked.records, reverse=True), asked.rate, asked.design, asked.epsilon, names)
     for n, rate, kind, epsilon, name in every:
         if rate < 1.0 or kind == "poisson":  # all records are drawn in one way
-            yield Setting(name, n, kind, rate, epsilon, asked.delta, asked.runs, str(data), asked.whole)
+            yield Setting(
+                name, n, kind, rate, epsilon, asked.delta, asked.runs, str(data), asked.whole, tuple(asked.only or ())
+            )
 
 
 def main() -> None:
@@ -233,6 +240,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--delta", type=float, default=0.0, help="above 0: Gaussian noise")
     parser.add_argument("--columns", nargs="+", choices=COLUMNS, default=list(COLUMNS))
+    parser.add_argument("--only", nargs="+", help="some questions only, such as mean")
     parser.add_argument("--data", default=str(DATA), help="the folder of adult.csv.gz, which is left out if missing")
     parser.add_argument("--whole", action="store_true", help="run the library end to end, with its own draws and noise")
     asked = parser.parse_args()

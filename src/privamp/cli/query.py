@@ -33,6 +33,7 @@ def query(
     count: Annotated[bool, typer.Option("--count", help="How many records there are.")] = False,
     total: Annotated[Columns, typer.Option("--sum", metavar="COLUMN", help="The sum of a column.")] = None,
     mean: Annotated[Columns, typer.Option("--mean", metavar="COLUMN", help="The mean of a column.")] = None,
+    variance: Annotated[Columns, typer.Option("--variance", metavar="COLUMN", help="The variance of a column.")] = None,
     median: Annotated[Columns, typer.Option("--median", metavar="COLUMN", help="The median of a column.")] = None,
     quantile: Annotated[
         Columns, typer.Option("--quantile", metavar="COLUMN:P", help="A quantile of a column, e.g. income:0.9.")
@@ -53,6 +54,12 @@ def query(
         str | None,
         typer.Option("--values", metavar="A,B,…", help="Those values; they must be public. An empty one is no value."),
     ] = None,
+    person: Annotated[
+        str | None, typer.Option("--person", metavar="COLUMN", help="Names the person of a record: they are protected.")
+    ] = None,
+    records: Annotated[
+        int, typer.Option("--records", metavar="J", help="So many records of a person are kept, by a keyed choice.")
+    ] = 1,
     rate: Annotated[float, typer.Option("--rate", metavar="Q", help="Sample each record with this probability.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", metavar="D", help="Above 0 for Gaussian noise.")] = 0.0,
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the intervals.")] = 0.95,
@@ -73,8 +80,9 @@ def query(
 
     in_range(0, 1, open_ends=True, confidence=confidence)
     check_page(report)
-    table = open_table(file, budget=opened_budget(budget, budget_population)).sample(Poisson(rate))
-    asked = {"sum": total, "mean": mean, "median": median, "quantile": quantile}
+    paid = opened_budget(budget, budget_population)
+    table = open_table(file, budget=paid, person=person, records=records).sample(Poisson(rate))
+    asked = {"sum": total, "mean": mean, "variance": variance, "median": median, "quantile": quantile}
     asked |= {"proportion": proportion, "histogram": histogram}
     questions = _questions(table, count, asked, _ranges(bounds))
     if by is not None or values is not None:
@@ -129,7 +137,8 @@ def _question(table: "Table", what: str, text: str, ranges: dict[str, tuple[floa
         return table.histogram(column, _number(number, int, "a number of bins"), pair)
     if what == "quantile":
         return table.quantile(column, _number(number, float, "a probability"), pair)
-    made: Question = {"sum": table.sum, "mean": table.mean, "median": table.median}[what](column, pair)
+    several = {"sum": table.sum, "mean": table.mean, "variance": table.variance, "median": table.median}
+    made: Question = several[what](column, pair)
     return made
 
 

@@ -160,7 +160,7 @@ class Summed:
         inside = np.flatnonzero(room >= 0.0)
         if not inside.size:  # noise has carried the sum beyond its ends
             return (min(max(total, self.ends[0]), self.ends[1]) * self.reach,) * 2
-        low, high = _end(tried, room, int(inside[0]), -1), _end(tried, room, int(inside[-1]), 1)
+        low, high = end_of(tried, room, int(inside[0]), -1), end_of(tried, room, int(inside[-1]), 1)
         return low * self.reach, high * self.reach
 
     def _variance(self, total: FloatArray) -> FloatArray:
@@ -246,7 +246,7 @@ class Ratio:
         inside = np.flatnonzero(room >= 0.0)
         if not inside.size:  # noise has carried the ratio beyond the bounds
             return (self.middle + self.half * best,) * 2
-        ends = _end(tried, room, int(inside[0]), -1), _end(tried, room, int(inside[-1]), 1)
+        ends = end_of(tried, room, int(inside[0]), -1), end_of(tried, room, int(inside[-1]), 1)
         return self.middle + self.half * ends[0], self.middle + self.half * ends[1]
 
     def standard_error(self) -> float:
@@ -290,7 +290,7 @@ def _root(excess: Callable[[float], float]) -> float:
     return float(brentq(lambda m: min(max(excess(m), -40.0), 40.0), -1.0, 1.0, xtol=1e-9, rtol=1e-9))
 
 
-def _end(tried: FloatArray, room: FloatArray, last: int, side: int) -> float:
+def end_of(tried: FloatArray, room: FloatArray, last: int, side: int) -> float:
     """Where the room beyond the last point inside ends, or the bounds."""
     out = last + side
     if not 0 <= out < len(tried):

@@ -33,6 +33,7 @@ from .questions import (
     checked_edges,
 )
 from .values import check_numbers
+from .variances import Variance
 
 _ALL = Poisson(1.0)
 REPLACE_ONE = Neighbors.REPLACE_ONE
@@ -42,9 +43,9 @@ REPLACE_ONE = Neighbors.REPLACE_ONE
 class Table:
     """A table that answers questions under a guarantee. `open_table` makes one.
 
-    `count`, `sum`, `mean`, `proportion`, `histogram`, `quantile` and `median` make questions; `.by(column, values)`
-    splits one by public groups, `.run(epsilon=…)` asks it. Every run draws a sample of its own by `design` and is
-    charged to `budget`; `plan` asks several questions of one sample. Answers are about the whole table.
+    `count`, `sum`, `mean`, `variance`, `proportion`, `histogram`, `quantile` and `median` make questions;
+    `.by(column, values)` splits one by public groups, `.run(epsilon=…)` asks it. Every run draws a sample of its own by
+    `design` and is charged to `budget`; `plan` asks several questions of one sample. Answers are about the whole table.
 
     `source`, of the columns in `schema`, `population`, `id`, `key`, `person`, `records` and `rows` are as `open_table`
     takes them.
@@ -97,6 +98,10 @@ class Table:
     def mean(self, column: str, bounds: Any, *, missing: float | None = None) -> Mean:
         """The mean of a column over the records that have a number, or over all with `missing`."""
         return Mean(**self._about(column, bounds, missing))
+
+    def variance(self, column: str, bounds: Any, *, missing: float | None = None) -> Variance:
+        """The mean squared distance from the mean of a column, over the records that have a number, or over all."""
+        return Variance(**self._about(column, bounds, missing))
 
     def proportion(self, column: str, value: Any = None, *, missing: bool | None = None) -> Proportion:
         """The share of records that have this value (or one of a list) in the column; without one, of those with a yes.

@@ -33,6 +33,7 @@ EVERYTHING: dict[str, Asked] = {
     "sum, missing as a number": lambda t: [t.sum("x", BOUNDS, missing=1.0)],
     "mean": lambda t: [t.mean("x", BOUNDS)],
     "means by group": lambda t: [t.mean("x", BOUNDS).by("g", GROUPS)],
+    "variances by group": lambda t: [t.variance("x", BOUNDS).by("g", GROUPS)],
     "mean of text": lambda t: [t.mean("text", (0.0, 10.0))],
     "proportion": lambda t: [t.proportion("text"), t.proportion("g", ["a", None])],
     "histogram": lambda t: [t.histogram("x", [-2.0, 0.0, 0.5, 3.0], missing=True).by("g", GROUPS)],
@@ -87,7 +88,7 @@ def _audit(name: str, design: Design, delta: float = 0.0, changes: tuple[str, ..
 
 JOBS = [
     *(partial(_audit, name, Poisson(1.0)) for name in EVERYTHING),
-    *(partial(_audit, name, Poisson(0.5)) for name in ("counts by group", "sum", "means by group", "several")),
+    *(partial(_audit, name, Poisson(0.5)) for name in ("counts by group", "sum", "variances by group", "several")),
     *(partial(_audit, name, Poisson(0.5), 1e-6) for name in ("quantiles", "several", "chosen quantiles")),
     partial(_audit, "chosen medians by group", Poisson(0.5)),
     *(
