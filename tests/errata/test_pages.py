@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted((ROOT / "docs" / "designs").glob("*.md")), ROOT / "docs" / "persons.md"]
+OTHERS = ("persons", "reproductions")
+PAGES = [*sorted((ROOT / "docs" / "designs").glob("*.md")), *(ROOT / "docs" / f"{name}.md" for name in OTHERS)]
 
 
 def python_blocks(text: str) -> list[str]:
