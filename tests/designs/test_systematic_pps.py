@@ -1,5 +1,6 @@
 """Systematic sampling by public size: exact chances, bounds, the counterexample for private lists, surveys."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from privamp import (
     ApproxDP,
+    ClusterPPS,
+    ClusterSampling,
     Gaussian,
     InvalidInput,
     Laplace,
@@ -128,3 +131,32 @@ def test_a_survey_estimates_from_it(noise):
     assert found[0].guarantee.epsilon(given["delta"]) <= 4.0
     with pytest.raises(InvalidInput, match="one start does not show"):
         estimate(design.draw(people, seeded_key(6)), x, "total", **given)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        SystematicPPS(sizes=(3, 2, 4, 1), chosen=2),
+        SystematicPPS(sizes=(1, 1, 1), chosen=2, max_size=2),
+        ClusterSampling(chosen=5, clusters=50, max_size=4),
+        ClusterPPS((0.5, 0.3, 0.2), max_size=4),
+    ],
+    ids=lambda design: type(design).__name__,
+)
+def test_one_record_replaced_loses_no_more_than_without_sampling(design):
+    """At a small epsilon two add/remove steps have a smaller delta than the pure loss alone says."""
+    at = np.linspace(0.0, 1.9, 20)
+    found = np.asarray(amplify(PureDP(1.0), design, WITHIN).delta(at))
+    assert np.all(found <= np.exp(PureDP(1.0).profile(Neighbors.REPLACE_ONE).forward(at)) * (1 + 1e-9) + 1e-12)
+
+
+def test_geometric_noise_on_a_record_of_either_sign_stays_below():
+    design = SystematicPPS(sizes=(3, 2, 4, 1), chosen=2)
+    places = np.arange(-60, 61)
+    bound = np.asarray(amplify(PureDP(1.0), design, WITHIN).delta(np.linspace(0.0, 1.9, 20)))
+    noise = [math.tanh(0.5) * np.exp(-np.abs(places - shift)) for shift in (-1, 0, 1)]
+    for unit in range(4):
+        chance = float(sum(p for units, p in design.samples() if unit in units))
+        plus, minus = (chance * noise[i] + (1 - chance) * noise[1] for i in (2, 0))
+        exact = [np.maximum(plus - math.exp(e) * minus, 0).sum() for e in np.linspace(0.0, 1.9, 20)]
+        assert np.all(np.asarray(exact) <= bound)

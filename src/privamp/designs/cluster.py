@@ -47,7 +47,7 @@ from . import cluster_loss as loss
 from . import cluster_transport as transport
 from .clustered import Clustered, Ints
 from .poisson import Poisson
-from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
+from .pure_only import is_black_box, lower_profile, pure_epsilon, replaced_profile, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
@@ -62,7 +62,7 @@ def _added(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors
 def _replaced(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if design.second_size:
         raise NoTheorem("members of one cluster displace each other here")
-    return upper_profile(design.replaced_loss(pure_epsilon(mechanism, AR)))
+    return replaced_profile(design.replaced_loss(pure_epsilon(mechanism, AR)), mechanism)
 
 
 def _trimmed(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

@@ -28,7 +28,7 @@ from ..validation import whole
 from . import cluster_loss as loss
 from . import size_transport as transport
 from .clustered import Clustered, Ints, Members
-from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
+from .pure_only import is_black_box, lower_profile, pure_epsilon, replaced_profile, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
@@ -43,7 +43,7 @@ def _moved(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) 
 
 
 def _replaced(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(design.replaced_loss(pure_epsilon(mechanism, AR)))
+    return replaced_profile(design.replaced_loss(pure_epsilon(mechanism, AR)), mechanism)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from . import cluster_loss as loss
 from . import cluster_transport as transport
 from .cluster_by_size import ClusterBySize
 from .clustered import Clustered, Ints
-from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
+from .pure_only import is_black_box, lower_profile, pure_epsilon, replaced_profile, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
@@ -52,7 +52,7 @@ def _added(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> 
 
 
 def _replaced(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(design.worst(pure_epsilon(mechanism, AR), WITHIN))
+    return replaced_profile(design.worst(pure_epsilon(mechanism, AR), WITHIN), mechanism)
 
 
 def _moved(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

@@ -5,7 +5,7 @@ has (the w_k add up to 1 - q; e_k - 1 steps where one record less is drawn). The
 these distances; M is stated for add/remove, a = e^eps, z = sum_k (w_k/q) a^-e_k:
 
     pure, one record more      log(1 + (a - 1)/(1 + a z))
-    pure, one replaced         log(1 + (a^2 - 1)/(1 + a^2 z))
+    pure, one replaced         log(1 + (a^2 - 1)/(1 + a^2 z)); at smaller epsilon no more than without sampling
     Gaussian                   `one_against_several` at theta, e_k theta (replaced: 2 theta, e_k theta)
     other noise                transport: in, in 1 or 2; in, k e_k; k, in e_k - 1 or e_k; k, k 0.
 
@@ -27,7 +27,7 @@ from ..core.transport import Components, has_noise, transported
 from ..errors import NoTheorem
 from ..numerics.log_domain import log_sum
 from . import cluster_gaussian as gaussian
-from .pure_only import pure_epsilon, upper_profile
+from .pure_only import pure_epsilon, replaced_profile, upper_profile
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _MARGIN = 1e-14
@@ -90,7 +90,8 @@ def theorems(subject: str, page: str, kinds: Kinds, *, added: bool, exact: bool)
     """One record replaced inside its cluster and, where sizes are private, one record more; for every noise."""
 
     def pure(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-        return upper_profile(worst_loss(kinds(design), pure_epsilon(mechanism, AR), _steps(neighbors)))
+        loss = worst_loss(kinds(design), pure_epsilon(mechanism, AR), _steps(neighbors))
+        return upper_profile(loss) if neighbors.kind == AR.kind else replaced_profile(loss, mechanism)
 
     def normal(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
         return under_gaussian(kinds(design), mechanism, _steps(neighbors))

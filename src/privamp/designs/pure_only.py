@@ -27,6 +27,15 @@ def upper_profile(loss: float) -> Profile:
     return Profile.symmetric(pure_curve(loss * (1.0 + _MARGIN)))
 
 
+def replaced_profile(loss: float, mechanism: Mechanism) -> Profile:
+    """The same for one record replaced, where who is drawn does not depend on which record it is.
+
+    Given who is drawn, the samples differ in that record at most, so the result is no worse than without sampling:
+    the curve of two add/remove steps, below that of the loss 2 epsilon and, at a small epsilon, of smaller ones.
+    """
+    return Profile.minimum([upper_profile(loss), mechanism.profile(Neighbors.REPLACE_ONE)])
+
+
 def lower_profile(loss: float) -> Profile:
     """The curve of an event that has this loss, moved down by more than its rounding."""
     return rare_event(loss * (1.0 - _MARGIN))
