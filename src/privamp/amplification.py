@@ -163,7 +163,7 @@ def theorem_bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors, *
             covered = next((m for m in known if theorem.covers(m, neighbors)), None)
             if covered is not None:
                 bounds.extend(_evaluated(theorem, covered, design, neighbors))
-                if theorem.settles:
+                if theorem.settles and (covered is mechanism or mechanism.is_covered_exactly):
                     return bounds
         except NoTheorem as error:
             reasons.append(str(error))

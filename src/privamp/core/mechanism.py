@@ -74,6 +74,11 @@ class Mechanism(ABC):
         """
         return None
 
+    @property
+    def is_covered_exactly(self) -> bool:
+        """Whether the covering mechanism's curve is all that is known of this one, so that nothing is lost by it."""
+        return self.covering is not None
+
     @abstractmethod
     def release(self, value: Any, stream: Stream) -> Any:
         """The value with fresh noise from a cryptographic stream."""

@@ -86,7 +86,8 @@ def _threshold(log_w: FloatArray, shift: FloatArray) -> FloatArray:
 
 def is_covered_by_gaussian(mechanism: Mechanism) -> bool:
     """Whether it is Gaussian noise or post-processing of it, so that theorems about Gaussian noise are used."""
-    return mechanism.is_gaussian or (mechanism.covering is not None and mechanism.covering.is_gaussian)
+    covering = mechanism.covering
+    return mechanism.is_gaussian or (covering is not None and covering.is_gaussian and mechanism.is_covered_exactly)
 
 
 def add_remove_shift(mechanism: Mechanism) -> float:

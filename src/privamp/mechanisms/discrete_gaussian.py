@@ -33,9 +33,11 @@ from ..numerics.log_domain import FloatArray, log1mexp, log_mills_gap, log_norma
 from ..validation import whole
 from .discrete_gaussian_vectors import discrete_gaussian_vector_curve
 from .discrete_mixture import ENTRIES, discrete_mixture, identical
+from .gaussian import Gaussian
 from .noise import check_relation, check_sizes, check_whole_sensitivity, like, shift_of, whole_numbers, whole_shift_of
 
 _REACH = 60.0  # the table reaches this many sigmas: e^-1800, far below the smallest double
+_RIPPLE, _SMOOTHED = 1e-22, 0.4358  # eta of the covering noise, and the largest s/sigma: sigma' is .9 sigma there
 _SMOOTH = 2000.0  # from this sigma on the sum is smooth to the last digit
 
 
@@ -131,6 +133,24 @@ class DiscreteGaussian(Mechanism):
     def drawn_sigma(self) -> float:
         """The sigma of the noise that is drawn: the declared one, or just above it."""
         return float(rational_scale(self.sigma))
+
+    @property
+    def covering(self) -> Gaussian | None:
+        """Continuous noise of sigma' = sqrt(sigma^2 - s^2), where that is at least .9 sigma.
+
+        Up to a factor 1 +- eta, below 1e-22 in all dimensions together, this noise is post-processing of it
+        (docs/exact_noise.md, Thm 3), and bounds are rounded up by far more.
+        """
+        sigma = self.drawn_sigma
+        s = math.sqrt((math.log(2.0 * self.dimension) - math.log(_RIPPLE)) / 2.0) / math.pi
+        if s > _SMOOTHED * sigma:
+            return None
+        return Gaussian(math.sqrt((sigma - s) * (sigma + s)) * (1.0 - 1e-12), self.sensitivity, self.neighbors)
+
+    @property
+    def is_covered_exactly(self) -> bool:
+        """No: the curve of one number is known itself, and is smaller."""
+        return False
 
     @property
     def hides_vectors(self) -> bool:  # type: ignore[override]
