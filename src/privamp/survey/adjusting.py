@@ -20,7 +20,6 @@ from ..core.bounds import pair_of, pairs_by_name
 from ..core.design import Design
 from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
-from ..core.release import Release
 from ..core.sample import Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import in_grid_units
@@ -33,8 +32,7 @@ from .exact import ExactRelease, Statistic, release_of
 from .fitting import Fit, Linear, Margin, check_margins, fit_of, linear
 from .frame import numbers_of
 from .groups import in_order, labels_of, places
-from .released import Asked, Source, asked_of
-from .within_bounds import WithinBounds
+from .released import UNBOUNDED, Asked, Source, asked_of
 
 STATISTICS = ("mean", "total", "proportion", "ratio")
 RESPONSE = "answers stand for the people of their class who gave none (of everybody, where no classes are given)"
@@ -190,10 +188,8 @@ class _Task:
         for k, (one, square, bound) in enumerate(zip(each, squares, bounds, strict=True)):
             spread = max(float(square[0]), 0.0) + 0.5 * unit * self.second.scale_of(k)  # half its noise up: wide side
             error = bound * math.sqrt(spread)
-            law: Any = noise
-            if self.statistic == "mean":
-                law = WithinBounds(one.value, error, one.noise, noise, *self.ends)
-            found.append(Release(one.value, one.noise, error, certify, law, "private estimate"))
+            ends = self.ends if self.statistic == "mean" else UNBOUNDED
+            found.append(source.release(one.value, error, one.noise, certify, ends=ends))
         return found[0] if self.options.domains is None else dict(zip(self.names, found, strict=True))
 
 

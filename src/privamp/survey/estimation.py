@@ -31,7 +31,7 @@ from .groups import Groups, groups_of
 from .hidden_signal import signal
 from .options import Declared, EstimateKeywords, EstimateOptions
 from .ratio import poisson_mean
-from .released import Asked, Source, asked_of, source_of
+from .released import UNBOUNDED, Asked, Source, asked_of, source_of
 from .weighted import estimate_weighted
 
 
@@ -224,8 +224,10 @@ class WeightedTotals:
         certify = source.certify()
         errors = np.sqrt(np.maximum(variances, 0.0)) / per
         noisy = scale * unit / per * np.ones_like(errors)
+        ends = UNBOUNDED if self.statistic == "total" else (float(f.low.min()), float(f.high.max()))
         found = [
-            source.release(v, s, e, certify) for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
+            source.release(v, s, e, certify, ends=ends)
+            for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
         ]
         return found[0] if self.groups.is_one else dict(zip(self.groups.names, found, strict=True))
 

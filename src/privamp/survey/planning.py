@@ -3,6 +3,8 @@
 For each design: what an epsilon-DP mechanism on its sample amplifies to (upper and lower), the noise that the weighted
 mean needs for the target epsilon, and the standard error to expect from sampling and from noise. Noise is computed for
 replace-one neighbours (within a stratum for stratified designs; clusters say otherwise), so that rows can be compared.
+A cluster's noise is that of `estimate`, which pays for the count and the sampling error too; the other rows have what
+`estimate` needs where the standard deviations are public (sd=…).
 """
 
 import math
@@ -29,6 +31,7 @@ from ..numerics.entries import texts_of
 from ..validation import in_range, options_of, positive, whole
 from .allocation import Stratum, allocate
 from .candidates import column_of, noise_scale, sampling_variance, weights_of
+from .clustered import noise_factor
 from .frame import bounds_of
 from .hidden_signal import strength
 
@@ -247,7 +250,7 @@ def _clusters(f: _Facts, column: Any, notes: list[str]) -> Iterator[PlanRow]:
     chosen = max(1, min(k, round(f.size * k / f.records)))
     design = ClusterSampling(chosen, k, most)
     try:
-        scale = f.calibrated(design, 0.5 * f.range * k / (chosen * f.records), AR, AR)
+        scale = f.calibrated(design, 0.5 * f.range * k / (chosen * f.records), AR, AR) * noise_factor(f.noise)
     except NoTheorem as error:
         notes.append(f"cluster sampling: {error}")
         return

@@ -61,4 +61,4 @@ def poisson_mean(
     unit = 2.0 if noise == "laplace" else 1.0
     noisy = np.sqrt(unit * (scales[0] ** 2 + (away * scales[1]) ** 2)) / count
     made = Source(source.sample, noise, source_of(share, sd), frame.relation)
-    return made.release(centre + away, np.sqrt((1.0 - q) * spread / count), noisy)
+    return made.release(centre + away, np.sqrt((1.0 - q) * spread / count), noisy, ends=(low, high))

@@ -1,5 +1,6 @@
 """What a survey releases: numbers with the two errors they have, certified by the ledger of their sample."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,8 +18,10 @@ from ..core.sample import Bounded, Drawn, Sample
 from ..errors import InvalidInput
 from .adjust_options import AdjustOptions
 from .options import EstimateOptions
+from .within_bounds import WithinBounds
 
 Options = EstimateOptions | AdjustOptions
+UNBOUNDED = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,16 @@ class Source:
 
         return found
 
-    def release(self, value: Any, sampling: Any, noise: Any, certify: Callable[[], Guarantee] | None = None) -> Release:
-        """One number, with its errors."""
-        guarantee = certify or self.certify()
-        return Release(float(value), float(noise), float(sampling), guarantee, self.noise, self.sampling_error_is)
+    def release(
+        self, value: Any, sampling: Any, noise: Any, certify: Callable[[], Guarantee] | None = None, *,
+        ends: tuple[float, float] = UNBOUNDED, df: float = math.inf,
+    ) -> Release:  # fmt: skip
+        """One number, with its errors; `ends` are what it can be, `df` the degrees of freedom of its sampling error."""
+        guarantee, errors = certify or self.certify(), (float(noise), float(sampling))
+        law: Any = self.noise
+        if math.isfinite(df) or any(map(math.isfinite, ends)):
+            law = WithinBounds(float(value), errors[1], errors[0], self.noise, *ends, df)
+        return Release(float(value), *errors, guarantee, law, self.sampling_error_is)
 
 
 def source_of(share: float, sd: Any) -> str:

@@ -21,12 +21,13 @@ from ..errors import InvalidInput
 from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, one_of, positive
+from .clustered import ClusterQuestion, clusters_of, estimate_clusters
 from .exact import ExactRelease, Statistic, release_of
 from .frame import EVERYBODY, Frame, bounds_of, cut, numbers_of
 from .hidden_signal import strength
 from .options import EstimateOptions
 from .ratio import poisson_mean
-from .released import Asked, Source, source_of
+from .released import UNBOUNDED, Asked, Source, source_of
 from .units import Loudness, Units, loudness_of, units_of
 
 AR = Neighbors.ADD_REMOVE
@@ -73,6 +74,10 @@ def estimate_weighted(sample: Asked, values: ArrayLike, statistic: str, options:
         raise InvalidInput("a public sd is for equal weights of records; leave sd out, or give sd='range'")
     asked = Question(cut(numbers, low, high), float(low), float(high), statistic, known, sd, share)
     loud = loudness_of(sample.design, options.noise, float(options.epsilon), options.delta)
+    clusters = clusters_of(units) if share else None
+    if clusters is not None:
+        question = ClusterQuestion(asked.values, asked.low, asked.high, statistic == "total", known)
+        return estimate_clusters(sample, units, clusters, question, loud, share)
     if statistic == "total" and known is None and is_share and share:
         return _share_total(sample, units, asked, loud)
     if statistic == "total" or (known is not None and options.weights != "hajek"):
@@ -140,7 +145,8 @@ def _total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Rele
     per = 1.0 if asked.statistic == "total" else float(known or 1.0)
     value = (total + (known or 0.0) * centre) / per
     source = Source(sample.sample, loud.noise, asked.source, sample.design.natural)
-    return source.release(value, np.sqrt(variance) / per, loud.sd * scale / per)
+    ends = UNBOUNDED if asked.statistic == "total" else (asked.low, asked.high)
+    return source.release(value, np.sqrt(variance) / per, loud.sd * scale / per, ends=ends)
 
 
 def _share_total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
@@ -215,4 +221,5 @@ def _ratio(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Rele
         variance = units.largest_variance(2.0 * half, records)
     noisy = loud.sd * float(np.hypot(scales[0], away * scales[1])) / records
     source = Source(sample.sample, loud.noise, asked.source, sample.design.natural)
-    return source.release(centre + away, np.sqrt(variance) / records, noisy)
+    ends = (asked.low, asked.high)
+    return source.release(centre + away, np.sqrt(variance) / records, noisy, ends=ends)

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from scipy.special import ndtri, stdtrit
+
 from ..numerics.half_width import half_width
 
 
@@ -16,10 +18,13 @@ class WithinBounds:
     kind: str  # "laplace" or "gaussian"
     low: float
     high: float
+    df: float = math.inf  # degrees of freedom of the sampling error
 
     def interval(self, level: float) -> tuple[float, float]:
         """The part of the interval that is within the bounds; the nearer end where none is."""
-        half = half_width(self.sampling, self.noise, self.kind, level)
+        at = 0.5 + 0.5 * level
+        more = float(stdtrit(self.df, at) / ndtri(at)) if math.isfinite(self.df) else 1.0
+        half = half_width(self.sampling * more, self.noise, self.kind, level)
         ends = self.value - half, self.value + half
         return min(max(ends[0], self.low), self.high), max(min(ends[1], self.high), self.low)
 
