@@ -95,6 +95,9 @@ DOORS = {  # what draws from a data set by a key, with a label or without: door(
     "survey.estimation.estimate": lambda folder, key, label: survey.estimate(
         Poisson(0.5), X, bounds=(0, 1), epsilon=0.5, key=key, label=label
     ),
+    "survey.adjusting.adjust": lambda folder, key, label: survey.adjust(
+        Poisson(0.5), X, bounds=(0, 1), epsilon=0.5, key=key, label=label
+    ),
     "sgd.descent.Descent.run": lambda folder, key, label: descend(key, Population(N, label)),
     "sgd.regression.PrivateLinear.fit": lambda folder, key, label: PrivateLinear(
         Poisson(0.2), sigma=2.0, steps=2, population=N

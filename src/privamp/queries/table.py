@@ -12,6 +12,7 @@ from ..chance.keys import Key, given_key
 from ..core.design import Design
 from ..core.ledger import BudgetLike, check_budget
 from ..core.neighbors import Neighbors
+from ..core.weighting import Coins
 from ..designs.poisson import Poisson
 from ..engines import local
 from ..engines.stored_sample import StoredSample
@@ -75,7 +76,7 @@ class Table:
                 f"tables are sampled by designs that draw every record alike, such as Poisson or WithoutReplacement, "
                 f"got {design} instead; privamp.survey estimates from the others"
             )
-        if self.person is not None and not isinstance(design, Poisson):
+        if self.person is not None and not isinstance(design.equal_chances, Coins):
             raise InvalidInput(
                 f"a table with person= is sampled by Poisson(rate), got {design} instead: how many records are kept is "
                 "secret"
