@@ -17,11 +17,9 @@ EXAMPLES = """\
 Examples:
   privamp reproduce
 
-  privamp reproduce all --report reproduction
-
   privamp reproduce must-table-s1 --out out
 
-  privamp reproduce must-table-7"""
+  privamp reproduce is-streaming"""
 
 
 def reproduce(
@@ -40,6 +38,8 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Make a paper's figure or table again, with the printed numbers beside ours.
+
+    'all' runs every entry, which takes minutes, and writes one page with all verdicts.
 
     Exit code 1 says that a number came out otherwise than expected.
     """
