@@ -197,6 +197,17 @@ def test_events_without_privacy_are_infinite():
     assert GuaranteeAccountant().compose(nobody).get_epsilon(0.0) == 0.0
 
 
+def test_dp_accounting_calibrates_with_it():
+    noise = dp_accounting.calibrate_dp_mechanism(
+        GuaranteeAccountant, lambda z: dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(z)), 1.0, 1e-5,
+        dp_accounting.ExplicitBracketInterval(0.0, 4.0), tol=1e-3,
+    )  # fmt: skip
+    found = guarantee_of(dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(noise)), AR).epsilon(1e-5)
+    assert 0.99 < found <= 1.0
+    with pytest.raises(dp_accounting.UnsupportedEventError, match="at least 0"):
+        GuaranteeAccountant().compose(NOISE, -1)
+
+
 @pytest.mark.parametrize(
     ("event", "words"),
     [

@@ -113,6 +113,29 @@ def test_too_little_noise_changes_no_parameter():
         PlannedAccountant(KeyedBatchSampler(Rounds(Poisson(0.5), 4), N, Laplace(1.0)))
 
 
+def test_batches_that_opacus_drew_instead_are_refused():
+    """Without poisson_sampling=False Opacus replaces the loader: its batches are not those that are certified."""
+    sampler = KeyedBatchSampler(BallsInBins(4), N, Gaussian(2.0), key=seeded_key(3))
+    model, optimizer, loader = training(engine_for(sampler), keyed_loader(RECORDS, sampler))
+    assert loader.batch_sampler is not sampler
+    before = [p.detach().clone() for p in model.parameters()]
+    with pytest.raises(InvalidInput, match="not drawn by the plan"):
+        one_epoch(model, optimizer, loader)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_a_batch_is_not_used_for_two_steps():
+    sampler = KeyedBatchSampler(Rounds(Poisson(0.9), 2), N, Gaussian(2.0), key=seeded_key(3))
+    model, optimizer, loader = training(engine_for(sampler), keyed_loader(RECORDS, sampler), poisson_sampling=False)
+    x, y = next(iter(loader))
+    nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(x), y).backward()
+    with pytest.raises(InvalidInput, match="not drawn by the plan"):
+        optimizer.step()
+
+
 def test_the_accountant_by_name():
     engine = PrivacyEngine(accountant="privamp")
     model, optimizer, loader = training(engine, DataLoader(RECORDS, batch_size=20))

@@ -85,6 +85,11 @@ class KeyedBatches:
         return self._population.size
 
     @property
+    def drawn(self) -> int:
+        """How many rounds were drawn."""
+        return self._drawn
+
+    @property
     def left(self) -> int:
         """How many rounds are still to be drawn."""
         return self.plan.steps - self._drawn

@@ -18,7 +18,7 @@ from ..errors import InvalidInput, PrivampError
 from ..extras import missing
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
-from ..validation import in_range
+from ..validation import in_range, whole
 from .dp_events import guarantee_of
 from .dp_mechanisms import NotPrivate, down
 
@@ -124,6 +124,7 @@ class GuaranteeAccountant(PrivacyAccountant):
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
         try:
+            whole(0, count=count)
             found = self._read(event, max(count, 1))
             together = compose([*self._parts, found])  # refuses another relation, and one draw counted twice
         except NotPrivate:

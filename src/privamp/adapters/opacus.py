@@ -125,8 +125,11 @@ class PlannedAccountant(_Accountant):
         """Count a step of the plan; raises before the parameters change where its noise is below the planned one."""
         if noise_multiplier < self._least * (1.0 - 1e-12):
             raise InvalidInput(f"the plan has noise_multiplier {self._least:g}, got {noise_multiplier!r} instead")
-        if len(self) >= self._sampler.batches.plan.steps:
-            raise InvalidInput(f"all {len(self)} steps of the plan were made, and no guarantee covers another one")
+        if len(self) >= self._sampler.batches.drawn:
+            raise InvalidInput(
+                "this step's batch was not drawn by the plan, which certifies no other; give make_private the loader "
+                "of keyed_loader and poisson_sampling=False"
+            )
         super().step(noise_multiplier=noise_multiplier, sample_rate=sample_rate)
 
     def guarantee(self) -> Guarantee:
