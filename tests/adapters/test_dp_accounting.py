@@ -193,8 +193,12 @@ def test_events_without_privacy_are_infinite():
         with pytest.raises(InvalidInput, match="without privacy"):
             accountant.guarantee()
     assert GuaranteeAccountant().get_epsilon(0.0) == 0.0
-    nobody = dp.PoissonSampledDpEvent(0.0, dp.GaussianDpEvent(0.0))
-    assert GuaranteeAccountant().compose(nobody).get_epsilon(0.0) == 0.0
+    for nobody in (
+        dp.PoissonSampledDpEvent(0.0, dp.GaussianDpEvent(0.0)),
+        dp.SampledWithoutReplacementDpEvent(10, 0, NOISE),
+        dp.TruncatedSubsampledGaussianDpEvent(10, 0.5, 0, 1.0),
+    ):
+        assert GuaranteeAccountant().compose(nobody).get_epsilon(0.0) == 0.0
 
 
 def test_dp_accounting_calibrates_with_it():
@@ -234,8 +238,11 @@ def test_relations_are_not_mixed():
         GuaranteeAccountant().compose(replaced)
     with pytest.raises(InvalidInput, match="about one record"):
         guarantee_of(NOISE, AR.for_person(2))
-    with pytest.raises(InvalidInput, match="add-remove"):
-        standard_event(amplify(Gaussian(2.0), WithoutReplacement(5, 50), RO))
+    for other in (amplify(Gaussian(2.0), WithoutReplacement(5, 50), RO), 7):
+        with pytest.raises(InvalidInput, match="add-remove"):
+            standard_event(other)
+    with pytest.raises(dp_accounting.UnsupportedEventError, match="JSON"):
+        GuaranteeAccountant().compose(GuaranteeEvent(b"\xff"))
 
 
 def test_standard_events_are_read_by_their_accountants_and_by_ours_as_the_same():
@@ -250,6 +257,14 @@ def test_standard_events_are_read_by_their_accountants_and_by_ours_as_the_same()
     assert [part.count for part in several.events] == [1, 7]
     with pytest.raises(InvalidInput, match="PureDP on Poisson"):
         standard_event(amplify(PureDP(1.0), Poisson(0.1), AR))
+
+
+def test_a_thinned_mixture_is_a_mixture():
+    mixture = dp.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25])
+    thinned = guarantee_of(dp.PoissonSampledDpEvent(0.5, mixture), AR)
+    exact = MovedGaussians(1.0, (0.0, 1.0, 2.0), (0.75, 0.125, 0.125)).profile(AR)
+    for epsilon in (0.1, 1.0, 3.0):
+        assert thinned.delta(epsilon) == pytest.approx(exact.delta(epsilon), rel=1e-9)
 
 
 def test_moved_gaussians_by_mpmath():

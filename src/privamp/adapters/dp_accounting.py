@@ -55,7 +55,7 @@ class GuaranteeEvent(dp.DpEvent):
 
     def guarantee(self) -> Guarantee:
         """The guarantee, recomputed."""
-        return Guarantee.from_json(self.certificate.decode())
+        return Guarantee.from_json(self.certificate.decode(errors="replace"))
 
 
 def standard_event(guarantee: Guarantee) -> Any:
@@ -64,12 +64,14 @@ def standard_event(guarantee: Guarantee) -> Any:
     Others are refused: of a sample of fixed size dp-accounting's accountants assume that a replaced record moves a sum
     of rows of norm at most C by C, though it moves it by up to 2C.
     """
-    if guarantee.neighbors != Neighbors.ADD_REMOVE or not guarantee.claims or guarantee.draws:
+    if not isinstance(guarantee, Guarantee) or guarantee.neighbors != Neighbors.ADD_REMOVE or guarantee.draws:
         raise InvalidInput(
-            f"dp-accounting's own events stand for claims about fresh draws under add-remove, got {guarantee.neighbors}"
-            " or no such claims; take GuaranteeEvent.of(guarantee) with GuaranteeAccountant"
+            "dp-accounting's own events stand for guarantees about fresh draws under add-remove; of any other take "
+            "GuaranteeEvent.of(guarantee) with GuaranteeAccountant"
         )
     events = [dp.SelfComposedDpEvent(_standard(claim), claim.times) for claim in guarantee.claims]
+    if not events:
+        raise InvalidInput("this guarantee keeps no claims, so it is no event; give what amplify or compose returned")
     return events[0] if len(events) == 1 else dp.ComposedDpEvent(events)
 
 
@@ -82,8 +84,7 @@ def _standard(claim: Any) -> Any:
             "privamp does; take GuaranteeEvent.of(guarantee) with GuaranteeAccountant"
         )
     scale = mechanism.sigma if isinstance(mechanism, Gaussian) else mechanism.scale
-    inner = kind(math.inf if mechanism.sensitivity == 0 else down(scale / mechanism.sensitivity))
-    return dp.PoissonSampledDpEvent(float(design.rate), inner)
+    return dp.PoissonSampledDpEvent(float(design.rate), kind(down(scale / mechanism.sensitivity)))
 
 
 class GuaranteeAccountant(PrivacyAccountant):
@@ -128,12 +129,11 @@ class GuaranteeAccountant(PrivacyAccountant):
             found = self._read(event, max(count, 1))
             together = compose([*self._parts, found])  # refuses another relation, and one draw counted twice
         except NotPrivate:
-            self._is_private &= not (do_compose and count)
+            self._is_private &= not do_compose
         except PrivampError as error:
             return self.CompositionErrorDetails(event, str(error))
         else:
-            if do_compose and count:
-                self._parts = [together]
+            self._parts = [together] if do_compose else self._parts
         return None
 
     def _read(self, event: Any, count: int) -> Guarantee:

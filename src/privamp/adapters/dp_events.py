@@ -43,6 +43,7 @@ __all__ = ["EVENTS", "NotPrivate", "guarantee_of"]
 
 EVENTS = "the events say what was run, in dp-accounting's units: rows of norm at most C, noise of noise_multiplier C"
 _MOST = 10_000  # mechanisms on one sample that are no Gaussians
+_NOBODY = ("count", "sampling_probability", "sample_size", "truncated_batch_size")  # of these 0 runs on no record
 Step = tuple[Mechanism, Design, int]
 
 
@@ -64,7 +65,7 @@ def guarantee_of(event: Any, neighbors: Neighbors) -> Guarantee:
 def _steps(event: Any, times: int, neighbors: Neighbors) -> Iterator[Step]:
     """Mechanism, design and number of fresh draws, event by event."""
     kind = type(event)
-    if kind is dp.NoOpDpEvent or (kind is dp.SelfComposedDpEvent and event.count == 0):
+    if kind is dp.NoOpDpEvent or any(getattr(event, name, None) == 0 for name in _NOBODY):
         return
     if kind is dp.ComposedDpEvent:
         for part in event.events:
@@ -73,8 +74,7 @@ def _steps(event: Any, times: int, neighbors: Neighbors) -> Iterator[Step]:
         whole(0, count=event.count)
         yield from _steps(event.event, times * event.count, neighbors)
     elif kind in _SAMPLED:
-        is_empty = kind is dp.PoissonSampledDpEvent and event.sampling_probability == 0
-        inner = None if is_empty else _together(event.event)
+        inner = _together(event.event)
         if inner is not None:
             yield inner, _SAMPLED[kind](event, neighbors), times
     elif kind is dp.TruncatedSubsampledGaussianDpEvent:
