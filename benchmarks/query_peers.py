@@ -76,6 +76,27 @@ class OpenDP:
         data = np.clip(x, *bounds).tolist()
         return lambda: np.clip([total(data) / max(count(data), 1)], *bounds)
 
+    def unbounded_mean(self, x: np.ndarray, epsilon: float) -> Answer:
+        """Between two private quantiles among powers of two, 0.02 and 0.98 with a twentieth of epsilon each."""
+        dp = self.dp
+        space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+        sizes = [1e-6 * 2.0**k for k in range(61)]
+        candidates = [-size for size in reversed(sizes)] + sizes
+        data = x.tolist()
+        ends = [
+            dp.binary_search_chain(
+                lambda s, q=q: space >> dp.m.then_private_quantile(dp.max_divergence(), candidates, q, s),
+                1, 0.05 * epsilon,
+            )
+            for q in (0.02, 0.98)
+        ]  # fmt: skip
+
+        def answer() -> np.ndarray:
+            low, high = (end(data) for end in ends)
+            return self.secret_mean(x, (low, max(high, low + 1e-6)), 0.9 * epsilon)()
+
+        return answer
+
     def histogram(self, cells: np.ndarray, names: list[str], epsilon: float) -> Answer:
         dp = self.dp
         space = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
@@ -141,10 +162,16 @@ def ours(x: np.ndarray, cells: np.ndarray, bounds: tuple[float, float], epsilon:
     return {
         "mean, known n": lambda: np.array([known.release(x).value]),
         "mean, secret n": lambda: np.array([table.mean("x", bounds).run(epsilon=epsilon).value]),
+        "mean, no bounds": lambda: np.array([_unbounded(table, epsilon)]),
         "histogram": lambda: np.asarray(table.count().by("cell", names).run(epsilon=epsilon).value, dtype=float),
         "median": lambda: np.array([table.median("x", bounds, interval=False).run(epsilon=epsilon).value]),
         "quantiles": lambda: np.asarray(table.quantile("x", QS, bounds).run(epsilon=epsilon).value, dtype=float),
     }
+
+
+def _unbounded(table, epsilon: float) -> float:
+    low, high = table.find_bounds("x", epsilon=0.1 * epsilon).value
+    return table.mean("x", (low, high)).run(epsilon=0.9 * epsilon).value
 
 
 QS = [0.25, 0.5, 0.75]
@@ -165,6 +192,7 @@ def compared(title: str, asked: argparse.Namespace, epsilon: float, others: dict
     truths = {
         "mean, known n": (mean, lambda peer: peer.known_mean(x, bounds, epsilon)),
         "mean, secret n": (mean, lambda peer: peer.secret_mean(x, bounds, epsilon)),
+        "mean, no bounds": (np.array([x.mean()]), lambda peer: peer.unbounded_mean(x, epsilon)),
         "histogram": (
             np.array([np.sum(cells == cell) for cell in names], dtype=float),
             lambda peer: peer.histogram(cells, names, epsilon),

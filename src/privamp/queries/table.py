@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +33,12 @@ from .questions import (
     checked_bounds,
     checked_edges,
 )
+from .ranges import edges_of, released
 from .values import check_numbers
 from .variances import Variance
+
+if TYPE_CHECKING:
+    from ..core.release import Release
 
 _ALL = Poisson(1.0)
 REPLACE_ONE = Neighbors.REPLACE_ONE
@@ -140,6 +144,18 @@ class Table:
     def median(self, column: str, bounds: Any, *, missing: float | None = None, interval: bool = True) -> Quantiles:
         """The median of a column, as `quantile` gives it."""
         return self.quantile(column, 0.5, bounds, missing=missing, interval=interval)
+
+    def find_bounds(
+        self, column: str, *, epsilon: float, delta: float = 0.0, smallest: float = 1e-6, largest: float = 1e12
+    ) -> "Release":
+        """Bounds that hold all but a few records of a column whose range is not known: two numbers, low and high.
+
+        They are powers of two times `smallest`, up to `largest` in size, both public. It is a release of its own: its
+        epsilon adds to that of what is asked with these bounds (about a tenth of all is enough).
+        """
+        edges = edges_of(smallest, largest)
+        found = self.histogram(column, edges).run(epsilon=epsilon, delta=delta)
+        return released(found, edges, "gaussian" if delta else "laplace")
 
     def plan(self, questions: Sequence[Question]) -> Plan:
         """Several questions of one sample: it is amplified once, and the noise is split by need."""

@@ -137,6 +137,12 @@ def _persons_table(persons: list[Person], rate: float, column: str = "person") -
     return opened.sample(Poisson(rate))
 
 
+def _bounds(rows: list[Row]) -> Any:
+    table = _opened(Poisson(0.5), rows)
+    found = table.find_bounds("x", epsilon=1.0)
+    return found.value, found.names, found.guarantee, found.details
+
+
 def _of_persons(asked: Asked, rate: float, persons: list[Person]) -> Any:
     return _answers(_persons_table(persons, rate), asked, 0.0)
 
@@ -159,6 +165,7 @@ def _persons_audit(name: str, rate: float) -> RecordAudit:
 
 
 JOBS += [
+    partial(RecordAudit, "query, bounds that are found", "bounds of a column", _bounds, _add_remove, quick=12),
     partial(_persons_audit, "several", 1.0),
     partial(_persons_audit, "chosen medians by group", 0.5),
     partial(_persons_audit, "means by group", 0.5),
