@@ -4,7 +4,8 @@ The profile `checks`, the default, tries the same examples every time, so that a
 not about luck. `search` tries new ones: `--hypothesis-profile=search --hypothesis-seed=N`, as `make soak` does. Fresh
 keys (`Key.generate`, `Stream.from_os`, every command) are made from the test's name and that seed instead of the
 operating system's randomness, except in tests/chance, which is about just that. Every test begins as a process does,
-with a registry of draws that knows none: otherwise tests that share a key would share a ledger, by the order they run.
+with a registry of draws that knows none and no plan of a sum remembered: otherwise tests that share a key would share
+a ledger, by the order they run, and a planted mistake could outlive its test.
 """
 
 import os
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privamp.core.ledger import REGISTRY
+from privamp.sums.plan import remembered_plan
 
 # No deadlines and no database: neither the load of the machine nor an earlier run decides what passes.
 _CALM = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,6 +43,7 @@ collect_ignore = (
 def fixed_chance(request, monkeypatch):
     """Make fresh keys the same in every run of a test; processes that it starts by forking still differ."""
     REGISTRY.clear()
+    remembered_plan.cache_clear()
     seed, home, made = request.config.getoption("--hypothesis-seed", None), os.getpid(), count()
 
     def token_bytes(size: int | None = None) -> bytes:

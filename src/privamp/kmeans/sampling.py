@@ -7,6 +7,7 @@ one number, its influence per unit of norm; probabilities fall as it falls, so t
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -90,6 +91,7 @@ def _unsampled(target: Target, is_gaussian: bool) -> float:
     return _at_rate(target, 1.0, is_gaussian)
 
 
+@lru_cache(maxsize=128)
 def _at_rate(target: Target, rate: float, is_gaussian: bool) -> float:
     """The largest influence of a record that is kept with probability `rate` and weighted by one over it."""
     if is_gaussian:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -69,7 +70,24 @@ class Plan:
 
 
 def plan(rows: Rows) -> Plan:
-    """The plan, or a sentence that says what is missing."""
+    """The plan, or a sentence that says what is missing.
+
+    It is remembered: the same public facts make the same plan, and noise is calibrated once.
+    """
+    try:
+        hash(rows)
+    except TypeError:  # facts in a list or an array
+        return _planned(rows)
+    return remembered_plan(rows)
+
+
+@lru_cache(maxsize=128)
+def remembered_plan(rows: Rows) -> Plan:
+    """The plan of rows whose facts can be compared."""
+    return _planned(rows)
+
+
+def _planned(rows: Rows) -> Plan:
     options, sampler = rows.options, rows.options.sampler
     if isinstance(sampler, Rule):
         return Plan(rows.mechanism(_given(rows, "a rule"), weighted=True), ImportanceSampling(sampler))
