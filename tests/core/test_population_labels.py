@@ -120,7 +120,7 @@ ELSEWHERE = {  # the same rule, tried where Spark and torch are
     "spark.kmeans.fit",
 }  # fmt: skip
 INNER = {  # steps inside a door, and what opens a sample that says its label itself
-    "bootstrap.drawing.group_averages", "bootstrap.drawing.first_stage",
+    "bootstrap.drawing.group_averages", "bootstrap.drawing._Group.average", "bootstrap.drawing.first_stage",
     "bootstrap.drawing.resamples_of", "bootstrap.running.conclude", "core.design.Design.subkey",
     "core.ledger.whole_job", "core.population.label_by", "core.population.Population.label_by",
     "core.sample.Sample.__init__", "core.schedule.Schedule.draw", "core.schedule.Schedule.drawn",

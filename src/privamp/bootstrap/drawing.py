@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from os import cpu_count
 from typing import Any
 
@@ -24,11 +25,11 @@ def group_averages(
     plan: Plan, statistic: Statistic, rows: FloatArray, key: Key, jobs: int | None, progress: Progress | None
 ) -> FloatArray:
     """The noisy statistic averaged over each group, shape (groups, d)."""
-    groups, done = plan.procedure.groups, 0
+    group, groups, done = _Group.of(plan, statistic, rows), plan.procedure.groups, 0
     averages: list[Any] = []
     with warnings.catch_warnings(), ThreadPoolExecutor(max_workers=jobs or cpu_count() or 1) as pool:
         warnings.simplefilter("ignore")  # of a user's statistic: a warning would tell about the records
-        work = pool.map(lambda g: _group(plan, statistic, rows, key, g), range(groups))
+        work = pool.map(lambda number: group.average(key, number), range(groups))
         for average in work:
             averages.append(average)
             done += 1
@@ -37,34 +38,54 @@ def group_averages(
     return np.stack(averages)
 
 
-def _group(plan: Plan, statistic: Statistic, rows: FloatArray, key: Key, group: int) -> FloatArray:
-    """One first stage, the statistic of each of its resamples, noise on every one, their average."""
-    procedure = plan.procedure
-    sample = first_stage(procedure, key, group)
-    sensitivity = statistic.sensitivity(procedure.size)
-    mechanism = procedure.mechanism(plan.sigma(sensitivity), sensitivity)
-    noise = procedure.noise(plan.sigma(sensitivity), sensitivity)
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What is the same in every group: a first stage, the statistic of each of its resamples, noise on every one."""
 
-    def clean(drawn: Drawn) -> FloatArray:
-        resamples = resamples_of(procedure, drawn, key, group, noise)
-        return np.stack([statistic.compute(rows[d.positions], d.counts.astype(np.float64)) for d in resamples])
+    procedure: Procedure
+    statistic: Statistic
+    rows: FloatArray
+    people: Population
+    mechanism: Mechanism  # the noise as the design of a group meets it
+    noise: Mechanism  # that of one resample
 
-    noisy = sample._planned([mechanism], None, "bootstrap").release(mechanism, Bounded(clean))
-    return np.asarray(noisy, dtype=np.float64).mean(axis=0)  # type: ignore[no-any-return]
+    @classmethod
+    def of(cls, plan: Plan, statistic: Statistic, rows: FloatArray) -> "_Group":
+        procedure, sensitivity = plan.procedure, statistic.sensitivity(plan.procedure.size)
+        noises = (make(plan.sigma(sensitivity), sensitivity) for make in (procedure.mechanism, procedure.noise))
+        return cls(procedure, statistic, rows, people_of(procedure), *noises)
+
+    def average(self, key: Key, number: int) -> FloatArray:
+        """The average of one group's noisy statistics."""
+        sample = first_stage(self.procedure, self.people, key, number)
+
+        def clean(drawn: Drawn) -> FloatArray:
+            resamples = resamples_of(self.procedure, drawn, key, number, self.noise)
+            return np.stack(
+                [self.statistic.compute(self.rows[d.positions], d.counts.astype(np.float64)) for d in resamples]
+            )
+
+        noisy = sample._planned([self.mechanism], None, "bootstrap").release(self.mechanism, Bounded(clean))
+        return np.asarray(noisy, dtype=np.float64).mean(axis=0)  # type: ignore[no-any-return]
 
 
-def first_stage(procedure: Procedure, key: Key, group: int) -> Sample:
+def people_of(procedure: Procedure) -> Population:
+    """Those the first stages are drawn from."""
+    return Population(procedure.population, "bootstrap")
+
+
+def first_stage(procedure: Procedure, people: Population, key: Key, group: int) -> Sample:
     """The sample that a group begins with."""
-    people = Population(procedure.population, "bootstrap")
     return SeededSample.if_test(procedure.design.draw(people, key, round=group))
 
 
 def resamples_of(procedure: Procedure, drawn: Drawn, key: Key, group: int, noise: Mechanism) -> list[Drawn]:
     """The first stage, or what is drawn from it: the second stage is part of the mechanism, and certified with it."""
-    if procedure.inside is None:
+    inside = procedure.inside
+    if inside is None:
         return [drawn]
     entries, own = Population(procedure.sizes[0], UNNAMED), key.subkey("second stages")
     rounds = range(group * procedure.each, (group + 1) * procedure.each)
-    samples = [SeededSample.if_test(procedure.inside.draw(entries, own, round=each)) for each in rounds]
+    samples = [SeededSample.if_test(inside.draw(entries, own, round=each)) for each in rounds]
     inner = [sample._planned([noise], None, "bootstrap")._hand_out(noise) for sample in samples]
     return [Drawn(drawn.positions[d.positions], d.counts, d.weights) for d in inner]

@@ -31,7 +31,8 @@ from .keys import Key, derive
 Shape = int | tuple[int, ...]
 
 _REFUSED = "a Stream is not pickled or copied (a copy repeats its noise); make another with Stream.from_os()"
-_BUFFER = 1024  # words kept ready for small requests
+_BUFFER = 1024  # words kept ready for small requests,
+_FIRST = 64  # and by a stream that was asked for none before: many are asked once
 _ZEROS = bytes(8 * 8192)  # encrypted piece by piece: small enough to stay in cache
 
 
@@ -134,7 +135,8 @@ class Stream:
         if missing >= _BUFFER:
             rest = self._generate(missing)
         else:
-            self._buffer, self._used = self._generate(_BUFFER), missing
+            ready_now = _BUFFER if self._buffer.size or missing > _FIRST else _FIRST
+            self._buffer, self._used = self._generate(ready_now), missing
             rest = self._buffer[:missing].copy()
         return np.concatenate([ready, rest]) if len(ready) else rest
 

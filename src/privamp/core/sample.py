@@ -197,8 +197,8 @@ class Sample:
 
     def _hand_out(self, mechanism: Mechanism) -> Drawn:
         """Register `mechanism` and give what was drawn to a job that adds its noise where the numbers are (a GPU)."""
-        drawn: Drawn = self._registered(mechanism, lambda stream: self._drawn)
-        return drawn
+        self._registered(mechanism, None)
+        return self._drawn
 
     def run(self, mechanism: Mechanism, procedure: Callable[[Drawn, Stream], Any]) -> Any:
         """Register `mechanism`, then run your own `procedure(drawn, stream)`, which must be as private as it says.
@@ -209,17 +209,25 @@ class Sample:
         return self._registered(mechanism, lambda stream: procedure(self._drawn, stream), claimed=True)
 
     def _registered(
-        self, mechanism: Mechanism, work: Callable[[Stream], Any], *, claimed: bool = False, trusted: bool = False
+        self,
+        mechanism: Mechanism,
+        work: Callable[[Stream], Any] | None,
+        *,
+        claimed: bool = False,
+        trusted: bool = False,
     ) -> Any:
         self._check_scopes(mechanism)
         ledger = self._opened_ledger()
         number = ledger.register(mechanism, claimed=claimed, trusted=trusted)
         logger.info("release %d from a sample by %s: %s", number, self.design, mechanism)
-        answer = work(Stream(self._key.subkey("noise", number)) if self._key.is_test else Stream.from_os())
+        answer = work(self._noise(number)) if work is not None else None
         if ledger.payment is not None:
             ledger.payment.commit()
         REGISTRY.settle(self._key.fingerprint)
         return answer
+
+    def _noise(self, number: int) -> Stream:
+        return Stream(self._key.subkey("noise", number)) if self._key.is_test else Stream.from_os()
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
         """Everything asked of this sample, composed inside it, then amplified once."""

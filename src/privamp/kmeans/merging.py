@@ -25,7 +25,9 @@ def merged(cells: Cells, clusters: int, stream: Stream) -> tuple[FloatArray, NDA
     if len(points) <= clusters:
         centres = _few(cells, clusters)
     else:
-        found = [_lloyd(points, counts, _start(points, counts, clusters, stream)) for _ in range(_STARTS)]
+        squared = _squared(points, points)
+        starts = [points[_start(squared, counts, clusters, stream)] for _ in range(_STARTS)]
+        found = [_lloyd(points, counts, start) for start in starts]
         centres = min(found, key=lambda one: _cost(points, counts, one))
     return centres, np.asarray(np.argmin(_squared(cells.points, centres), axis=1))
 
@@ -39,28 +41,28 @@ def _few(cells: Cells, clusters: int) -> FloatArray:
     return np.asarray(cells.points[chosen])
 
 
-def _start(points: FloatArray, counts: FloatArray, clusters: int, stream: Stream) -> FloatArray:
+def _start(squared: FloatArray, counts: FloatArray, clusters: int, stream: Stream) -> list[int]:
+    """Cells to start at, from the squared distances between all of them."""
     tried = 2 + int(math.log(clusters))
-    squared = _squared(points, points)
-    chances, gaps, chosen = counts, np.full(len(points), np.inf), []
+    chances, gaps, chosen = counts, np.full(len(counts), np.inf), list[int]()
     for uniforms in stream.uniforms((clusters, tried)):
         below = np.cumsum(chances)
-        found = np.minimum(np.searchsorted(below, uniforms * below[-1], side="right"), len(points) - 1)
+        found = np.minimum(np.searchsorted(below, uniforms * below[-1], side="right"), len(counts) - 1)
         closer = np.minimum(gaps, squared[found])
         best = int(np.argmin(closer @ counts))
         chosen.append(int(found[best]))
         gaps = closer[best]
         chances = counts * gaps
-    return np.asarray(points[chosen])
+    return chosen
 
 
 def _lloyd(points: FloatArray, counts: FloatArray, centres: FloatArray) -> FloatArray:
-    labels = np.full(len(points), -1)
+    labels, numbers = np.full(len(points), -1), np.arange(len(centres))[:, None]
     for _ in range(_STEPS):
         before, labels = labels, np.argmin(_squared(points, centres), axis=1)
         if np.array_equal(before, labels):
             break
-        mine = (labels[None] == np.arange(len(centres))[:, None]) * counts
+        mine = (labels[None] == numbers) * counts
         size = np.sum(mine, axis=1, keepdims=True)
         centres = np.where(size > 0.0, (mine @ points) / np.maximum(size, 1e-300), centres)
     return centres

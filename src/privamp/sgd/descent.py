@@ -156,10 +156,11 @@ class Descent:
     ) -> tuple[FloatArray, FloatArray, Sample]:
         """Where it ended, the sum over the second half of the steps, and the last sample."""
         here, total = np.array(start, dtype=np.float64), np.zeros_like(start, dtype=np.float64)
+        size = self.expected_size
         for step in range(self.steps):
             sample = self._fresh(population, key, step)._planned([mechanism], None, "descent")
             noisy = _released(sample, mechanism, clipped_sum, here)
-            here = self._moved(here, noisy / self.expected_size, step)
+            here = self._moved(here, noisy / size, step)
             if step >= self.steps // 2:
                 total += here
         return here, total, sample

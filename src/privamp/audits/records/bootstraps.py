@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...bootstrap import direct, plan, run
-from ...bootstrap.drawing import first_stage, resamples_of
+from ...bootstrap.drawing import first_stage, people_of, resamples_of
 from ...bootstrap.moments import Mean
 from ...core.mechanism import Mechanism
 from ...core.neighbors import Neighbors
@@ -75,7 +75,7 @@ def _multiplicities(setting: Setting, group: int) -> NDArray[np.int64]:
     """How often each record is in each resample of a group, shape (resamples, records)."""
     procedure = plan(SIZE, epsilon=1.0, **setting.options).procedure
     key = seeded_key(SEED)
-    first = first_stage(procedure, key, group).reveal_secret()
+    first = first_stage(procedure, people_of(procedure), key, group).reveal_secret()
     drawn = resamples_of(procedure, first, key, group, procedure.noise(1.0, 1.0))
     found = np.zeros((len(drawn), SIZE), dtype=np.int64)
     for row, one in zip(found, drawn, strict=True):
