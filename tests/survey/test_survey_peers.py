@@ -1,0 +1,38 @@
+"""As epsilon grows, estimates from the classical samples of schools are those of samplics and of R's survey package.
+
+The facts are what samplics 0.6.1 printed (benchmarks/survey_peers.py).
+"""
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "benchmarks" / "survey_peers.py"
+SPEC = spec_from_file_location("survey_peers", SOURCE)
+peers = module_from_spec(SPEC)
+SPEC.loader.exec_module(peers)
+pytestmark = pytest.mark.skipif(not peers.DATA.is_file(), reason="api_schools.csv.gz is not here")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return peers.schools()
+
+
+@pytest.mark.parametrize(("name", "statistic"), peers.PRINTED)
+def test_the_same_numbers_without_noise(rows, name, statistic):
+    value, error = peers.PRINTED[name, statistic]
+    found = peers.released(rows, name, statistic, 1e6)
+    assert found.value == pytest.approx(value, rel=1e-5)
+    if name == "clus1":  # a large district that may have been missed is in the error
+        assert error < found.sampling_error < 3 * error
+    else:
+        assert found.sampling_error == pytest.approx(error, rel=2e-3)
+    assert found.noise_error < 1e-4 * abs(value)
+
+
+def test_nearer_with_every_budget(rows):
+    value, _ = peers.PRINTED["strat", "mean of api00"]
+    away = [abs(peers.released(rows, "strat", "mean of api00", epsilon).value - value) for epsilon in (1.0, 30.0, 1e3)]
+    assert away == sorted(away, reverse=True)
