@@ -13,6 +13,7 @@ import pytest
 from privamp import MultiStage, Poisson
 from privamp.cli.audit import designs as audit
 from privamp.cli.demo import job as demo_job
+from privamp.papers.printed import Check
 from privamp.papers.registry import Entry, Outcome
 from privamp.verify.report import Report, Tally
 
@@ -136,3 +137,22 @@ def test_pieces_of_an_audit_add_up_when_a_theorem_is_missing_in_one() -> None:
         "alone: T": (4, 0),
     }
     assert both.violations == ("false",)
+
+
+@pytest.mark.parametrize("ok", [True, False])
+def test_all_reproductions_on_one_page(privamp, tmp_path, monkeypatch, ok) -> None:
+    def run(folder: Path) -> Outcome:
+        return Outcome("text", (), ok, (Check("a", "1", "1" if ok else "2", ok),))
+
+    entries = {name: Entry(name, "Paper (P)", "Table", "summary", run) for name in ("a", "b")}
+    monkeypatch.setattr("privamp.papers.registry.entries", lambda: entries)
+    result = privamp("reproduce", "all", "--report", "there")
+    assert result.exit_code == (0 if ok else 1)
+    assert (tmp_path / "there" / "index.html").exists()
+    told = json.loads(privamp("reproduce", "all", "--report", "there", "--json").stdout)
+    assert told["counts"]["agrees"] == (2 if ok else 0)
+    assert told["ok"] is ok
+    (tmp_path / "file").write_text("not a folder")
+    refused = privamp("reproduce", "all", "--report", "file/below")
+    assert refused.exit_code == 2
+    assert "choose another folder" in refused.output

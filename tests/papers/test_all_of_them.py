@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from privamp.errors import InvalidInput
+from privamp.numerics.roots import NumericalFailure
 from privamp.papers.all_of_them import in_a_sentence, run_all, totals, write_report
 from privamp.papers.files import compared
 from privamp.papers.printed import AGREES, APART, DIFFERS, ERRATUM, OWN, Check, apart, said
@@ -45,6 +46,15 @@ def test_every_check_is_of_one_kind(results):
     assert totals(results) == {AGREES: 2, ERRATUM: 1, APART: 2, DIFFERS: 1, OWN: 1}
     assert in_a_sentence(results).startswith("6 printed statements: 2 agree, 1 are errata with a test, 2 cannot be")
     assert [r.ok for r in results] == [False, True]
+
+
+def test_a_failed_search_is_not_hidden(tmp_path):
+    def stops(folder: Path) -> Outcome:
+        raise NumericalFailure("no root")
+
+    (found,) = run_all([Entry("c", "Paper (P)", "Table 3", "summary", stops)], tmp_path)
+    assert not found.ok
+    assert [c.kind for c in found.checks] == [DIFFERS]
 
 
 def test_the_page(results, tmp_path, monkeypatch):

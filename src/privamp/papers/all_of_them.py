@@ -56,6 +56,8 @@ def _result(entry: Entry, out_dir: Path, full: bool) -> Result:
         outcome = (entry.full if full and entry.full else entry.run)(out_dir)
     except (PrivampError, ImportError) as error:
         outcome = Outcome("", (), True, (apart(entry.title, "all of it", f"not run: {error}"),))
+    except ArithmeticError as error:  # a root that was not found is a failure of ours
+        outcome = Outcome("", (), False, (Check(entry.title, "all of it", f"stopped: {error}", False),))
     seconds = time.perf_counter() - started
     return Result(entry, outcome.checks, seconds, outcome.ok)
 
