@@ -12,8 +12,9 @@ import typer
 from privamp.cli.application import app
 
 ROOMS = ("sums", "queries", "kmeans", "survey", "bootstrap", "sgd", "spark", "torch")
-ROOMS += ("engines.local", "engines.stored_sample")
+ROOMS += ("engines.local", "engines.stored_sample", "adapters.batches")
 MORE = {"kmeans": ("PrivateKMeans", "private_norm_histogram"), "engines.stored_sample": ("StoredSample",)}
+MORE["adapters.batches"] = ("KeyedBatches",)  # of which all samplers for other trainers are made
 
 RELEASES_NOTHING = {
     # results, and what is asked for: values without records

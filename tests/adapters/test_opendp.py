@@ -6,6 +6,7 @@ import pytest
 
 from privamp import (
     ApproxDP,
+    Budget,
     Gaussian,
     InvalidInput,
     Key,
@@ -51,6 +52,17 @@ def test_the_map_is_the_certified_guarantee():
     assert told.neighbors == AR
     assert told.because
     assert "idealised real arithmetic" in told.assumes
+
+
+def test_every_call_is_charged_to_a_budget(tmp_path):
+    budget = Budget.create(tmp_path / "b.db", epsilon=0.4, population="people")
+    measurement = Amplified(Laplace(1.0), Poisson(0.1)).measurement(budget=budget)
+    measurement(DATA)
+    measurement(DATA)
+    assert [entry.state for entry in budget.log()] == ["answered", "answered"]
+    with pytest.raises(dp.OpenDPException, match="left"):
+        measurement(DATA)  # 0.1586 thrice is more than 0.4
+    assert len(budget.log()) == 2
 
 
 def test_replaced_records_and_a_delta():

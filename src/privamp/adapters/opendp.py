@@ -20,6 +20,7 @@ from ..chance.keys import Key
 from ..core.curves import group
 from ..core.design import Design
 from ..core.guarantee import Guarantee
+from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.sample import Sample
@@ -54,10 +55,11 @@ class Amplified:
         """That of one invocation, at distance 1: numbers, relation, theorems, assumptions."""
         return amplify(self.mechanism, self.design, self.neighbors)
 
-    def measurement(self, delta: float = 0.0) -> Any:
+    def measurement(self, delta: float = 0.0, *, budget: BudgetLike | None = None) -> Any:
         """OpenDP's measurement: pure (max divergence), or with a `delta` > 0 approximate, the same at every distance.
 
-        Its domain is vectors of floats, under replace-one of the size that the design declares.
+        Its domain is vectors of floats, under replace-one of the size that the design declares. Every invocation is
+        charged to the `budget`, where one is given, before it draws noise.
         """
         in_range(0, 1, delta=delta)
         _check_features()
@@ -77,6 +79,7 @@ class Amplified:
 
         def release(records: Sequence[float]) -> float:
             sample = self.design.draw(len(records), Key.generate())
+            sample._planned([self.mechanism], budget, "OpenDP measurement", delta or None)
             return float(sample.release(self.mechanism, np.asarray(records, dtype=np.float64)))
 
         with answered("opendp", "making a measurement"):
