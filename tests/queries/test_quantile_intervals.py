@@ -135,6 +135,14 @@ def test_chosen_quantiles_cover():
         assert np.all(np.mean(hits, axis=0) >= 0.88)
 
 
+def test_few_records_and_odd_epsilons_are_answered():
+    t = open_table(pa.table({"k": np.arange(60)}))
+    low, high = t.median("k", (0, 1000)).run(epsilon=3.0).interval(0.9999)
+    assert low <= 29.0 <= high
+    assert t.median("k", (0, 1000)).run(epsilon=1e-9).interval() == (0.0, 1000.0)
+    assert t.median("k", (0, 1000)).run(epsilon=1e6).value in (29.0, 30.0)
+
+
 def test_quantiles_without_an_interval():
     t = open_table(pa.table({"x": np.arange(1000.0), "g": ["a", "b"] * 500}))
     found = t.median("x", (0, 1000), interval=False).run(epsilon=GREAT)

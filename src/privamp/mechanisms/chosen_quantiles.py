@@ -53,7 +53,7 @@ class Shares:
     @classmethod
     def of(cls, quantiles: int, *, count: bool, ends: bool = True) -> "Shares":
         """A small part for the count, the same for each level and for the ends."""
-        own, steps = (0.05 if count else 0.0), len(levels_of(quantiles)) + ends
+        own, steps = (0.1 if count else 0.0), len(levels_of(quantiles)) + ends
         return cls(own, (1.0 - own) / steps, (1.0 - own) / steps if ends else 0.0)
 
 

@@ -238,8 +238,9 @@ class Choice:
         errors, bounds, k = mechanism.away, self.question.bounds, len(mechanism.probabilities)
         assert isinstance(errors, Errors)
         drawn = float(row[0]) if errors.size is None else errors.size
-        if errors.size is None and drawn < 3.0 / (errors.shares.count * errors.epsilon):  # perhaps of nobody
+        if errors.size is None and drawn < 2.0 / (errors.shares.count * errors.epsilon):  # perhaps of nobody
             middle = 0.5 * bounds[0] + 0.5 * bounds[1]
+            middle = float(math.floor(middle)) if self.scale.is_whole else middle
             return [Chosen(middle, *bounds, errors, drawn, place, bounds).answer for place in range(k)]
         values, lows, highs = (row[1 + s * k : 1 + (s + 1) * k].tolist() for s in range(3))
         found, low, high = [], bounds[0], bounds[1]

@@ -93,7 +93,7 @@ class Plan:
             epsilon=epsilon,
             delta=delta,
             neighbors=self.table.relation,
-            within=(2.0**-24, 1e9),
+            within=(2.0**-24, 1e12),
         )
         assert isinstance(found, ChosenQuantiles)
         return found
