@@ -1,8 +1,8 @@
 """`survey.allocate` beside the stratified design of arXiv 2501.18121 (Chen, Pasupathy & Awan 2025).
 
-Reconstructed from the paper's abstract; its own experiments are not repeated here. Every stratum mean gets Laplace noise
-of its own, with the nominal budget log(1 + (e^eps - 1) N_h/n_h) that
-sampling n_h of N_h amplifies to eps, and the whole sizes minimise
+Reconstructed from the paper's abstract; its own experiments are not repeated here. Every stratum mean gets Laplace
+noise of its own, with the nominal budget log(1 + (e^eps - 1) N_h/n_h) that sampling n_h of N_h amplifies to eps, and
+the whole sizes minimise
 
     sum_h (N_h/N)^2 [(1 - n_h/N_h) S_h^2/n_h + 2 (R_h / (n_h log(1 + (e^eps - 1) N_h/n_h)))^2].
 

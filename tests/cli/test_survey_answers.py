@@ -169,3 +169,25 @@ def test_another_frame_is_refused(privamp, tmp_path):
     result = privamp(*asked())
     assert result.exit_code == 2
     assert "is not the frame that the survey was drawn from" in json.loads(result.stdout)["error"]
+
+
+def test_the_report_is_what_an_agency_files(privamp, tmp_path):
+    drawn(privamp)
+    budget(privamp)
+    result = privamp(*asked("--classes", "region", "--report", "page.html"))
+    assert result.exit_code == 0, result.output
+    page = " ".join((tmp_path / "page.html").read_text().split())
+    for part in (
+        "people.csv, 900 records", "200", "1.5", "two errors", "if the sample is known", "interviewers and the people",
+        "AES is a pseudo-random function", "95%",
+    ):  # fmt: skip
+        assert part in page, part
+
+
+def test_a_report_tells_no_secret_size(privamp, tmp_path):
+    drawn(privamp, "--design", "poisson:rate=0.6")
+    budget(privamp, relation="add-remove")
+    assert privamp(*asked("--report", "page.html")).exit_code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "a secret number of records" in page
+    assert "900" not in page

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..console import degrading, waiting
 from ..options import opened_budget, read_pair
 from ..released import Told, check_page
+from .filed import SUMMARY, facts_of, tables_of
 from .interviews import KNOWN, RULES, Interviews, epsilon_if_known, interviews_of
 from .options import noise_of, read_groups
 
@@ -194,7 +195,12 @@ class Adjusted:
         how = [("design", design), ("sampling error", "released privately too, for a fifth of the budget")]
         how += [("if the sample is known", f"ε = {known:.4g}")] if known is not None else []
         assumes = [READABLE, KNOWN, *([RULES] if isinstance(found, Interviews) else [])]
-        return Told(each, title, head, how, delta=self.delta or None, assumes=assumes)
+        is_public = one.guarantee.neighbors.kind == "replace-one"
+        how = facts_of(found.records, is_public) + how
+        return Told(
+            each, title, head, how, delta=self.delta or None, assumes=assumes, summary=SUMMARY,
+            tables=tables_of(found.sample.design),
+        )  # fmt: skip
 
 
 def _name(design: "Design") -> str:

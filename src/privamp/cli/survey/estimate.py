@@ -150,6 +150,7 @@ def estimate(
     from ...errors import InvalidInput
     from ...survey import estimate as release
     from .design import check_columns, choose
+    from .filed import SUMMARY, facts_of, tables_of
     from .population import DROPPED, READABLE, read_records
 
     source = file_of(file, population)
@@ -201,7 +202,10 @@ def estimate(
     head = {"statistic": statistic, "value": value[0], "by": by, "design": name, "bounds": limits}
     title = f"{statistic} of {value[0]}" + (f" by {by}" if by else "")
     how = [("design", name), ("sampling error", SOURCES[one.sampling_error_is])]
-    Told(each, title, head, how, delta=delta or None, assumes=assumes).tell(json=json, report=report)
+    how = facts_of(records, is_fixed) + how
+    tables = tables_of(chosen)
+    told = Told(each, title, head, how, delta=delta or None, assumes=assumes, summary=SUMMARY, tables=tables)
+    told.tell(json=json, report=report)
 
 
 def _check(statistic: str, bounds: str | None, epsilon: float) -> None:

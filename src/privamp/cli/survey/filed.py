@@ -1,0 +1,44 @@
+"""What an agency files about a survey: the frame, the design with its sizes and weights, and who knows the sample.
+
+Only public facts: where the number of records is secret (add/remove), neither it nor the number drawn is shown.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ..console import number
+
+if TYPE_CHECKING:
+    from ...core.design import Design
+    from .population import Records
+
+Table = tuple[list[str], list[list[str]], str]
+SUMMARY = (
+    "Estimates carry two errors: that of sampling, because not everybody was asked, and that of the noise, which "
+    "protects everybody in the frame. The interval accounts for both. It does not know of values beyond the bounds, "
+    "nor of people who gave no answer and differ from those of their class who did."
+)
+
+
+def facts_of(records: "Records", is_public: bool) -> list[tuple[str, str]]:
+    """The frame in words."""
+    columns = ", ".join(f"{role}: {column}" for role, column in records.roles.items())
+    size = f"{records.size:,} records" if is_public else "a secret number of records"
+    return [("frame", f"{records.name}, {size}" + (f" ({columns})" if columns else ""))]
+
+
+def tables_of(design: "Design") -> list[Table]:
+    """Sizes and weights, where they are public."""
+    from ...core.weighting import Coins, Subset
+
+    rows = []
+    for name, part in design.parts or (("everybody", design),):
+        chances: Any = part.equal_chances
+        if isinstance(chances, Subset):
+            many = f"{chances.size:,}", number(chances.population / chances.size)
+            rows.append([str(name), f"{chances.population:,}", *many])
+        elif isinstance(chances, Coins):
+            rows.append([str(name), "secret", f"each with chance {number(chances.rate)}", number(1.0 / chances.rate)])
+    if not rows:
+        weight = design.weight
+        rows.append(["everybody", "as declared", str(design.spec or design), number(weight) if weight else "by record"])
+    return [(["stratum", "records", "drawn", "weight"], rows, "Design weights: one over the chance of being drawn.")]
