@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
+# Each worker starts with a run of neighbouring tests, whose fixtures it makes once, and takes over from others at the end.
+WORKERS = -n $(JOBS) --dist worksteal
 PYTEST_FLAGS ?=
 SEEDS ?= $(shell seq 1 20)
 PYTHONS ?= 3.11 3.12 3.13 3.14
@@ -30,17 +32,17 @@ demo: $(VENV)/.demo  ## install the package and run its demo
 	$(BIN)/privamp demo
 
 test: $(VENV)/.test  ## every test but the slow ones (JOBS=2 workers, PYTEST_FLAGS="-k name")
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS)
 
 test-all: $(VENV)/.test  ## every test
-	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_FLAGS)
 
 soak: $(VENV)/.test  ## the property tests with random examples, once per seed (SEEDS="1 2 3")
 	@set -eu; for seed in $(SEEDS); do echo "== seed $$seed"; \
-	$(BIN)/python -m pytest -n $(JOBS) -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed $(PYTEST_FLAGS) tests; done
+	$(BIN)/python -m pytest $(WORKERS) -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed $(PYTEST_FLAGS) tests; done
 
 test-lowest: $(VENV)-lowest/.lowest  ## the core's tests with the lowest versions that pyproject.toml allows
-	$(VENV)-lowest/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS)
+	$(VENV)-lowest/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS)
 
 test-pythons:  ## the core's tests on every Python that is found here (PYTHONS="3.11 3.12 3.13 3.14")
 	@set -eu; for version in $(PYTHONS); do \
@@ -52,20 +54,20 @@ test-pythons:  ## the core's tests on every Python that is found here (PYTHONS="
 	    echo "== Python $$version"; \
 	    "$$python" -m venv $(VENV)-$$version; \
 	    $(VENV)-$$version/bin/python -m pip --disable-pip-version-check --quiet install -e ".[test]"; \
-	    $(VENV)-$$version/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS); \
+	    $(VENV)-$$version/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS); \
 	  else \
 	    echo "== Python $$version is not found here: skipped"; \
 	  fi; \
 	done
 
 test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in an environment of their own with numba
-	$(VENV)-fast/bin/python -m pytest -n $(JOBS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans
+	$(VENV)-fast/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans
 
 test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
-	$(VENV)-torch/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/torch tests/adapters src/privamp/torch src/privamp/adapters/torch.py
+	$(VENV)-torch/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/torch tests/adapters src/privamp/torch src/privamp/adapters/torch.py
 
 test-adapters: $(VENV)-adapters/.adapters  ## the tests of privamp.adapters, with dp-accounting, OpenDP and JAX Privacy (Opacus: test-torch)
-	$(VENV)-adapters/bin/python -m pytest -n $(JOBS) $(PYTEST_FLAGS) tests/adapters
+	$(VENV)-adapters/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/adapters
 
 test-spark: $(VENV)-spark/.spark  ## the tests of privamp.spark, in an environment of their own with PySpark; needs Java 17
 	$(VENV)-spark/bin/python -m pytest $(PYTEST_FLAGS) tests/spark src/privamp/spark
