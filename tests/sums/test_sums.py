@@ -14,6 +14,7 @@ from privamp.rules.privacy_constrained import privacy_constrained
 from privamp.rules.profiles import LinearProfile
 from privamp.rules.uniform import uniform
 from privamp.sums import PrivateMean, PrivateSum
+from privamp.sums.plan import remembered_plan
 from privamp.sums.release import SumRelease
 from privamp.testing import seeded_stream
 from small_sums import IDEAL, NOISES, SAMPLERS, X, data
@@ -283,3 +284,15 @@ def test_what_is_shown(key):
     assert set(answer.to_json()) >= {"value", "noise_error", "sampling_error", "guarantee"}
     for word in ("positions", "weights", "counts", "Drawn"):
         assert word not in text + repr(answer)
+
+
+def test_a_plan_is_remembered_by_all_its_public_facts():
+    x = np.full((5, 2), 0.25)
+    for _ in range(2):
+        PrivateSum(bounds=1.0, epsilon=1.0).release(x)
+    assert remembered_plan.cache_info()[:2] == (1, 1)  # one hit, one miss
+    once, twice = (float(np.max(PrivateSum(bounds=1.0, epsilon=e).release(x).noise_error)) for e in (1.0, 2.0))
+    assert once == pytest.approx(2.0 * twice)
+    again = PrivateSum(bounds=[(-1.0, 1.0), (-1.0, 1.0)], epsilon=1.0)  # facts in a list are not remembered, and work
+    assert np.all(again.release(x).noise_error > 0.0)
+    assert remembered_plan.cache_info().currsize == 2
