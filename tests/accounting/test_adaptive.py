@@ -18,7 +18,7 @@ from privamp import (
     compose,
 )
 from privamp.accounting import gaussian_rounds
-from privamp.accounting.adaptive import Recursion, Window, adaptive_delta, steps_of
+from privamp.accounting.adaptive import Recursion, Window, adaptive_delta, adaptive_deltas, steps_of
 from privamp.accounting.blocks import QUADRATURE
 from privamp.accounting.gaussian_rounds import Block, GaussianRounds
 from privamp.accounting.mixed_pairs import without_mixtures
@@ -62,6 +62,32 @@ def test_the_recursion_encloses_the_exact_game(seed):
         exact = best(pairs, 3, 0.0, 0.01 * i)
         assert below[i] <= exact <= above[i]
         assert above[i] <= exact * 1.01 + 1e-4
+
+
+def best_in_order(families, log_ratio, epsilon):
+    """The exact game when every round has a family of its own."""
+    if not families:
+        return max(1.0 - math.exp(epsilon - log_ratio), 0.0)
+    return max(
+        sum(p * best_in_order(families[1:], log_ratio + math.log(p / q), epsilon) for p, q in zip(*pair, strict=True))
+        for pair in families[0]
+    )
+
+
+def test_rounds_of_several_kinds_are_followed_in_their_order():
+    first, last = made_up(11), made_up(9)
+    caught = 0
+    for epsilon in (0.0, 0.4, 1.0, 2.0):
+        i = round(epsilon / 0.01)
+        exact = best_in_order([first, first, last], 0.0, epsilon)
+        above, below = (
+            adaptive_deltas([(profiles(first), 2), (profiles(last), 1)], interval=0.01, reach=9.0, upper=upper)[1][i]
+            for upper in (True, False)
+        )
+        assert below <= exact <= above <= exact * 1.02 + 1e-4
+        other = best_in_order([last, first, first], 0.0, epsilon)
+        caught += other < below or above < other  # the other order would have been told apart
+    assert caught
 
 
 def test_turning_beats_one_direction_and_the_one_direction_recursion_is_caught():

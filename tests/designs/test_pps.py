@@ -25,6 +25,7 @@ from privamp import (
 )
 from privamp.designs.cluster_by_size import ClusterBySize
 from privamp.designs.proportional_pps import ProportionalPPS, capped, capped_exactly
+from privamp.errors import DegradingDesign
 from privamp.testing import seeded_key
 from privamp.verify import exact_delta, exact_epsilon, exact_epsilon_of_laws
 from privamp.verify.symmetry import collect
@@ -244,3 +245,15 @@ def test_a_value_outside_the_declared_range_is_cut_and_never_refused(odd):
         people = [Population(2, "people", **{name: np.array([low, value])}) for value in (odd, cut)]
         given, meant = (design.draw(who, key).reveal_secret() for who in people)
         assert given.positions.tolist() == meant.positions.tolist()
+
+
+@pytest.mark.parametrize(("clusters", "cap"), [(2, 2), (2, 3), (3, 2)])
+def test_the_attack_on_a_cluster_by_size_is_what_the_linear_program_finds(clusters, cap):
+    design = ClusterBySize(clusters, cap, 1)
+    full = [cap] * (clusters - 1)
+    for neighbors, own, before in ((AR, 1, (1, *full)), (WITHIN, cap - 1, (cap, *full))):
+        found = design._looked_for(1.0, own, neighbors)
+        assert found == pytest.approx(exact_epsilon(design, design.sized(before), neighbors, 1.0, AR), rel=1e-9)
+    with pytest.warns(DegradingDesign):
+        one = amplify(PureDP(1.0), ClusterBySize(4, 5, 2))
+    assert one.lower.epsilon() <= one.epsilon() < 1.01 * one.lower.epsilon()

@@ -147,11 +147,30 @@ def adaptive_delta(
     >>> f"{delta[100]:.4f}"  # at epsilon 1; one step with sigma 1 has .1269
     '0.1270'
     """
-    whole(1, rounds=rounds)
+    return adaptive_deltas([(profiles, rounds)], interval=interval, reach=reach, upper=upper)
+
+
+def adaptive_deltas(
+    rounds: Sequence[tuple[Sequence[Profile], int]], *, interval: float, reach: float, upper: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """The same for rounds of several kinds, (family, how many rounds) in the order in which they are released.
+
+    The bound holds for that order alone: another one may gain more (docs/designs/rounds.md).
+
+    >>> from privamp import Gaussian, Neighbors
+    >>> weak, strong = ([Gaussian(sigma).profile(Neighbors.ADD_REMOVE)] for sigma in (10.0, 5.0))
+    >>> epsilons, delta = adaptive_deltas([(weak, 36), (strong, 16)], interval=0.01, reach=8.0)
+    >>> f"{delta[100]:.4f}"  # at epsilon 1; squared shifts add up to 1
+    '0.1271'
+    """
     positive(interval=interval, reach=reach)
-    if not profiles:
+    if not rounds or any(not profiles for profiles, _ in rounds):
         raise InvalidInput("a family needs at least one pair, got none instead")
     far = math.ceil(reach / interval)
     window = Window(interval, far, far)
-    values = Recursion(steps_of(profiles, interval, upper=upper), window, upper=upper).advance(rounds)
+    values = start(window)
+    for profiles, times in reversed(rounds):
+        whole(1, rounds=times)
+        steps = steps_of(profiles, interval, upper=upper)
+        values = Recursion(steps, window, upper=upper, values=values).advance(times)
     return -window.losses[far::-1], values[far::-1]

@@ -32,6 +32,7 @@ from .pure_only import is_black_box, lower_profile, pure_epsilon, replaced_profi
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
+_LOOKED_AT = 64  # sizes of the changed cluster that an attack tries
 
 
 def _added(design: "ClusterBySize", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -176,4 +177,26 @@ class ClusterBySize(Clustered):
         epsilon = pure_epsilon(mechanism, AR)
         chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
         found = float(log_mix(chance, epsilon))
-        return lower_profile(found if neighbors.kind == AR.kind else found - log_drop(chance, epsilon))
+        alone = found if neighbors.kind == AR.kind else found - log_drop(chance, epsilon)
+        return lower_profile(max(alone, *self._whole_clusters(epsilon, neighbors)))
+
+    def _whole_clusters(self, epsilon: float, neighbors: Neighbors) -> list[float]:
+        """What a mechanism that looks for a whole cluster finds, for some sizes of it without the record."""
+        least = self.min_size if neighbors.kind == AR.kind else max(self.min_size - 1, 0)
+        sizes = {*range(least, min(least + _LOOKED_AT, self.max_size) + 1), self.max_size - 1}
+        return [self._looked_for(epsilon, own, neighbors) for own in sizes if own >= max(least, 1)] or [0.0]
+
+    def _looked_for(self, epsilon: float, own: int, neighbors: Neighbors) -> float:
+        """A mechanism looks for the whole cluster with the record: e^-epsilon less for every step away from it.
+
+        `own` members beside the record, all other clusters full; nothing where the record does not fit.
+        """
+        if own + 1 > self.max_size or self.clusters == 1:
+            return 0.0
+        others = (self.clusters - 1) * self.max_size
+        far = math.exp(-epsilon * (own + 1 + self.max_size))
+        added = neighbors.kind == AR.kind
+        before, after = own + 1, own if added else own + 1  # members of the cluster
+        here = before / (before + others) + far * others / (before + others)
+        there = after / (after + others) * math.exp(-epsilon * (1 if added else 2)) + far * others / (after + others)
+        return math.log(here / there)
