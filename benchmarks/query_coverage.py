@@ -1,12 +1,12 @@
 """How often the intervals of table queries hold the truth: 95% intervals of repeated releases, in many settings.
 
-    python benchmarks/query_coverage.py --runs 1000 --jobs 16                 every setting (315)
+    python benchmarks/query_coverage.py --runs 1000 --jobs 16                 every setting (378)
     python benchmarks/query_coverage.py --runs 200 --records 2000 --rate 0.1  some of them
     python benchmarks/query_coverage.py --whole --runs 200 ...                through open_table, sample, budget and all
 
-A setting is a column (normal, lognormal, uniform, five values, and the age column of Adult where --data has
-adult.csv.gz), a number of records, a design (Poisson, without replacement, Poisson with a cap), its rate, and an
-epsilon. One line for each question of a setting: the share of runs whose interval holds the table's own value (of
+A setting is a column (normal, lognormal, uniform, five values, incomes in whole thousands, and the ages of Adult where
+--data has adult.csv.gz), a number of records, a design (Poisson, without replacement, Poisson with a cap), its rate, and
+an epsilon. One line for each question of a setting: the share of runs whose interval holds the table's own value (of
 several numbers the mean share, and the least), its standard error, and the median width over the unit: the width of the
 bounds, or the number of records. In the end, by question: the least, the median and the greatest share, and how many
 are below .93, from .93 to .97, and above.
@@ -31,12 +31,10 @@ import numpy as np
 import pyarrow as pa
 
 from privamp import Poisson, TruncatedPoisson, WithoutReplacement, open_table
-from privamp.chance.stream import Stream
-from privamp.mechanisms.cell_counts import CellCounts
 from privamp.queries.plan import Layout
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-COLUMNS = ("normal", "lognormal", "uniform", "five values", "age (Adult)")
+COLUMNS = ("normal", "lognormal", "uniform", "five values", "age (Adult)", "thousands")
 DESIGNS = ("poisson", "without", "capped")
 BINS, GROUPS, PROBABILITIES = 5, ("a", "b", "c"), (0.01, 0.5, 0.99)
 ONES = np.ones(1)
@@ -84,6 +82,8 @@ def column_of(setting: Setting) -> tuple[np.ndarray, tuple[float, float]]:
         return rng.uniform(0.0, 1.0, n), (0.0, 1.0)
     if setting.column == "five values":
         return rng.integers(0, 5, n).astype(float), (0.0, 8.0)
+    if setting.column == "thousands":
+        return 1000 * np.rint(np.minimum(rng.lognormal(3.1, 0.7, n), 200.0)).astype(int), (0.0, 200_000.0)
     with gzip.open(Path(setting.data) / "adult.csv.gz", "rt", encoding="utf-8") as file:
         ages = np.array([float(row["age"]) for row in csv.DictReader(file)])
     return rng.choice(ages, n, replace=False), (0.0, 110.0)
@@ -115,31 +115,6 @@ def questions_of(setting: Setting) -> tuple[pa.Table, dict]:
         truth = [np.quantile(cut, p, method="inverted_cdf")]
         asked[f"quantile {p:g}"] = (table.quantile("x", p, bounds), truth, width)
     return data, asked
-
-
-class SimulatedChoice:
-    """A question about quantiles asked again and again: records are drawn by NumPy, and the mechanism chooses."""
-
-    def __init__(self, setting: Setting, data: pa.Table, question) -> None:
-        plan = question.table.plan([question])
-        self.choice = plan.choice()
-        self.mechanism = plan.chosen_by(self.choice, setting.epsilon, setting.delta)
-        self.cells = self.choice.scale.cells_of(np.clip(data["x"].to_numpy(), *question.bounds))
-        self.stream = Stream.from_os()
-
-    def ends(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The interval of one run."""
-        counts = CellCounts.of(self.cells[chosen], np.ones(len(chosen), dtype=np.int64))
-        rows = self.mechanism.release(counts, self.stream)
-        found = np.array([answer.interval(0.95, "") for answer in self.choice.answers(rows, self.mechanism)])
-        return found[:, 0], found[:, 1]
-
-
-def simulated(setting: Setting, data: pa.Table, question, noise):
-    """Where few quantiles are asked they are chosen; everything else gets noise."""
-    if question.table.plan([question]).choice() is not None:
-        return SimulatedChoice(setting, data, question)
-    return Simulated(setting, data, question, noise)
 
 
 class Simulated:
@@ -199,7 +174,7 @@ def measured(setting: Setting) -> tuple[Setting, dict[str, tuple[np.ndarray, flo
     asked = {name: each for name, each in asked.items() if not setting.only or name in setting.only}
     rng = np.random.default_rng([*setting.seed, *(int(1e6 * v) for v in (setting.rate, setting.epsilon))])
     noise = count.table.plan([count]).noise(setting.epsilon, setting.delta)
-    every = {name: simulated(setting, data, question, noise) for name, (question, _, _) in asked.items()}
+    every = {name: Simulated(setting, data, question, noise) for name, (question, _, _) in asked.items()}
     hits = {name: [] for name in asked}
     widths = {name: [] for name in asked}
     for _ in range(setting.runs):

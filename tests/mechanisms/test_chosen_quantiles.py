@@ -10,12 +10,9 @@ from privamp import Neighbors, Poisson, WithoutReplacement, amplify
 from privamp.errors import InvalidInput
 from privamp.mechanisms import rank_choice
 from privamp.mechanisms.cell_counts import CellCounts
-from privamp.mechanisms.chosen_quantiles import ChosenQuantiles, Shares, levels_of
+from privamp.mechanisms.chosen_quantiles import ChosenQuantiles, levels_of
 from privamp.mechanisms.rank_choice import STEPS, Aim, Ranks, choose
 from privamp.testing import seeded_stream
-
-BEYOND = 4
-AWAY = (1.3, 2.1)
 
 
 class Defined:
@@ -43,16 +40,8 @@ class Defined:
         lacks = np.abs((1 - p) * (here - under) - p * (upto - here))
         return self._law(lacks, np.ones(len(lacks)), 2 * max(p, 1 - p) / epsilon)
 
-    def end(self, start, stop, at, away, held, epsilon):
-        """log chances of the positions from start to stop, and of "beyond", for the end `away` records from `at`."""
-        lacks = np.abs(np.abs(self.x[start : stop + 1] - self.x[at]) - away)
-        beyond = max(held - away, 0.0)
-        weights = np.ones(len(lacks) + 1)
-        weights[-1] = BEYOND * len(lacks)
-        return self._law([*lacks, beyond], weights, 2 / epsilon)
 
-
-def losses(one, other, probabilities, level, ends=0.0, mistake=False):
+def losses(one, other, probabilities, level, mistake=False):
     """The largest log ratio over all outcomes, both ways; by mistake, all quantiles are chosen among all records."""
     p, q = (Defined(counts) for counts in (one, other))
     k, worst = len(probabilities), [0.0, 0.0]
@@ -71,43 +60,28 @@ def losses(one, other, probabilities, level, ends=0.0, mistake=False):
             for c in range(a, b + 1):
                 walk({**chosen, m: c}, rest, total + ratio[c - a])
             return
-        up = down = total
-        for m in range(k if ends else 0):
-            first = (chosen[m - 1] + chosen[m]) // 2 if m else 0
-            stop = (chosen[m] + chosen[m + 1]) // 2 if m + 1 < k else p.last
-            at = chosen[m]
-            for start, end, away in ((first, at, AWAY[0]), (at, stop, AWAY[1])):
-                laws = []
-                for d in (p, q):
-                    below = 0.0 if m == 0 else d.x[first]
-                    upto = d.all if m + 1 == k else d.x[stop]
-                    held = d.x[at] - below if start == first and end == at and away == AWAY[0] else upto - d.x[at]
-                    laws.append(d.end(start, end, at, away, held, ends))
-                ratio = np.subtract(*laws)
-                up, down = up + ratio.max(), down + ratio.min()
-        worst[0], worst[1] = max(worst[0], up), max(worst[1], -down)
+        worst[0], worst[1] = max(worst[0], total), max(worst[1], -total)
 
     walk({-1: 0, k: p.last}, nodes, 0.0)
     return max(worst)
 
 
-def worst(probabilities, level, ends, cells=2, most=3):
+def worst(probabilities, level, cells=2, most=3):
     """Over all small tables and one more record anywhere."""
     found = 0.0
     for counts in itertools.product(range(most + 1), repeat=cells):
         for place in range(cells):
             more = list(counts)
             more[place] += 1
-            found = max(found, losses(counts, more, probabilities, level, ends))
+            found = max(found, losses(counts, more, probabilities, level))
     return found
 
 
 @pytest.mark.parametrize("probabilities", [(0.5,), (0.2,), (0.25, 0.75), (0.25, 0.5, 0.75)], ids=str)
-def test_a_record_costs_what_the_shares_add_up_to(probabilities):
-    """Every outcome of every small table: levels and ends together, ties and all."""
-    level, ends = 0.7, 1.1
-    whole = level * len(levels_of(len(probabilities))) + ends
-    assert worst(probabilities, level, ends) <= whole + 1e-9
+def test_a_record_costs_what_the_levels_add_up_to(probabilities):
+    """Every outcome of every small table: all levels together, ties and all."""
+    level = 0.7
+    assert worst(probabilities, level) <= level * len(levels_of(len(probabilities))) + 1e-9
 
 
 def test_the_bound_is_nearly_reached_and_a_mistake_passes_it():
@@ -119,29 +93,27 @@ def test_the_bound_is_nearly_reached_and_a_mistake_passes_it():
 
 
 def drawn(ranks, aim, runs, seed=1):
-    """How often each position was chosen; "beyond" comes last."""
+    """How often each position was chosen."""
     stream = seeded_stream(seed)
     found = np.array([choose(ranks, aim, stream) for _ in range(runs)])
-    return np.bincount(np.where(found < 0, aim.last + 1, found), minlength=aim.last + 2)
+    return np.bincount(found, minlength=aim.last + 1)
 
 
 def expected(ranks, aim):
     """By the definition."""
     lacks = np.abs(aim.factor * ranks.below(np.arange(aim.first, aim.last + 1)) - aim.target).astype(float)
-    raw = np.zeros(aim.last + 2)
+    raw = np.zeros(aim.last + 1)
     raw[aim.first : aim.last + 1] = np.exp(-aim.rate * lacks)
-    raw[-1] = aim.beyond * math.exp(-aim.rate * aim.lack)
     return raw / raw.sum()
 
 
-@pytest.mark.parametrize("beyond", [0, 100])
 @pytest.mark.parametrize("few", [256, 0])
-def test_positions_are_drawn_by_their_definition(few, beyond, monkeypatch):
+def test_positions_are_drawn_by_their_definition(few, monkeypatch):
     """With cells looked at one by one, and with the far ones lumped together."""
     monkeypatch.setattr(rank_choice, "_FEW", few)
     cells = np.array([0, 2, 3, 5, 30, 31, 32])
     ranks = Ranks.of(CellCounts(cells, np.array([3, 1, 40, 2, 300, 1, 5])))
-    aim = Aim(10, 33 * STEPS + 7, 1, int(ranks.before[2]) + 900, 0.004, beyond, 120)
+    aim = Aim(10, 33 * STEPS + 7, 1, int(ranks.before[2]) + 900, 0.004)
     chances, runs = expected(ranks, aim), 1000
     seen = drawn(ranks, aim, runs)
     bins = np.add.reduceat(chances * runs, np.arange(0, len(chances), 60))
@@ -167,8 +139,25 @@ def test_the_guarantee_is_that_of_its_epsilon():
     assert amplify(mechanism, WithoutReplacement(10, 100)).epsilon() <= 2.0
 
 
-def test_shares_that_are_too_large_are_refused():
-    with pytest.raises(InvalidInput, match="add up to 1"):
-        ChosenQuantiles(1.0, cells=10, shares=Shares(0.1, 1.0, 0.0))
+def test_the_mechanism_draws_by_its_definition():
+    """Two quantiles of a few records: the chance of every outcome, cell by cell."""
+    counts, runs, epsilon = (2, 0, 5, 1), 4000, 3.0
+    mechanism = ChosenQuantiles(epsilon, cells=4, probabilities=(0.25, 0.75))
+    held = CellCounts(np.array([0, 2, 3]), np.array([2, 5, 1]))
+    stream, truth, seen = seeded_stream(5), np.zeros((4, 4)), np.zeros((4, 4))
+    fine = Defined(counts, STEPS)
+    last = 4 * STEPS - 1
+    lower = np.exp(fine.node(0, last, True, True, 0.25, epsilon / 2))  # the first of two is chosen first
+    for c in range(last + 1):
+        upper = np.exp(fine.node(c, last, False, True, 2 / 3, epsilon / 2))
+        np.add.at(truth, (c // STEPS, np.arange(c, last + 1) // STEPS), lower[c] * upper)
+    for _ in range(runs):
+        low, high = mechanism.release(held, stream)[0] // STEPS
+        seen[low, high] += 1
+    big = truth * runs > 5
+    assert np.sum((seen[big] - runs * truth[big]) ** 2 / (runs * truth[big])) < 2.0 * big.sum() + 12.0
+
+
+def test_falling_probabilities_are_refused():
     with pytest.raises(InvalidInput, match="rising"):
-        ChosenQuantiles(1.0, cells=10, probabilities=(0.5, 0.25), shares=Shares(0.0, 0.5, 0.0))
+        ChosenQuantiles(1.0, cells=10, probabilities=(0.5, 0.25))

@@ -54,18 +54,13 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What is looked for: positions from `first` to `last` where factor X is near the target.
-
-    `beyond` adds one more outcome, -1, that counts as so many positions and lacks `lack` from the best.
-    """
+    """What is looked for: positions from `first` to `last` where factor X is near the target."""
 
     first: int
     last: int
     factor: int
     target: int
     rate: float
-    beyond: int = 0
-    lack: int = 0
 
     def lacks(self, ranks: Ranks, positions: Whole) -> Whole:
         """How far from the target these positions are."""
@@ -73,11 +68,8 @@ class Aim:
 
 
 def choose(ranks: Ranks, aim: Aim, stream: Stream) -> int:
-    """A position, or -1 for the outcome beyond."""
+    """A position."""
     starts, lengths, lacks, far = _runs(ranks, aim)
-    if aim.beyond:
-        starts, lengths = np.append(starts, -1), np.append(lengths, aim.beyond)
-        lacks, far = np.append(lacks, aim.lack), np.append(far, 0)
     least = int(np.min(lacks))
     proposals = np.where(far == 1, 2, _proposals(lacks - least, aim.rate))
     ends = np.cumsum(proposals * lengths)
@@ -85,7 +77,7 @@ def choose(ranks: Ranks, aim: Aim, stream: Stream) -> int:
         drawn = int(stream.below(int(ends[-1]), 1)[0])
         run = int(np.searchsorted(ends, drawn, side="right"))
         inside = (drawn - (int(ends[run - 1]) if run else 0)) // int(proposals[run])
-        position = int(starts[run]) + inside if starts[run] >= 0 else -1
+        position = int(starts[run]) + inside
         lack = int(aim.lacks(ranks, np.array([position]))[0]) if far[run] else int(lacks[run])
         if _is_taken(lack - least, int(proposals[run]), aim.rate, stream):
             return position
@@ -119,8 +111,6 @@ def _near(ranks: Ranks, aim: Aim) -> tuple[Whole, tuple[bool, bool]]:
     some = cells[max(best - 1, a) : min(best + 2, b)]
     tried = np.append((some[:, None] * STEPS + np.arange(-1, STEPS + 1)).ravel(), [aim.first, aim.last])
     least = int(np.min(aim.lacks(ranks, tried[(tried >= aim.first) & (tried <= aim.last)])))
-    if aim.beyond:
-        least = min(least, aim.lack)
     close = np.flatnonzero(lacks - least <= _FAR / aim.rate)
     first, last = max(int(close[0]) - 1, 0), min(int(close[-1]) + 2, b - a)
     return cells[a + first : a + last], (first > 0, last < b - a)

@@ -32,7 +32,7 @@ from ..mechanisms.fixed_point import RECORDS, ExactGaussian, ExactLaplace, GridU
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, positive
 from .answers import release_parts
-from .chosen import Choice, is_chosen
+from .chosen import Choice
 from .fine_sums import FineSums, norm_left
 from .quantiles import Quantiles
 from .questions import Asking, Question
@@ -76,12 +76,11 @@ class Plan:
         return layout.releases(np.asarray(noisy), noise, design, self._guarantee(sample), facts)
 
     def choice(self) -> Choice | None:
-        """A few quantiles that are asked alone are chosen, which public facts tell; None where noise is added."""
+        """Quantiles that are asked alone and without intervals are chosen; None where noise is added."""
         only = self.questions[0]
-        if len(self.questions) > 1 or not isinstance(only, Quantiles) or not is_chosen(only.probabilities):
+        if len(self.questions) > 1 or not isinstance(only, Quantiles) or only.interval:
             return None
-        asking = self._asking(1.0)
-        return Choice(only, asking, told_of(self.table.design, asking, 0.0, "laplace"), only.scale)
+        return Choice(only, only.scale)
 
     def chosen_by(self, choice: Choice, epsilon: float, delta: float = 0.0) -> ChosenQuantiles:
         """The mechanism for this epsilon."""
@@ -104,13 +103,9 @@ class Plan:
         sample._planned([mechanism], self.table.budget, question.name, delta or None)
         rows = sample.release(mechanism, Bounded(choice.counts))
         names = _names(question)
-        value, noise, sampling, law = None, None, None, "laplace"
-        if question.interval:
-            value, noise, sampling, law = release_parts(choice.answers(rows, mechanism), law, is_one=not names)
-        else:
-            value = choice.values(rows) if names else float(choice.values(rows)[0])
+        value = choice.values(rows) if names else float(choice.values(rows)[0])
         details = {"question": question.name, "epsilon": epsilon, "delta": delta, "design": str(self.table.design)}
-        return Release(value, noise, sampling, self._guarantee(sample), law, choice.told.source, names, details=details)
+        return Release(value, None, None, self._guarantee(sample), names=names, details=details)
 
     def _guarantee(self, sample: StoredSample) -> Callable[[], Guarantee]:
         return lambda: sample.guarantee(self.table.relation)

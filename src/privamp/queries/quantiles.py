@@ -33,7 +33,7 @@ class Quantiles(AboutNumbers):
 
     what: ClassVar[str] = "quantiles"
     probabilities: tuple[float, ...]
-    interval: bool = True  # without one, all of epsilon goes to the quantiles
+    interval: bool = True  # without one they are chosen, where they are asked alone
 
     @property
     def name(self) -> str:

@@ -133,10 +133,10 @@ class Table:
     def quantile(
         self, column: str, probabilities: Any, bounds: Any, *, missing: float | None = None, interval: bool = True
     ) -> Quantiles:
-        """One or several quantiles of a column. Up to three from 0.2 to 0.8 are chosen, others come from a tree.
+        """One or several quantiles of a column, with errors and intervals, from a tree of noisy counts.
 
-        Without `interval` chosen ones have no error and no interval, and what these cost goes to the quantiles: the
-        error of the rank of a median is half as large.
+        Without `interval`, and asked alone, they are chosen by the exponential mechanism: nearer to the truth, in a
+        column of whole numbers whole themselves, and with no error or interval told.
         """
         several = checked_probabilities(probabilities)
         return Quantiles(**self._about(column, bounds, missing), probabilities=several, interval=bool(interval))

@@ -1,7 +1,7 @@
 """Questions to a table: every kind, alone and together, by groups, from everybody and from a sample.
 
 Rows are (id, x, text, group); the column k is the id as a whole number below 8. Ids decide who is drawn, so records
-come and go anywhere. Few quantiles that are asked alone are chosen by the exponential mechanism, others by a tree.
+come and go anywhere. Quantiles without intervals are chosen by the exponential mechanism, others by a tree.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,8 +38,8 @@ EVERYTHING: dict[str, Asked] = {
     "proportion": lambda t: [t.proportion("text"), t.proportion("g", ["a", None])],
     "histogram": lambda t: [t.histogram("x", [-2.0, 0.0, 0.5, 3.0], missing=True).by("g", GROUPS)],
     "quantiles": lambda t: [t.quantile("x", [0.05, 0.5], BOUNDS)],
-    "chosen quantiles": lambda t: [t.quantile("x", [0.75, 0.25, 0.5], BOUNDS, missing=0.0)],
-    "chosen medians by group": lambda t: [t.median("k", (0, 7)).by("g", GROUPS)],
+    "chosen quantiles": lambda t: [t.quantile("x", [0.75, 0.25, 0.5], BOUNDS, missing=0.0, interval=False)],
+    "chosen medians by group": lambda t: [t.median("k", (0, 7), interval=False).by("g", GROUPS)],
     "several": lambda t: [t.count(), t.mean("x", BOUNDS).weighing(3.0), t.histogram("x", 4, BOUNDS)],
 }
 
@@ -113,7 +113,7 @@ def _bounds_of_the_data(rows: list[Row]) -> Any:
 def _median_between_the_extremes(rows: list[Row]) -> Any:
     known = [row[1] for row in rows if row[1] is not None and np.isfinite(row[1])]
     bounds = max(min(known, default=0.0), -1e99), min(max(known, default=0.0) + 1.0, 1e99)
-    return _answers(_opened(Poisson(1.0), rows), lambda t: [t.median("x", bounds)], 0.0)
+    return _answers(_opened(Poisson(1.0), rows), lambda t: [t.median("x", bounds, interval=False)], 0.0)
 
 
 def _missing_dropped(rows: list[Row]) -> Any:
