@@ -5,11 +5,11 @@
     python benchmarks/query_coverage.py --whole --runs 200 ...                through open_table, sample, budget and all
 
 A setting is a column (normal, lognormal, uniform, five values, incomes in whole thousands, and the ages of Adult where
---data has adult.csv.gz), a number of records, a design (Poisson, without replacement, Poisson with a cap), its rate, and
-an epsilon. One line for each question of a setting: the share of runs whose interval holds the table's own value (of
-several numbers the mean share, and the least), its standard error, and the median width over the unit: the width of the
-bounds, or the number of records. In the end, by question: the least, the median and the greatest share, and how many
-are below .93, from .93 to .97, and above.
+--data has adult.csv.gz), a number of records, a design (Poisson, without replacement, Poisson with a cap), a rate,
+and an epsilon. One line for each question of a setting: the share of runs whose interval holds the table's own value
+(of several numbers the mean share, and the least), its standard error, and the median width over the unit: the width of
+the bounds, or the number of records. In the end, by question: the least, the median and the greatest share, and
+how many are below .93, from .93 to .97, and above.
 
 The noise is calibrated once per setting. Samples are drawn, and noise is added, afresh in every run: by NumPy, by the
 same laws, and everything after that is the library's own code. --whole runs the library from end to end instead.
