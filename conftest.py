@@ -28,7 +28,9 @@ settings.load_profile("checks")
 
 _WITHOUT_TORCH = ("__init__", "batches", "dpis", "encoding", "importance", "plan", "sampled_gaussian")
 _TORCH = (Path(__file__).parent / "src/privamp/torch").glob("*.py")
-collect_ignore = (
+_ADAPTERS = ("jax_privacy", "opacus", "opendp", "torch")  # each imports its library
+collect_ignore = [f"src/privamp/adapters/{name}.py" for name in _ADAPTERS if find_spec(name) is None]
+collect_ignore += (
     []
     if find_spec("torch")
     else [

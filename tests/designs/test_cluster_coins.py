@@ -65,7 +65,8 @@ def test_noise_that_is_post_processing_of_gaussian_noise_has_its_theorems():
     exact, continuous = (amplify(noise, design).epsilon(1e-6) for noise in (ExactGaussian(4.0), Gaussian(4.0)))
     assert continuous <= exact <= continuous * (1.0 + 1e-6)
     assert ExactGaussian(4.0).covering.sigma < 4.0
-    assert DiscreteGaussian(4.0).covering is None
+    assert DiscreteGaussian(4.0).covering.sigma < 4.0
+    assert DiscreteGaussian(2.0).covering is None  # too far from continuous noise
     assert amplify(ExactGaussian(4.0), design).lower is None  # an attack on the covering noise need not be one here
 
 

@@ -112,6 +112,13 @@ class Design(Answers, ABC):
     def law(self, population: Population) -> Iterator[tuple[Units, Fraction]]:
         """Every possible sample of a tiny population, as sorted ids, with its exact probability."""
 
+    def also_attacked(self, neighbors: Neighbors) -> Iterator[Population]:
+        """Tiny populations besides that of a small case on which the attack on pure mechanisms may be made.
+
+        None, but for designs whose guarantee is about many populations of which different ones are the worst.
+        """
+        yield from ()
+
     @classmethod
     @abstractmethod
     def small_cases(cls) -> Iterator[tuple[Self, int | Population]]:

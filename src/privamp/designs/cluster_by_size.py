@@ -170,6 +170,11 @@ class ClusterBySize(Clustered):
                     design = cls(clusters, cap, least)
                     yield design, design.sized([cap - 1, *[least] * (clusters - 1)])
 
+    def also_attacked(self, neighbors: Neighbors) -> Iterator[Population]:
+        """A cluster of every size that a mechanism may look for, beside full ones."""
+        for own in self._sizes_looked_for(neighbors) if self.clusters > 1 else ():
+            yield self.sized([own, *[self.max_size] * (self.clusters - 1)])
+
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The largest cluster changes, all others are as small as they can be: one record is looked for, or a sum."""
         if not is_black_box(mechanism, neighbors):
@@ -182,9 +187,13 @@ class ClusterBySize(Clustered):
 
     def _whole_clusters(self, epsilon: float, neighbors: Neighbors) -> list[float]:
         """What a mechanism that looks for a whole cluster finds, for some sizes of it without the record."""
-        least = self.min_size if neighbors.kind == AR.kind else max(self.min_size - 1, 0)
-        sizes = {*range(least, min(least + _LOOKED_AT, self.max_size) + 1), self.max_size - 1}
-        return [self._looked_for(epsilon, own, neighbors) for own in sizes if own >= max(least, 1)] or [0.0]
+        return [self._looked_for(epsilon, own, neighbors) for own in self._sizes_looked_for(neighbors)] or [0.0]
+
+    def _sizes_looked_for(self, neighbors: Neighbors) -> list[int]:
+        """Of the cluster without the record; with it, it has one more."""
+        least = max(self.min_size - (neighbors.kind != AR.kind), 1)
+        return sorted({own for own in (*range(least, least + _LOOKED_AT), self.max_size - 1)
+                       if least <= own < self.max_size})  # fmt: skip
 
     def _looked_for(self, epsilon: float, own: int, neighbors: Neighbors) -> float:
         """A mechanism looks for the whole cluster with the record: e^-epsilon less for every step away from it.

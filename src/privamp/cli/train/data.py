@@ -109,7 +109,7 @@ def _checked(x: "NDArray[Any]", y: "NDArray[Any]", classes: int, kind: str) -> P
         )
     with np.errstate(invalid="ignore"):
         is_class = (y >= 0) & (y < classes) & (y == np.floor(y))
-    labels = np.where(is_class, y, _NO_CLASS).astype(np.int64)
+    labels = np.where(is_class, np.where(is_class, y, 0).astype(np.int64), _NO_CLASS)
     if kind == "test":  # not private: records without a class or with holes are left out
         usable = is_class & (np.isfinite(x).all(axis=tuple(range(1, x.ndim))) if x.dtype.kind == "f" else True)
         return Part(x[usable], labels[usable])
