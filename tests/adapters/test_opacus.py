@@ -220,3 +220,36 @@ def test_sentences():
         PoissonAccountant().guarantee()
     with pytest.raises(InvalidInput, match="noise_multiplier"):
         PoissonAccountant().step(noise_multiplier=0.0, sample_rate=0.1)
+
+
+def test_a_second_release_in_a_step_is_refused():
+    """Adaptive clipping releases how many rows were not clipped: delta(1) was certified as .127 and is at least .46."""
+    engine, loader = PrivacyEngine(accountant="privamp"), DataLoader(RECORDS, batch_size=20)
+    options = {"target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2, "max_clipbound": 1.0}
+    more = {"min_clipbound": 0.1, "unclipped_num_std": 1.0, "clipping": "adaptive"}
+    model, optimizer, loader = training(engine, loader, noise=1.0, **options, **more)
+    with pytest.raises(InvalidInput, match="more than one noisy sum"):
+        one_epoch(model, optimizer, loader)
+    assert len(engine.accountant) == 0
+
+
+def test_a_coarse_generator_is_refused():
+    """In bfloat16 records were drawn at .003 where .001 was certified."""
+    engine = PrivacyEngine(accountant="privamp")
+    _, optimizer, _ = training(engine, DataLoader(RECORDS, batch_size=20))
+    hook = engine.accountant.get_optimizer_hook_fn(0.1)
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with pytest.raises(InvalidInput, match="too coarse"):
+            hook(optimizer)
+    finally:
+        torch.set_default_dtype(usual)
+
+
+def test_the_guarantee_says_who_draws():
+    accountant = PoissonAccountant()
+    accountant.step(noise_multiplier=1.0, sample_rate=0.1)
+    assumes = accountant.guarantee().assumes
+    assert any("torch's generator" in line for line in assumes)
+    assert not any("AES" in line for line in assumes)

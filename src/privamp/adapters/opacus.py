@@ -1,17 +1,18 @@
 """Opacus: accountants by privamp, for its own Poisson batches and for batches by any design or schedule.
 
-Units. Opacus clips every row of a batch to C and adds noise of noise_multiplier * C: `Gaussian(noise_multiplier)` for
-rows of norm 1; under replace-one a record moves their sum by 2C.
+Opacus clips every row of a batch to C and adds noise of noise_multiplier * C; under replace-one a record moves by 2C.
 
 Its sampler compares a multiple of 2^-24 with the rate, so a record is drawn with the rate rounded up to such a
 multiple: that rate is certified. One step with several backward passes (`accumulated_iterations` k > 1) adds up k
 fresh batches, in which a record may stand k times. Opacus refuses that for its own Poisson batches and counts it as one
-batch of rate k q for others, which is less than it costs; here it is refused for all. Splitting one batch
-(`BatchMemoryManager`) is fine.
+batch of rate k q for others, which is less than it costs; here it is refused where Opacus reports it. Splitting one
+batch (`BatchMemoryManager`) is fine; several batches under one noise by `signal_skip_step` look the same, so that they
+are not is an assumption of the guarantee.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..accounting.composition import compose
@@ -29,6 +30,8 @@ from .torch import KeyedBatchSampler, keyed_loader
 try:
     from opacus import PrivacyEngine
     from opacus.accountants import IAccountant, register_accountant
+
+    from .opacus_steps import OWN_BATCHES, check_step
 except ModuleNotFoundError as error:
     raise missing(error, "privamp.adapters.opacus") from None
 
@@ -61,11 +64,7 @@ class _Accountant(IAccountant):
 
         def count(optimizer: Any) -> None:
             with answered("opacus", "counting a step"):
-                if optimizer.accumulated_iterations != 1:
-                    raise InvalidInput(
-                        f"one step adds up {optimizer.accumulated_iterations} fresh batches, in which a record may "
-                        "stand as often; make one backward pass per step, or split a batch with BatchMemoryManager"
-                    )
+                check_step(optimizer)
                 self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=sample_rate)
 
         return count
@@ -97,10 +96,12 @@ class PoissonAccountant(_Accountant):
         """All steps so far, with theorems and assumptions."""
         if not self.history:
             raise InvalidInput("no step was made yet, so there is nothing to certify")
-        return compose([
+        found = compose([
             compose(amplify(Gaussian(noise), Poisson(math.ceil(rate * _GRID) / _GRID), self.neighbors), steps)
             for noise, rate, steps in self.history
         ])  # fmt: skip
+        kept = (line for line in found.assumes if line not in Poisson.assumes)  # no key of privamp draws here
+        return replace(found, assumes=(*kept, OWN_BATCHES))
 
 
 class PlannedAccountant(_Accountant):

@@ -179,6 +179,8 @@ class ClusterBySize(Clustered):
         """The largest cluster changes, all others are as small as they can be: one record is looked for, or a sum."""
         if not is_black_box(mechanism, neighbors):
             return transport.noisy_sum(self, mechanism, neighbors) if neighbors.records == 1 else None
+        if neighbors.kind == AR.kind and self.min_size == self.max_size:
+            return None  # no cluster can have one member more or less: there are no neighbours
         epsilon = pure_epsilon(mechanism, AR)
         chance = self.max_size / (self.max_size + (self.clusters - 1) * self.min_size)
         found = float(log_mix(chance, epsilon))

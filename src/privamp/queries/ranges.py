@@ -70,7 +70,7 @@ def released(histogram: Release, edges: tuple[float, ...], kind: str) -> Release
     """The bounds as a release of two numbers, under the guarantee of the histogram."""
     noise = float(np.asarray(histogram.noise_error).ravel()[0])
     found = Found(edges, np.asarray(histogram.value, dtype=np.float64), noise, kind)
-    details = {**histogram.details, "question": str(histogram.details["question"]).replace("histogram", "bounds")}
+    details = {**histogram.details, "question": str(histogram.details["question"]).replace("histogram", "bounds", 1)}
     return Release(
         np.array(found.bounds), None, None, lambda: histogram.guarantee, kind, "unknown", ("low", "high"),
         details=details,

@@ -136,7 +136,7 @@ class Table:
         """One or several quantiles of a column, with errors and intervals, from a tree of noisy counts.
 
         Without `interval`, and asked alone, they are chosen by the exponential mechanism: nearer to the truth, in a
-        column of whole numbers whole themselves, and with no error or interval told.
+        column of fewer than 2^20 whole numbers whole themselves, and with no error or interval told.
         """
         several = checked_probabilities(probabilities)
         return Quantiles(**self._about(column, bounds, missing), probabilities=several, interval=bool(interval))

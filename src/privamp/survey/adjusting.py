@@ -30,10 +30,11 @@ from .basis import Basis, basis_of
 from .cells import Cells
 from .exact import ExactRelease, Statistic, release_of
 from .fitting import Fit, Linear, Margin, check_margins, fit_of, linear
-from .frame import numbers_of
+from .frame import Frame, numbers_of
 from .groups import in_order, labels_of, places
 from .released import UNBOUNDED, Asked, Source, asked_of
 
+_MOST = 1e100  # of bounds: squares of larger ones are not finite
 STATISTICS = ("mean", "total", "proportion", "ratio")
 RESPONSE = "answers stand for the people of their class who gave none (of everybody, where no classes are given)"
 PUBLIC_CLASSES = "the column given as `classes` is public, and a replaced record keeps its value of it"
@@ -108,8 +109,8 @@ class _Task:
     ) -> None:  # fmt: skip
         self.source, self.basis, self.options = source, basis, options
         self.statistic = "mean" if statistic == "proportion" else statistic
-        self.ends = ends
-        self.over_ends = None if options.denominator is None else pair_of(options.denominator_bounds)
+        self.ends = _usual(ends)
+        self.over_ends = None if options.denominator is None else _usual(pair_of(options.denominator_bounds))
         if self.over_ends is not None and self.over_ends[0] < 0:
             raise InvalidInput(f"denominator_bounds must not be negative, got {options.denominator_bounds!r} instead")
         n = basis.weight.size
@@ -157,7 +158,7 @@ class _Task:
 
         def variances(drawn: Drawn) -> Any:
             parts = [
-                basis.variance(second, k, row / bound, drawn)
+                basis.variance(second, k, np.clip(np.nan_to_num(row / bound), -1.0, 1.0), drawn)
                 for k, (row, bound) in enumerate(zip(rows, bounds, strict=True))
             ]
             return in_grid_units(np.concatenate(parts))
@@ -193,6 +194,17 @@ class _Task:
         return found[0] if self.options.domains is None else dict(zip(self.names, found, strict=True))
 
 
+def _usual(ends: tuple[float, float]) -> tuple[float, float]:
+    """Bounds between which squares are finite, and neither vanish."""
+    low, high = ends
+    if max(abs(low), abs(high)) > _MOST or high - low < 1.0 / _MOST:
+        raise InvalidInput(
+            f"bounds must lie between -{_MOST:g} and {_MOST:g}, at least {1.0 / _MOST:g} apart, got {low:g} and "
+            f"{high:g} instead; use another unit"
+        )
+    return ends
+
+
 def _centred(numbers: FloatArray, ends: tuple[float, float]) -> tuple[FloatArray, float]:
     """Numbers from the middle of their bounds, cut to them, 0 for nan; and half the range."""
     low, high = ends
@@ -214,7 +226,10 @@ def _classes(options: AdjustOptions, basis: Basis, n: int) -> _Groups:
     if basis.relation.kind == "replace-one" and basis.is_replaced:
         names = in_order(labels) if sizes is None else _names(sizes, "class_sizes")
         cell = places(labels, names)
-        counted = np.bincount(cell, minlength=len(names) + 1)[:-1].astype(np.float64)
+        drawable = np.ones(n, dtype=bool)
+        if isinstance(basis.of, Frame):
+            drawable[np.array(basis.of.strangers, dtype=np.intp)] = False  # in no stratum: never drawn
+        counted = np.bincount(cell[drawable], minlength=len(names) + 1)[:-1].astype(np.float64)
         return _Groups(cell, len(names), counted, assumes=(PUBLIC_CLASSES,))
     if sizes is None:
         raise InvalidInput(

@@ -36,14 +36,19 @@ def answers(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> FloatArray:
     >>> answers(["a", "b", "c", "d"], ["c", "a", "z", "c", "b", "b"], [3, 1, 9, 3, 5, 6]).tolist()
     [1.0, nan, 3.0, nan]
     """
-    found = matched(ids, who, values)
-    return each(found)
+    return each(_matched(ids, who, each(_listed(values, "values")).tolist()))
 
 
-def matched(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> list[Any]:
+def labels(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> Any:
+    """One text per person of the frame, '' where there is none: for groups that people name themselves."""
+    return texts_of([entry or "" for entry in _matched(ids, who, [_text(e) for e in _listed(values, "values")])])
+
+
+def _matched(ids: ArrayLike, who: ArrayLike, entries: list[Any]) -> list[Any]:
     """The only entry of each person, None where there is none or where rows differ."""
-    names = [_name(one) for one in _listed(ids, "ids")]
-    rows, entries = [_name(one) for one in _listed(who, "who")], _listed(values, "values")
+    names, rows = ([_text(one) for one in _listed(column, what)] for column, what in ((ids, "ids"), (who, "who")))
+    if "" in names or len(set(names)) < len(names):
+        raise InvalidInput("every person of the frame needs an id of their own; one is missing, or two are the same")
     if len(rows) != len(entries):
         raise InvalidInput(f"who and values must have one entry per row, got {len(rows)} and {len(entries)} instead")
     told: dict[str, list[Any]] = {}
@@ -52,51 +57,40 @@ def matched(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> list[Any]:
     return [_only(told.get(name, ())) for name in names]
 
 
-def labels(ids: ArrayLike, who: ArrayLike, values: ArrayLike) -> Any:
-    """One text per person of the frame, '' where there is none: for groups that people name themselves."""
-    return texts_of(["" if entry is None else str(entry).strip() for entry in matched(ids, who, values)])
-
-
 def _only(entries: Sequence[Any]) -> Any:
     """What all entries of one person agree on; empty ones say nothing."""
     said = [entry for entry in entries if not _is_empty(entry)]
-    if not said or any(_differ(said[0], other) for other in said[1:]):
-        return None
-    return said[0]
-
-
-def _differ(one: Any, other: Any) -> bool:
-    """Whether two entries say different things: as numbers where both are, else as text."""
-    a, b = each([one, other]).tolist()
-    if a == a and b == b:
-        return bool(a != b)
-    try:
-        return str(one).strip() != str(other).strip()
-    except Exception:  # an entry may be any object
-        return True
+    return said[0] if said and all(other == said[0] for other in said[1:]) else None
 
 
 def _is_empty(entry: Any) -> bool:
     if entry is None or (isinstance(entry, str) and not entry.strip()):
         return True
-    return isinstance(entry, float) and entry != entry
+    try:
+        return bool(entry != entry)
+    except Exception:  # pandas' missing value is neither equal nor unequal; an entry may be any object
+        return type(entry).__name__ == "NAType"
 
 
 def _listed(column: ArrayLike, what: str) -> list[Any]:
     """The entries of one column, each as it is."""
     if isinstance(column, (list, tuple)):
         return list(column)
+    if isinstance(column, np.ma.MaskedArray):
+        column = np.ma.filled(column.astype(object), None)
     array = np.asarray(column)
     if array.ndim != 1:
         raise InvalidInput(f"{what} must be one column, got an array of {array.ndim} dimensions instead")
     return list(array.tolist())
 
 
-def _name(one: Any) -> str:
-    """An id as text; 7, 7.0 and "7" are one person, "007" is another."""
+def _text(one: Any) -> str:
+    """An id or a label as text, '' where there is none; 7, 7.0 and "7" are one, "007" is another."""
+    if _is_empty(one):
+        return ""
     if isinstance(one, float) and one.is_integer():
         one = int(one)
     try:
         return str(one).strip() if isinstance(one, Hashable) else ""
-    except Exception:  # an id of the interviews may be any object, and is then nobody's
+    except Exception:  # an entry of the interviews may be any object, and then says nothing
         return ""

@@ -74,7 +74,10 @@ def fit_of(found: Answers, margins: tuple[Margin, ...], people: FloatArray | Non
     answers, few = found.count.sum(axis=0), _few(found, heaviest)
     if len(margins) > 1:
         start = as_floats(np.maximum(answers, few))
-        return Fit(np.arange(answers.size), _raked(start, margins), start, margins)
+        raked = _raked(start, margins)
+        everybody = float(margins[0].totals.sum())
+        told = max(float((raked / start) @ answers), 0.5 * everybody)  # empty cells were given people, and tell of none
+        return Fit(np.arange(answers.size), raked * (everybody / told), start, margins)
     pool = _pools(answers, few)
     size = int(pool.max(initial=0)) + 1
     answered = np.maximum(np.bincount(pool, answers, size), few)
@@ -163,14 +166,15 @@ def linear(found: Answers, fit: Fit, domain: int, statistic: str, middle: float,
     over = None if found.over is None else fit.pooled(found.over)
     g = fit.factor
     people = float(g @ count[domain])
-    least = float(np.min(fit.answers)) * float(np.min(g))
-    people = max(people, min(least, float(fit.people.sum())))
+    grown = float(np.sqrt(np.sum(np.bincount(fit.pool, minlength=g.size) * g**2)))  # of a count's noise
+    if statistic != "total":  # a mean of fewer than noise alone would be is no mean
+        people = max(people, 2.0 * found.count_noise * grown, float(np.min(g)))
     sums = float(g @ total[domain]) + middle * people
     if statistic == "total":
         made = Linear(sums, domain, 0.0, middle, _v(fit, count, total, None, domain, 0.0, middle), 1.0, 0.0, fit)
     elif over is not None:
         den = float(g @ over[domain]) + over_middle * people
-        den = den if den > 0 else np.finfo(float).tiny ** 0.5
+        den = max(den, 2.0 * grown * float(np.hypot(found.over_noise, over_middle * found.count_noise)))
         rho = sums / den
         k = middle - rho * over_middle
         made = Linear(rho, domain, rho, k, _v(fit, count, total, over, domain, rho, k), den, 0.0, fit)
