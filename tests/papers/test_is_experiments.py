@@ -31,10 +31,7 @@ SLOW = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
-def test_the_entry_holds(name, tmp_path, monkeypatch):
-    if not (SHARED / "data").is_dir():
-        pytest.skip("the data files are not here; set PRIVAMP_SHARED to the folder that holds data/")
-    monkeypatch.setenv("PRIVAMP_SHARED", str(SHARED))
+def test_the_entry_holds(name, tmp_path, shared):
     outcome = entries()[name].run(tmp_path)
     assert outcome.ok, outcome.text
 

@@ -6,11 +6,11 @@ Its sampler compares a multiple of 2^-24 with the rate, so a record is drawn wit
 multiple: that rate is certified. One step with several backward passes (`accumulated_iterations` k > 1) adds up k
 fresh batches, in which a record may stand k times. Opacus refuses that for its own Poisson batches and counts it as one
 batch of rate k q for others, which is less than it costs; here it is refused where Opacus reports it. Splitting one
-batch (`BatchMemoryManager`) is fine; several batches under one noise by `signal_skip_step` look the same, so that they
-are not is an assumption of the guarantee.
+batch (`BatchMemoryManager`) is fine; several batches under one noise by `signal_skip_step` look so, too: see `assumes`.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -69,9 +69,9 @@ class _Accountant(IAccountant):
 
         return count
 
+    @abstractmethod
     def guarantee(self) -> Guarantee:
         """What is certified of the steps."""
-        raise NotImplementedError
 
     def get_epsilon(self, delta: float, *ignored: Any, **also_ignored: Any) -> float:
         """The certified epsilon; options of other accountants (orders, errors) have no meaning here."""
