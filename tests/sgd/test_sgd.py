@@ -263,16 +263,16 @@ def test_a_step_is_never_less_private_than_certified(name, clean_ledgers):
 )
 def test_bad_choices_are_one_sentence(options, message):
     with pytest.raises(InvalidInput, match=message):
-        PrivateLogistic(WithoutReplacement(2, 4), **{"sigma": 1.0} | options)
+        PrivateLogistic(WithoutReplacement(2, 4), **{"sigma": 1.0} | options).fit([], [])
 
 
 def test_poisson_needs_a_public_number_of_records():
     with pytest.raises(InvalidInput, match="secret under add-remove; give population="):
-        PrivateLinear(Poisson(0.1), sigma=1.0)
+        PrivateLinear(Poisson(0.1), sigma=1.0).fit([], [])
     with pytest.raises(InvalidInput, match="expected_size must be"):
-        PrivateLinear(Poisson(0.0), sigma=1.0, population=5)
+        PrivateLinear(Poisson(0.0), sigma=1.0, population=5).fit([], [])
     with pytest.raises(InvalidInput, match="design must be a Design"):
-        PrivateLinear(0.1, sigma=1.0)
+        PrivateLinear(0.1, sigma=1.0).fit([], [])
 
 
 SECRET = 31415.9
@@ -282,8 +282,12 @@ SECRET = 31415.9
     ("X", "y", "message"),
     [
         ([SECRET, 1, 1, 1], [0, 1, 1, 1], "X must be a table with one row per record"),
-        (np.array([SECRET, 1, 1, 1]), [0, 1, 1, 1], "X must be a table with one row per record, got an array of 1 dim"),
-        ([[SECRET], [1], [1], [1]], np.array([[0], [1], [1], [1]]), "y must be one column"),
+        (
+            np.array([SECRET, 1, 1, 1]),
+            [0, 1, 1, 1],
+            "X must be a table with one row per record: Expected 2D array, got an array of 1 dim",
+        ),
+        ([[SECRET], [1], [1], [1]], np.array([[0, 0], [1, 1], [1, 1], [1, 1]]), "y must be one column"),
         ([[SECRET], [1], [1], [1]], [0, 1, 1], "their lengths differ"),
         (np.array([["a"], ["b"], ["c"], ["d"]]), [0, 1, 1, 1], "X must be numbers, got an array of <U1"),
         ([[SECRET], [1]], [0, 1], "declare a size that holds"),
@@ -309,7 +313,7 @@ def test_a_model_that_is_not_fitted_says_so():
     with pytest.raises(InvalidInput, match="not fitted yet"):
         model.predict([[1.0]])
     model.fit(np.ones((4, 1)), np.ones(4))
-    with pytest.raises(InvalidInput, match="the 1 columns of the fit, got 2"):
+    with pytest.raises(InvalidInput, match="X has 2 features, but PrivateLinear is expecting 1"):
         model.predict([[1.0, 2.0]])
     assert repr(model) == "PrivateLinear(WithoutReplacement(size=2, population=4), steps=1, clip=1.0)"
 

@@ -1,17 +1,14 @@
-"""Linear and logistic regression by noisy descent, as estimators that scikit-learn can clone and search with.
+"""Linear and logistic regression by noisy descent, as scikit-learn's estimators (scikit_learn.py)."""
 
-scikit-learn itself is not needed: what it asks of an estimator (get_params, set_params, score, tags) is written here.
-"""
-
-import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from ..accounting.budget import Budget
 from ..chance.keys import Key
 from ..core.design import Design
 from ..core.guarantee import Guarantee
@@ -19,18 +16,21 @@ from ..core.ledger import BudgetLike
 from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.release import renamed
-from ..core.several_fits import OneOfSeveral
 from ..errors import InvalidInput
-from ..numerics.entries import column_of, table_of
+from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray
 from .clipped_gradients import clipped_sum_of
 from .descent import Descent
+from .scikit_learn import Estimator, features_of, names_of, not_fitted, targets_of
 
 
-class _Regression(OneOfSeveral):
-    """What both models share; fit leaves `coef_`, `intercept_`, `sigma_` and `guarantee_`."""
+class _Regression(Estimator):
+    """What both models share; fit leaves `coef_`, `intercept_`, `sigma_` and `guarantee_`.
 
-    _estimator_type: ClassVar[str]
+    Parameters are those of `Descent`, `intercept`, and `budget`: a `Budget` or the file of one, which every fit is
+    charged to, clones too. All are checked by `fit`, before it looks at a record.
+    """
+
     coef_: FloatArray
     intercept_: float
     sigma_: float  # of the noise on the sum of clipped gradients
@@ -53,40 +53,20 @@ class _Regression(OneOfSeveral):
         neighbors: Neighbors | None = None,
         intercept: bool = True,
         records: int | None = None,
+        budget: BudgetLike | str | None = None,
     ) -> None:
         if records is not None:
             renamed("records", "population")
         self.design, self.clip, self.steps, self.sigma = design, clip, steps, sigma
         self.epsilon, self.delta, self.learning_rate, self.l2 = epsilon, delta, learning_rate, l2
         self.radius, self.average, self.population, self.neighbors = radius, average, population, neighbors
-        self.intercept, self.records = intercept, records
-        _ = self.descent  # a sentence for the first parameter that breaks a rule
+        self.intercept, self.records, self.budget = intercept, records, budget
 
     @property
     def descent(self) -> Descent:
         """The checked plan of a fit."""
         given = {field.name: getattr(self, field.name) for field in fields(Descent)}
         return Descent(**given | {"population": self.records if self.population is None else self.population})
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name, as they were given."""
-        return {name: getattr(self, name) for name in _parameters(type(self))}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters by name; returns the model."""
-        known = _parameters(type(self))
-        for name in params:
-            if name not in known:
-                raise InvalidInput(f"{type(self).__name__} takes {', '.join(known)}, got {name!r} instead")
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Another model with the same parameters, which knows that it is one of several."""
-        other = type(self)(**self.get_params())
-        other._is_clone = True
-        return other
 
     def fit(
         self,
@@ -97,15 +77,14 @@ class _Regression(OneOfSeveral):
         population: Population | None = None,
         budget: BudgetLike | None = None,
     ) -> Self:
-        """Train on records (X, y), charged to `budget` if given, before anything is drawn.
+        """Train on records (X, y), charged to `budget` before anything is drawn; by default to that of the model.
 
         A population gives the records other ids or a label than 0, 1, ...
         """
-        features, targets, descent = table_of(X, "X"), self._targets(y), self.descent
+        descent, budget = self.descent, _opened(self.budget) if budget is None else budget
+        features, targets = features_of(X), self._targets(targets_of(y, type(self).__name__))
         if features.shape[0] != targets.shape[0] or (population is not None and population.size != targets.shape[0]):
             raise InvalidInput("X, y and the population must have one row per record, but their lengths differ")
-        if features.shape[1] + self.intercept == 0:
-            raise InvalidInput("there is nothing to fit: X must have a column, or intercept must be True")
         if self.intercept:
             features = np.hstack([features, np.ones((features.shape[0], 1))])
         found = descent.run(
@@ -121,6 +100,7 @@ class _Regression(OneOfSeveral):
         self.intercept_ = float(found.parameters[-1]) if self.intercept else 0.0
         guarantee = self._among_others(found.guarantee, charged=budget is not None)
         self.sigma_, self.guarantee_, self.n_features_in_ = found.mechanism.sigma, guarantee, width
+        names_of(X, self, reset=True)
         return self
 
     @property
@@ -131,10 +111,14 @@ class _Regression(OneOfSeveral):
 
     def _score(self, X: ArrayLike) -> FloatArray:
         if not hasattr(self, "coef_"):
-            raise InvalidInput("this model is not fitted yet; call fit(X, y) first")
-        features = table_of(X, "X")
+            raise not_fitted(type(self).__name__)
+        names_of(X, self, reset=False)
+        features = features_of(X)
         if features.shape[1] != self.coef_.size:
-            raise InvalidInput(f"X must have the {self.coef_.size} columns of the fit, got {features.shape[1]} instead")
+            raise InvalidInput(
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting {self.coef_.size} "
+                "features as input"
+            )
         return features @ self.coef_ + self.intercept_
 
     def _link(self, score: FloatArray) -> FloatArray:
@@ -143,25 +127,16 @@ class _Regression(OneOfSeveral):
     def _targets(self, y: ArrayLike) -> FloatArray:
         return column_of(y, "y")
 
-    def __sklearn_tags__(self) -> Any:
-        """What scikit-learn wants to know; missing entries are no error, because an error would tell."""
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
-
-        is_classifier = self._estimator_type == "classifier"
-        return Tags(
-            estimator_type=self._estimator_type,
-            target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(multi_class=False) if is_classifier else None,
-            regressor_tags=None if is_classifier else RegressorTags(),
-            input_tags=InputTags(allow_nan=True),
-        )
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.design}, steps={self.steps}, clip={self.clip})"
 
 
-def _parameters(kind: type) -> list[str]:
-    return [name for name in inspect.signature(kind).parameters if name != "self"]
+def _opened(budget: Any) -> BudgetLike | None:
+    """A budget, or that of a file."""
+    if isinstance(budget, str) or hasattr(budget, "__fspath__"):
+        return Budget.open(budget)
+    found: BudgetLike | None = budget
+    return found
 
 
 class PrivateLinear(_Regression):
@@ -187,7 +162,7 @@ class PrivateLinear(_Regression):
 
 
 class PrivateLogistic(_Regression):
-    """Logistic regression. `labels` are the two values that y takes: (0, 1), or (-1, 1).
+    """Logistic regression. `labels` are the two values that y takes: (0, 1), (-1, 1), or two texts as ("no", "yes").
 
     A record with any other label adds nothing to any step; refusing it would tell that it is there.
     """
@@ -198,7 +173,7 @@ class PrivateLogistic(_Regression):
         self,
         design: Design,
         *,
-        labels: tuple[int, int] = (0, 1),
+        labels: tuple[Any, Any] = (0, 1),
         clip: float = 1.0,
         steps: int = 100,
         sigma: float | None = None,
@@ -212,20 +187,25 @@ class PrivateLogistic(_Regression):
         neighbors: Neighbors | None = None,
         intercept: bool = True,
         records: int | None = None,
+        budget: BudgetLike | str | None = None,
     ) -> None:
-        if tuple(labels) not in ((0, 1), (-1, 1)):
-            raise InvalidInput(f"labels must be (0, 1) or (-1, 1), got {labels!r} instead")
         self.labels = labels
         super().__init__(
             design, clip=clip, steps=steps, sigma=sigma, epsilon=epsilon, delta=delta, learning_rate=learning_rate,
             l2=l2, radius=radius, average=average, population=population, neighbors=neighbors, intercept=intercept,
-            records=records,
+            records=records, budget=budget,
         )  # fmt: skip
+
+    @property
+    def descent(self) -> Descent:
+        """The checked plan of a fit."""
+        _checked(self.labels)
+        return super().descent
 
     @property
     def classes_(self) -> FloatArray:
         """The two labels, in the order of the columns of `predict_proba`: public, not found in the data."""
-        return np.asarray(self.labels)
+        return np.asarray(_checked(self.labels))
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """The likelier of the two labels for each row of X, shape (rows,)."""
@@ -242,12 +222,26 @@ class PrivateLogistic(_Regression):
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """The share of your own records whose label is predicted: a diagnostic without privacy."""
-        return float(np.mean(self.predict(X) == column_of(y, "y")))
+        is_text = isinstance(self.labels[0], str)
+        return float(np.mean(self.predict(X) == (np.asarray(y, dtype=object) if is_text else column_of(y, "y"))))
 
     def _link(self, score: FloatArray) -> FloatArray:
         chance: FloatArray = expit(score)
         return chance
 
     def _targets(self, y: ArrayLike) -> FloatArray:
-        targets, (low, high) = column_of(y, "y"), self.labels
+        low, high = _checked(self.labels)
+        if not isinstance(low, str):
+            targets: Any = column_of(y, "y")
+        else:
+            targets = np.empty(len(y), dtype=object)  # type: ignore[arg-type]
+            targets[:] = [entry if isinstance(entry, str) else None for entry in np.asarray(y, dtype=object).tolist()]
         return np.where(targets == high, 1.0, np.where(targets == low, 0.0, np.nan))
+
+
+def _checked(labels: Any) -> tuple[Any, Any]:
+    """Two labels, which are public."""
+    pair = tuple(labels) if isinstance(labels, (tuple, list, np.ndarray)) else ()
+    if pair in ((0, 1), (-1, 1)) or (len(pair) == 2 and all(isinstance(a, str) for a in pair) and pair[0] != pair[1]):
+        return pair
+    raise InvalidInput(f'labels must be (0, 1), (-1, 1) or two texts such as ("no", "yes"), got {labels!r} instead')

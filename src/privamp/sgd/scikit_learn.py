@@ -1,0 +1,127 @@
+"""What scikit-learn asks of an estimator, without scikit-learn.
+
+Parameters by name, clones, tags, and sentences that its checks know. Refused are only facts that are public: the type
+and the shape of a table, the names of its columns. scikit-learn's own classes of errors and warnings are taken where it
+is installed, so that whoever catches them does.
+"""
+
+import inspect
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..core.several_fits import OneOfSeveral
+from ..errors import InvalidInput
+from ..numerics.entries import table_of
+from ..numerics.log_domain import FloatArray
+
+
+class Estimator(OneOfSeveral):
+    """Parameters by name, clones that know that they are, and tags."""
+
+    _estimator_type: ClassVar[str]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, as they were given."""
+        return {name: getattr(self, name) for name in _parameters(type(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name; returns the model."""
+        known = _parameters(type(self))
+        for name in params:
+            if name not in known:
+                raise InvalidInput(f"{type(self).__name__} takes {', '.join(known)}, got {name!r} instead")
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Another model with the same parameters, which knows that it is one of several."""
+        other = type(self)(**self.get_params())
+        other._is_clone = True
+        return other
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn wants to know; missing entries are no error, because an error would tell."""
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        is_classifier = self._estimator_type == "classifier"
+        return Tags(
+            estimator_type=self._estimator_type,
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(multi_class=False) if is_classifier else None,
+            regressor_tags=None if is_classifier else RegressorTags(),
+            input_tags=InputTags(allow_nan=True),
+        )
+
+
+def _parameters(kind: type) -> list[str]:
+    return [name for name in inspect.signature(kind).parameters if name != "self"]
+
+
+def features_of(X: Any) -> FloatArray:
+    """A dense table of real numbers, one row per record."""
+    if hasattr(X, "tocsr") or hasattr(X, "toarray"):
+        raise InvalidInput("X must be dense, got sparse data instead; use X.toarray()")
+    array = X if isinstance(X, (list, tuple, np.ndarray)) else np.asarray(X)
+    if isinstance(array, np.ndarray) and array.dtype.kind == "c":
+        raise InvalidInput("Complex data not supported: X must be a table of real numbers")
+    if isinstance(array, np.ndarray) and array.ndim != 2:
+        raise InvalidInput(
+            f"X must be a table with one row per record: Expected 2D array, got an array of {array.ndim} dimensions "
+            "instead; Reshape your data"
+        )
+    table = table_of(array, "X")
+    if table.shape[1] == 0:
+        raise InvalidInput("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    return table
+
+
+def targets_of(y: Any, model: str) -> ArrayLike:
+    """One target per record; a table of one column is that column."""
+    if y is None:
+        raise InvalidInput(f"{model} requires y to be passed, but the target y is None")
+    array: Any = y if isinstance(y, (list, tuple, np.ndarray)) else np.asarray(y)
+    if isinstance(array, (list, tuple)) or array.ndim != 2 or array.shape[1] != 1:
+        return array  # type: ignore[no-any-return]
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected", _known("DataConversionWarning"), stacklevel=3
+    )
+    column: ArrayLike = array[:, 0]
+    return column
+
+
+def names_of(X: Any, model: Any, *, reset: bool) -> None:
+    """Keep the names of the columns in a fit, where all are text; others afterwards are refused."""
+    given = getattr(X, "columns", None)
+    names = None if given is None or not all(isinstance(name, str) for name in given) else list(given)
+    if reset:
+        model.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            model.feature_names_in_ = np.asarray(names, dtype=object)
+    elif names is not None and hasattr(model, "feature_names_in_") and names != model.feature_names_in_.tolist():
+        raise InvalidInput(
+            f"The feature names should match those that were passed during fit: {', '.join(model.feature_names_in_)}; "
+            f"got {', '.join(names)} instead"
+        )
+
+
+def not_fitted(model: str) -> InvalidInput:
+    """The error of a model that is asked before its fit."""
+    kind = _known("NotFittedError")
+    sentence = f"this {model} is not fitted yet; call fit(X, y) first"
+    if issubclass(kind, Warning):
+        return InvalidInput(sentence)
+    both: InvalidInput = type("NotFitted", (InvalidInput, kind), {})(sentence)
+    return both
+
+
+def _known(name: str) -> Any:
+    """A class of scikit-learn's, where it is installed; else a plain warning."""
+    try:
+        import sklearn.exceptions as known
+    except ImportError:
+        return UserWarning
+    return getattr(known, name)
