@@ -5,6 +5,7 @@ the bounds too; its width is the ideal, not what any private estimate can have. 
 the standard error of a coverage of .95 from 400 runs is .011.
 
     python benchmarks/cluster_surveys.py [--runs 400] [--quick]
+    python benchmarks/cluster_surveys.py --textbook    # without noise: how often the textbook's interval covers
 """
 
 import argparse
@@ -14,6 +15,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+from scipy.special import stdtrit
 
 from privamp import ClusterSampling, Poisson, Population
 from privamp.numerics.half_width import half_width
@@ -65,12 +67,39 @@ def measured(x, cluster, bounds, design, epsilon, known, runs):
     return covered / runs, float(np.mean(widths)) / oracle(x, cluster, bounds, design, epsilon)
 
 
+def textbook(x, cluster, drawn, runs=4000):
+    """Without noise: the error of the ratio mean, the textbook's estimate of it, and how often its interval covers."""
+    random, k = np.random.default_rng(1), int(cluster.max()) + 1
+    sums, sizes, f = np.bincount(cluster, x), np.bincount(cluster), drawn / k
+    means, errors = np.empty(runs), np.empty(runs)
+    for run in range(runs):
+        at = random.choice(k, drawn, replace=False)
+        means[run] = sums[at].sum() / sizes[at].sum()
+        residual = sums[at] - means[run] * sizes[at]
+        errors[run] = math.sqrt((1 - f) / drawn * residual.var(ddof=1)) / sizes[at].mean()
+    away = np.abs(means - x.mean())
+    return means.std(), errors.mean(), np.mean(away <= stdtrit(drawn - 1, 0.975) * errors)
+
+
+def tell_textbook():
+    """Print how far the textbook's intervals can be trusted on these frames."""
+    for name, (file, value, column, bounds, sizes) in FRAMES.items():
+        x, cluster = read(file, value, column, bounds)
+        for drawn in (15, *sizes) if file == "api_schools" else sizes:
+            true, told, covered = textbook(x, cluster, drawn)
+            print(f"{name}, {drawn} clusters: true error {true:.4g}, textbook's {told:.4g}, its interval {covered:.3f}")
+
+
 def main():
     """Print the table of docs/surveys.md."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--quick", action="store_true", help="40 runs of each")
+    parser.add_argument("--textbook", action="store_true", help="without noise: how often the textbook covers")
     given = parser.parse_args()
+    if given.textbook:
+        tell_textbook()
+        return
     runs = 40 if given.quick else given.runs
     print(f"{runs} runs each; coverage of 95% intervals, width over the oracle's, at epsilon 1 | 3 | 10")
     for name, (file, value, column, bounds, sizes) in FRAMES.items():

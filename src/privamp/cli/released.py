@@ -184,4 +184,5 @@ def _entry(group: str, one: "Release", level: float) -> dict[str, Any]:
         "sampling_error_from": numbers["sampling_error_is"],
         **({"interval_95": numbers["interval"]} if level == 0.95 else {}),
     }
-    return {"name": one.names[0] if one.names else None, "group": group or None} | numbers | before
+    effect = {"design_effect": one.details["design_effect"]} if "design_effect" in one.details else {}
+    return {"name": one.names[0] if one.names else None, "group": group or None} | numbers | effect | before

@@ -34,6 +34,7 @@ class AdjustOptions:
     cluster: ArrayLike | None = None
     probability: ArrayLike | None = None
     label: str | None = None  # names the data set that a design draws from; a kept key asks for it
+    design_effect: bool = False  # whether to release it too, out of `variance_share`
 
     def __post_init__(self) -> None:
         in_range(0, 1, open_ends=True, variance_share=self.variance_share)
@@ -78,3 +79,4 @@ class AdjustKeywords(TypedDict, total=False):
     cluster: ArrayLike | None
     probability: ArrayLike | None
     label: str | None
+    design_effect: bool

@@ -28,6 +28,7 @@ from ..validation import nonnegative, one_of, options_of
 from .adjust_options import AdjustKeywords, AdjustOptions
 from .basis import Basis, basis_of
 from .cells import Cells
+from .effects import EFFECT_PART, NO_EFFECT, Effect
 from .exact import ExactRelease, Statistic, release_of
 from .fitting import Fit, Linear, Margin, check_margins, fit_of, linear
 from .frame import Frame, numbers_of
@@ -60,6 +61,7 @@ def adjust(
     public. `margins={name: (column, {category: total})}` fits the answers to public totals: poststratification to one
     margin, raking to several. `statistic` "ratio" divides by the total of `denominator`, whose `denominator_bounds`
     are public. `domain` is a column, public or answered, and `domains` the public list of its names.
+    `design_effect`=True releases that too, as `design_effect` of each estimate (see `effects`).
 
     Formal guarantee: that of `estimate`, under the design's own relation; what is not released stays inside.
 
@@ -118,6 +120,8 @@ class _Task:
         self.names = (None,) if options.domains is None else _names(options.domains, "domains")
         self.cells = self._cells(values, n)
         self.first = self.cells.release(basis, options.noise, 1.0 - options.variance_share)
+        if options.design_effect and basis.average_weight is None:
+            raise InvalidInput(NO_EFFECT)
         self.second = self._spread(options.variance_share)
 
     @property
@@ -158,20 +162,42 @@ class _Task:
 
         def variances(drawn: Drawn) -> Any:
             parts = [
-                basis.variance(second, k, np.clip(np.nan_to_num(row / bound), -1.0, 1.0), drawn)
+                basis.variance(second, k, _within(row, bound), drawn)
                 for k, (row, bound) in enumerate(zip(rows, bounds, strict=True))
             ]
+            if self.options.design_effect:
+                parts += [
+                    basis.squares(second, len(rows) + k, _within(row, bound), drawn)
+                    for k, (row, bound) in enumerate(zip(rows, bounds, strict=True))
+                ]
             return in_grid_units(np.concatenate(parts))
 
-        squares = second.answers(self.source.release(plan[1], variances))
-        return self._released(each, squares, bounds)
+        squares = [float(one[0]) for one in second.answers(self.source.release(plan[1], variances))]
+        effects = self._effects(each, squares[len(each) :], bounds)
+        return self._released(each, squares[: len(each)], bounds, effects)
+
+    def _effects(self, each: list[Linear], squares: list[float], bounds: list[float]) -> list[Effect | None]:
+        """What the variances are compared with, where that was asked for."""
+        basis, unit = self.basis, math.sqrt(2.0 if self.options.noise == "laplace" else 1.0)
+        weight, known = basis.average_weight, basis.half_square * (basis.records or 0.0)
+        if not squares or weight is None:
+            return [None] * len(each)
+        found: list[Effect | None] = []
+        for k, (one, square, bound) in enumerate(zip(each, squares, bounds, strict=True)):
+            total = one.value if self.statistic == "total" and one.fit.is_estimated else 0.0
+            noise = unit * self.second.scale_of(len(each) + k)
+            records = float(one.fit.people.sum())
+            found.append(Effect((square + known) * bound**2, noise * bound**2, total, records, weight))
+        return found
 
     def _spread(self, share: float) -> ExactRelease:
-        """The noise for one variance per domain."""
+        """The noise for one variance per domain, and for the squares that a design effect is made of."""
         theta, noise = self.basis.share(share, self.options.noise), self.options.noise
-        reach = self.basis.variance_reach
-        wide = float(np.max(reach / theta)) * len(self.names)
-        statistics = [Statistic(reach, wide, self.basis.is_sum) for _ in self.names]
+        part = EFFECT_PART if self.options.design_effect else 0.0
+        reach, squares = self.basis.variance_reach, self.basis.squares_reach
+        wide, other = (float(np.max(r / theta)) * len(self.names) for r in (reach, squares))
+        statistics = [Statistic(reach, wide / (1.0 - part), self.basis.is_sum) for _ in self.names]
+        statistics += [Statistic(squares, other / part) for _ in self.names if part]
         return release_of(noise, statistics, theta, self.basis.records)
 
     def _residuals(self, one: Linear, fit: Fit) -> FloatArray:
@@ -179,19 +205,30 @@ class _Task:
         x = 0.0 if self.cells.over is None else self.cells.over
         return one.residuals(pool, self.cells.domain, self.cells.answered, self.cells.value, x)
 
-    def _released(self, each: list[Linear], squares: list[FloatArray], bounds: list[float]) -> Any:
+    def _released(
+        self, each: list[Linear], squares: list[float], bounds: list[float], effects: list[Effect | None]
+    ) -> Any:
         noise = self.options.noise
         unit = math.sqrt(2.0 if noise == "laplace" else 1.0)
         assumes = (RESPONSE, *self.groups.assumes)
         source = Source(self.source.sample, noise, "private estimate", self.basis.relation, assumes)
         certify = source.certify()
         found = []
-        for k, (one, square, bound) in enumerate(zip(each, squares, bounds, strict=True)):
-            spread = max(float(square[0]), 0.0) + 0.5 * unit * self.second.scale_of(k)  # half its noise up: wide side
+        for k, (one, square, bound, effect) in enumerate(zip(each, squares, bounds, effects, strict=True)):
+            noisy = unit * self.second.scale_of(k)
+            spread = max(square, 0.0) + 0.5 * noisy  # half its noise up: wide side
             error = bound * math.sqrt(spread)
             ends = self.ends if self.statistic == "mean" else UNBOUNDED
-            found.append(source.release(one.value, error, one.noise, certify, ends=ends))
+            details = {"design_effect": effect.of(bound**2 * square, bound**2 * noisy)} if effect else None
+            found.append(
+                source.release(one.value, error, one.noise, certify, ends=ends, df=self.basis.df, details=details)
+            )
         return found[0] if self.options.domains is None else dict(zip(self.names, found, strict=True))
+
+
+def _within(rows: FloatArray, bound: float) -> FloatArray:
+    """Rows over their bound, within -1 and 1."""
+    return np.clip(np.nan_to_num(rows / bound), -1.0, 1.0)
 
 
 def _usual(ends: tuple[float, float]) -> tuple[float, float]:

@@ -4,6 +4,7 @@ Strata drawn without replacement are stated for replaced records; strata drawn b
 public weights, for one record more. `theta` is the loss that is allowed inside the sample, stratum by stratum.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..core.sample import Drawn
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import Whole
 from ..numerics.log_domain import FloatArray
+from .clustered import clusters_of
 from .estimation import WeightedTotals
 from .exact import ExactRelease
 from .frame import EVERYBODY, Frame, Name, frame_of
@@ -38,6 +40,8 @@ class Basis:
     relation: Neighbors
     records: float | None  # N, where it is public
     of: Frame | Units = field(repr=False)
+    is_equal: bool = False  # one weight for everybody, in every population
+    df: float = math.inf  # degrees of freedom of a sampling error
 
     def part(self, part: float, noise: str) -> "Basis":
         """The same with a share of the budget."""
@@ -65,6 +69,30 @@ class Basis:
             return self._totals(rows).variances(release, drawn, which)
         return self.of.squares(release, which, rows, 1.0, drawn)
 
+    @property
+    def squares_reach(self) -> FloatArray:
+        """How far one record moves the weighted sum of squares of numbers within -1 and 1."""
+        return self.heaviest
+
+    def squares(self, release: ExactRelease, which: int, rows: FloatArray, drawn: Drawn) -> Whole:
+        """The weighted sum of squares of rows within -1 and 1, less one half of each where records are replaced."""
+        at = np.repeat(drawn.positions, drawn.counts)
+        return release.total(which, rows[at] ** 2 - self.half_square, self.weight[at])
+
+    @property
+    def half_square(self) -> float:
+        """What squares are measured from: their middle where all weights together are public, so that one record adds
+        half of what a replaced one moves, as `ExactRelease.mechanism` states it; 0 elsewhere.
+        """
+        return 0.5 if self.is_replaced else 0.0
+
+    @property
+    def average_weight(self) -> float | None:
+        """Of the records drawn, where it is public."""
+        if isinstance(self.of, Frame) and self.records is not None:
+            return self.records / float(np.sum(self.of.rate * self.of.records))
+        return float(self.heaviest[0]) if self.is_equal else None
+
     def _totals(self, rows: FloatArray) -> WeightedTotals:
         assert isinstance(self.of, Frame)
         ones = np.ones_like(self.of.rate)
@@ -86,6 +114,7 @@ def basis_of(asked: Asked, records: int, options: Any) -> Basis:
     return Basis(
         frame.names, frame.weight[frame.which], frame.weight, theta, frame.fixed,
         frame.relation.scope == "within stratum", frame.relation, None if np.isnan(total) else total, frame,
+        len(frame.names) == 1,
     )  # fmt: skip
 
 
@@ -99,7 +128,8 @@ def _weighted(asked: Asked, records: int, options: Any) -> Basis:
     if units.by.refusal:
         raise InvalidInput(units.by.refusal)
     theta = loudness_of(design, options.noise, float(options.epsilon), options.delta).theta
+    clusters = clusters_of(units)
     return Basis(
         (EVERYBODY,), units.by.weight, np.array([units.by.heaviest]), np.array([theta]), False, False, design.natural,
-        known, units,
+        known, units, design.weight is not None, math.inf if clusters is None else clusters.drawn - 1,
     )  # fmt: skip

@@ -16,7 +16,8 @@ variance between clusters' means, at most s^2. S^2 is never more than cap s^2 N/
 these caps (Cauchy-Schwarz). Noise in an estimated variance is met by 0.6 of its standard deviation (0.5 where nothing
 is cut). The interval has Student's quantile of l - 1 degrees of freedom, and is cut to the bounds. Where N is public it
 stands for C in the sampling error. A total where N is secret is T itself, measured from 0, and S^2 is that of the
-clusters' sums about their mean.
+clusters' sums about their mean. The design effect is that of the clusters drawn, as R has it: without the part for a
+large cluster that was cut or missed.
 
 Coverage and widths on schools, municipalities and MU284: benchmarks/cluster_surveys.py, docs/surveys.md.
 """
@@ -32,6 +33,7 @@ from ..core.release import Release
 from ..core.sample import Drawn
 from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..numerics.log_domain import FloatArray
+from .effects import Effect
 from .exact import Lattice, Statistic, release_of, summed
 from .frame import EVERYBODY
 from .released import Asked, Source
@@ -146,14 +148,19 @@ class _Task:
         raised = _WIDE if cut.size < c.cap else _QUIET
         spread = max(seen * unit - mean, 0.0) + raised * self.loud.sd * self.second.scale * unit
         variance = self._variance(spread, s2, records, cut)
+        effect = Effect(squares, wide[2], total, count, self.units.by.heaviest)
+        part = (1.0 - c.share) * c.clusters**2 / c.drawn / (c.drawn - 1)
+        again = (1.0 - c.rate) / c.rate * max(squares - total**2 / count, 0.0)
+        noisy = self.loud.sd * self.second.scale * unit
+        shown = {"design_effect": effect.of(part * (seen * unit - mean) + again, part * noisy)}
         if not self.is_ratio:
-            return self._source().release(total, math.sqrt(variance), wide[0], df=c.drawn - 1)
+            return self._source().release(total, math.sqrt(variance), wide[0], df=c.drawn - 1, details=shown)
         per = 1.0 / records if not self.asked.is_total else 1.0
         ends = (self.asked.low, self.asked.high)
         many = 1.0 if not self.asked.is_total else records
         return self._source().release(
             (self.middle + away) * many, math.sqrt(variance) * per, math.hypot(wide[0], away * wide[1]) / count * many,
-            ends=(ends[0] * many, ends[1] * many), df=c.drawn - 1,
+            ends=(ends[0] * many, ends[1] * many), df=c.drawn - 1, details=shown,
         )  # fmt: skip
 
     def _source(self) -> Source:

@@ -23,8 +23,9 @@ from ..core.sample import Drawn, Sample
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactLaplace, Whole, in_grid_units
 from ..mechanisms.laplace import Laplace
-from ..numerics.log_domain import FloatArray
+from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import one_of, options_of
+from .effects import EFFECT_PART, NOT_HERE, Effect
 from .exact import ExactRelease, Lattice, Statistic, release_of, summed
 from .frame import Frame, frame_of
 from .groups import Groups, groups_of
@@ -59,7 +60,8 @@ def estimate(
     `weights`="hajek", is a ratio of two released sums.
 
     The sampling error is released too, for `variance_share` of the budget, unless `sd` gives it: public standard
-    deviations, or "range" for the largest that the bounds allow.
+    deviations, or "range" for the largest that the bounds allow. `design_effect`=True releases that too, out of the
+    same share, for samples and strata of fixed size; clusters' estimates have one in any case (`effects`).
 
     `by` is public for designs of fixed size. For Poisson designs it is not, so `groups` lists the public groups (for
     totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
@@ -100,7 +102,9 @@ def _by_chances(source: Asked, values: ArrayLike, statistic: str, options: Estim
     split = groups_of(frame, by, options.groups)
     if by is not None and not frame.fixed:  # what is measured from the middle of the bounds needs public sizes
         frame = replace(frame, records=split.sizes.sum(axis=0))
-    task = WeightedTotals(frame, statistic, split, options.sd)
+    if options.design_effect and (not frame.fixed or by is not None or not options.share):
+        raise InvalidInput(NOT_HERE)
+    task = WeightedTotals(frame, statistic, split, options.sd, options.design_effect)
     theta_each = None if mechanism else signal(tuple(frame.rate.tolist()), epsilon, options.delta, options.law)
     return task.run(source, options.law, theta_each, mechanism, options.share)
 
@@ -108,8 +112,8 @@ def _by_chances(source: Asked, values: ArrayLike, statistic: str, options: Estim
 class WeightedTotals:
     """Weighted totals of one or several groups, and their sampling variances."""
 
-    def __init__(self, frame: Frame, statistic: str, groups: Groups, sd: Any) -> None:
-        self.frame, self.statistic, self.groups = frame, statistic, groups
+    def __init__(self, frame: Frame, statistic: str, groups: Groups, sd: Any, has_effect: bool = False) -> None:
+        self.frame, self.statistic, self.groups, self.has_effect = frame, statistic, groups, has_effect
         if isinstance(sd, str):
             one_of(("range",), sd=sd)
         elif sd is not None and not groups.is_one:
@@ -147,6 +151,28 @@ class WeightedTotals:
         ]
         return np.array([release.once(which, value) for value in found], dtype=np.int64)
 
+    @property
+    def _middle(self) -> float:
+        """Of all strata's bounds: squares for a design effect are measured from there."""
+        return 0.5 * float(self.frame.low.min() + self.frame.high.max())
+
+    @property
+    def _most_square(self) -> FloatArray:
+        f = self.frame
+        return np.maximum((f.low - self._middle) ** 2, (f.high - self._middle) ** 2)
+
+    def squares(self, release: ExactRelease, drawn: Drawn) -> Whole:
+        """The weighted sum of squares, each less half of its stratum's largest one, in units of the grid."""
+        f, at = self.frame, np.repeat(drawn.positions, drawn.counts)
+        rows = (f.values[at] - self._middle) ** 2 - 0.5 * self._most_square[f.which[at]]
+        return release.total(2, rows, f.weight[f.which[at]])
+
+    def _effect(self, squares: FloatArray, noise: float, total: float) -> Effect:
+        f, records = self.frame, float(self.records[0])
+        known = 0.5 * float(np.sum(f.records * self._most_square))
+        away = total + float(self.known[0]) - records * self._middle
+        return Effect(float(squares[0]) + known, noise, away, records, records / float(f.drawn.sum()))
+
     def _per_square(self, lattice: Lattice) -> tuple[Fraction, list[Fraction]]:
         """The variance is the first number plus, from each stratum, its own times n sum u^2 - (sum u)^2."""
         f, n = self.frame, np.maximum(self.frame.drawn, 2.0)
@@ -177,9 +203,14 @@ class WeightedTotals:
             return [Statistic(f.reach, _scale_of(declared) * per)]
         if not share:
             return [Statistic(f.reach, float(np.max(f.reach / theta)))]
-        wide = float(np.max(self.variance_reach / (theta * _portion(share, kind))))
-        scale = float(np.max(f.reach / _rest(theta, self.variance_reach / wide, kind)))
-        return [Statistic(f.reach, scale), Statistic(self.variance_reach, wide, is_sum=not f.fixed)]
+        reaches = [self.variance_reach, *([f.weight * self._most_square] if self.has_effect else [])]
+        parts = [share * (1.0 - EFFECT_PART), share * EFFECT_PART] if self.has_effect else [share]
+        wide = [float(np.max(r / (theta * _portion(p, kind)))) for r, p in zip(reaches, parts, strict=True)]
+        spent = [r / w for r, w in zip(reaches, wide, strict=True)]
+        together = sum(spent) if kind == "laplace" else np.sqrt(sum(one**2 for one in spent))
+        scale = float(np.max(f.reach / _rest(theta, as_floats(together), kind)))
+        others = [Statistic(r, w, k > 0 or not f.fixed) for k, (r, w) in enumerate(zip(reaches, wide, strict=True))]
+        return [Statistic(f.reach, scale), *others]
 
     def public_variance(self, totals: FloatArray) -> FloatArray:
         """From public standard deviations, or from the bounds."""
@@ -209,7 +240,7 @@ class WeightedTotals:
         public = float(np.sum(f.drawn if f.fixed else f.records))
         release = release_of(kind, asked, theta, None if np.isnan(public) else public)
         mechanism = release.mechanism(f.names, replaced=f.fixed, within=f.relation.scope == "within stratum")
-        parts = (self.totals, self.variances)[: len(asked)]
+        parts = (self.totals, self.variances, self.squares)[: len(asked)]
         sample.plan(mechanism)
         noisy = sample.release(
             mechanism, lambda drawn: in_grid_units(np.concatenate([part(release, drawn) for part in parts]))
@@ -225,8 +256,12 @@ class WeightedTotals:
         errors = np.sqrt(np.maximum(variances, 0.0)) / per
         noisy = scale * unit / per * np.ones_like(errors)
         ends = UNBOUNDED if self.statistic == "total" else (float(f.low.min()), float(f.high.max()))
+        details = None
+        if self.has_effect:
+            effect = self._effect(spread[1], unit * release.scale_of(2), float(totals[0]))
+            details = {"design_effect": effect.of(float(spread[0][0]), unit * release.scale_of(1))}
         found = [
-            source.release(v, s, e, certify, ends=ends)
+            source.release(v, s, e, certify, ends=ends, details=details)
             for v, s, e in zip((totals + self.known) / per, errors, noisy, strict=True)
         ]
         return found[0] if self.groups.is_one else dict(zip(self.groups.names, found, strict=True))

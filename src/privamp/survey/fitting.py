@@ -141,12 +141,14 @@ class Linear:
     den: float
     noise: float  # standard deviation
     fit: Fit = field(repr=False)
+    has_others: bool = False  # whether there are answers outside the domain
 
     def bound(self, half: float, over_half: float) -> float:
-        """No |e| is larger."""
-        own = half + abs(self.rho) * over_half + abs(self.k)
-        each = self.fit.factor * (own + np.abs(self.v)) + (np.abs(self.v) if self.fit.is_estimated else 0.0)
-        return float(np.max(each)) / abs(self.den)
+        """No |e| is larger: of an answer in the domain, of one in another domain, of no answer."""
+        g, v, also = self.fit.factor, self.v, float(self.fit.is_estimated)
+        own = g * (half + abs(self.rho) * over_half) + np.abs(g * (self.k - v) + also * v)
+        other = np.abs((g - also) * v) if self.has_others else np.zeros_like(v)
+        return float(np.max([own, other, also * np.abs(v)])) / abs(self.den)
 
     def residuals(
         self, pool: NDArray[np.intp], domain: NDArray[np.intp], answered: NDArray[np.bool_], z: FloatArray,
@@ -182,7 +184,7 @@ def linear(found: Answers, fit: Fit, domain: int, statistic: str, middle: float,
         mean = float(np.clip(sums / people, *ends))
         k = middle - mean
         made = Linear(mean, domain, 0.0, k, _v(fit, count, total, None, domain, 0.0, k), people, 0.0, fit)
-    return replace(made, noise=_noise(found, made, count.shape[0]))
+    return replace(made, noise=_noise(found, made, count.shape[0]), has_others=count.shape[0] > 1)
 
 
 def _v(fit: Fit, count: FloatArray, total: FloatArray, over: FloatArray | None, d: int, rho: float, k: float

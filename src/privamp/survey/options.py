@@ -36,6 +36,7 @@ class EstimateOptions:
     cluster: ArrayLike | None = None
     probability: ArrayLike | None = None
     label: str | None = None  # names the data set that a design draws from; a kept key asks for it
+    design_effect: bool = False  # whether to release it too, out of `variance_share`
 
     def __post_init__(self) -> None:
         one_of(("horvitz-thompson", "hajek"), weights=self.weights)
@@ -85,3 +86,4 @@ class EstimateKeywords(TypedDict, total=False):
     cluster: ArrayLike | None
     probability: ArrayLike | None
     label: str | None
+    design_effect: bool

@@ -1,7 +1,7 @@
 """What a survey releases: numbers with the two errors they have, certified by the ledger of their sample."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -87,14 +87,14 @@ class Source:
 
     def release(
         self, value: Any, sampling: Any, noise: Any, certify: Callable[[], Guarantee] | None = None, *,
-        ends: tuple[float, float] = UNBOUNDED, df: float = math.inf,
+        ends: tuple[float, float] = UNBOUNDED, df: float = math.inf, details: Mapping[str, Any] | None = None,
     ) -> Release:  # fmt: skip
         """One number, with its errors; `ends` are what it can be, `df` the degrees of freedom of its sampling error."""
         guarantee, errors = certify or self.certify(), (float(noise), float(sampling))
         law: Any = self.noise
         if math.isfinite(df) or any(map(math.isfinite, ends)):
             law = WithinBounds(float(value), errors[1], errors[0], self.noise, *ends, df)
-        return Release(float(value), *errors, guarantee, law, self.sampling_error_is)
+        return Release(float(value), *errors, guarantee, law, self.sampling_error_is, details=details)
 
 
 def source_of(share: float, sd: Any) -> str:

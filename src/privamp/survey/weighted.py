@@ -22,6 +22,7 @@ from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, one_of, positive
 from .clustered import ClusterQuestion, clusters_of, estimate_clusters
+from .effects import NOT_HERE
 from .exact import ExactRelease, Statistic, release_of
 from .frame import EVERYBODY, Frame, bounds_of, cut, numbers_of
 from .hidden_signal import strength
@@ -63,6 +64,8 @@ def estimate_weighted(sample: Asked, values: ArrayLike, statistic: str, options:
         one_of(("range",), sd=sd)
     elif sd is not None:
         nonnegative(sd=sd)
+    if options.design_effect and not share:
+        raise InvalidInput(NOT_HERE)
     numbers = numbers_of(sample.sample, values)
     (low,), (high,) = bounds_of(options.bounds, (EVERYBODY,))
     known = _records(sample.design, numbers.size, population)
@@ -78,6 +81,8 @@ def estimate_weighted(sample: Asked, values: ArrayLike, statistic: str, options:
     if clusters is not None:
         question = ClusterQuestion(asked.values, asked.low, asked.high, statistic == "total", known)
         return estimate_clusters(sample, units, clusters, question, loud, share)
+    if options.design_effect:
+        raise InvalidInput(NOT_HERE)
     if statistic == "total" and known is None and is_share and share:
         return _share_total(sample, units, asked, loud)
     if statistic == "total" or (known is not None and options.weights != "hajek"):

@@ -30,6 +30,7 @@ GAUSSIAN: dict[str, Any] = {"delta": 1e-6, "noise": "gaussian"}
 FIXED: dict[str, tuple[Design, dict[str, Any]]] = {
     "simple random, classes": (WithoutReplacement(9, SIZE), {"classes": CLASSES}),
     "simple random, Gaussian": (WithoutReplacement(9, SIZE), GAUSSIAN),
+    "simple random, design effect": (WithoutReplacement(9, SIZE), {"classes": CLASSES, "design_effect": True}),
     "strata, two domains": (
         Stratified([("a", WithoutReplacement(4, 6)), ("b", WithoutReplacement(5, 6))]),
         {"stratum": np.array(list("ab") * 6), "domain": ["x", "y", "z"] * 4, "domains": ["x", "y"]},
@@ -45,6 +46,7 @@ FIXED: dict[str, tuple[Design, dict[str, Any]]] = {
 LOOSE: dict[str, dict[str, Any]] = {
     "Poisson, mean": {},
     "Poisson, total": {"statistic": "total"},
+    "Poisson, total, design effect": {"statistic": "total", "design_effect": True},
     "Poisson, total, Gaussian": {"statistic": "total"} | GAUSSIAN,
 }
 
@@ -61,7 +63,10 @@ def _adjusted(design: Design, options: dict[str, Any], people: list[Person]) -> 
     sample = design.draw(Population(len(people), **columns), seeded_key(14))
     found = adjust(sample, _values(people), bounds=BOUNDS, epsilon=1.0, **options)
     each = found if isinstance(found, dict) else {"": found}
-    return [(name, one.value, one.standard_error, one.interval(), one.guarantee) for name, one in each.items()]
+    return [
+        (name, one.value, one.standard_error, one.interval(), one.details.get("design_effect"), one.guarantee)
+        for name, one in each.items()
+    ]
 
 
 def _hard() -> list[Hard]:

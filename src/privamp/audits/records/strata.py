@@ -47,6 +47,7 @@ COIN_ESTIMATES: dict[str, dict[str, Any]] = {
 SHARE_ESTIMATES: dict[str, dict[str, Any]] = {
     "mean": {},
     "mean, Gaussian": {"delta": 1e-6, "noise": "gaussian"},
+    "mean, design effect": {"design_effect": True, "bounds": {"a": (0.0, 1.0), "b": (-2.0, 3.0)}},
     "total, public sd": {"statistic": "total", "sd": {"a": 1.0, "b": 2.0}},
     "mean, bounds by stratum": {"sd": "range", "bounds": {"a": (0.0, 1.0), "b": (-2.0, 3.0)}},
 }
@@ -78,7 +79,8 @@ def _estimated(design: Design, options: dict[str, Any], by: bool, rows: list[Row
     sample = _sample(design, rows)
     found = estimate(sample, [row[0] for row in rows], epsilon=1.0, **{"bounds": BOUNDS} | options | extra)
     each = found if by else {"everybody": found}
-    return [(name, one.value, one.standard_error, one.guarantee) for name, one in each.items()]
+    effects = [one.details.get("design_effect") for one in each.values()]
+    return [(name, one.value, one.standard_error, one.guarantee) for name, one in each.items()], effects
 
 
 def _most(mechanism: Mechanism, pair: Pair, number: int) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..console import degrading, waiting
 from ..options import opened_budget, read_pair
 from ..released import Told, check_page
-from .filed import SUMMARY, facts_of, tables_of
+from .filed import SUMMARY, effects_of, facts_of, tables_of
 from .interviews import KNOWN, RULES, Interviews, epsilon_if_known, interviews_of
 from .options import noise_of, read_groups
 
@@ -68,6 +68,7 @@ class Adjusted:
     margins: tuple[str, ...]
     over: str | None
     over_bounds: str | None
+    design_effect: bool = False
 
     def tell(
         self, chosen_by: dict[str, Any], field: tuple[Path | None, Path | None, str | None], drawing: tuple[Any, ...],
@@ -153,7 +154,7 @@ class Adjusted:
     def _options(self, found: Interviews | Fresh) -> dict[str, Any]:
         options: dict[str, Any] = {
             "bounds": self._bounds(), "epsilon": self.epsilon, "delta": self.delta,
-            "noise": noise_of(self.delta),
+            "noise": noise_of(self.delta), "design_effect": self.design_effect,
         }  # fmt: skip
         if self.classes:
             name, _, listed = self.classes.partition("=")
@@ -196,7 +197,7 @@ class Adjusted:
         how += [("if the sample is known", f"ε = {known:.4g}")] if known is not None else []
         assumes = [READABLE, KNOWN, *([RULES] if isinstance(found, Interviews) else [])]
         is_public = one.guarantee.neighbors.kind == "replace-one"
-        how = facts_of(found.records, is_public) + how
+        how = facts_of(found.records, is_public) + how + effects_of(each)
         return Told(
             each, title, head, how, delta=self.delta or None, assumes=assumes, summary=SUMMARY,
             tables=tables_of(found.sample.design),

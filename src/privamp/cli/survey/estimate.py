@@ -118,6 +118,10 @@ def estimate(
     over_bounds: Annotated[
         str | None, typer.Option("--over-bounds", metavar="LOW:HIGH", help="PUBLIC range of --over.")
     ] = None,
+    design_effect: Annotated[
+        bool,
+        typer.Option("--design-effect", help="Release the design effect too, out of what pays for the sampling error."),
+    ] = False,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
     report: Report = None,
@@ -150,7 +154,7 @@ def estimate(
     from ...errors import InvalidInput
     from ...survey import estimate as release
     from .design import check_columns, choose
-    from .filed import SUMMARY, facts_of, tables_of
+    from .filed import SUMMARY, effects_of, facts_of, tables_of
     from .population import DROPPED, READABLE, read_records
 
     source = file_of(file, population)
@@ -161,7 +165,7 @@ def estimate(
         chosen_by = {"--design": design, "--size": size, "--strata": strata, "--cluster": cluster, "--id": id}
         Adjusted(
             source, tuple(dict.fromkeys(value)), statistic, bounds, epsilon, delta, by, groups, classes,
-            tuple(margin or ()), over, over_bounds,
+            tuple(margin or ()), over, over_bounds, design_effect,
         ).tell(
             chosen_by, (answers, key_file, label), (method, sd, drop_missing, probability), (budget, budget_population),
             report, json,
@@ -192,7 +196,7 @@ def estimate(
             bounds=limits[EVERYBODY] if alone else limits, epsilon=epsilon, delta=delta, noise=noise_of(delta),
             by=records.text("by" if declared is None else "group") if by else None, groups=declared,
             sd=RANGE if sd == RANGE else known[EVERYBODY] if known and alone else known,
-            budget=paying,
+            design_effect=design_effect, budget=paying,
         )  # fmt: skip
         each: dict[str, Release] = found if isinstance(found, dict) else {"": found}
         one = next(iter(each.values()))
@@ -202,7 +206,7 @@ def estimate(
     head = {"statistic": statistic, "value": value[0], "by": by, "design": name, "bounds": limits}
     title = f"{statistic} of {value[0]}" + (f" by {by}" if by else "")
     how = [("design", name), ("sampling error", SOURCES[one.sampling_error_is])]
-    how = facts_of(records, is_fixed) + how
+    how = facts_of(records, is_fixed) + how + effects_of(each)
     tables = tables_of(chosen)
     told = Told(each, title, head, how, delta=delta or None, assumes=assumes, summary=SUMMARY, tables=tables)
     told.tell(json=json, report=report)

@@ -3,12 +3,14 @@
 Only public facts: where the number of records is secret (add/remove), neither it nor the number drawn is shown.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..console import number
 
 if TYPE_CHECKING:
     from ...core.design import Design
+    from ...core.release import Release
     from .population import Records
 
 Table = tuple[list[str], list[list[str]], str]
@@ -42,3 +44,10 @@ def tables_of(design: "Design") -> list[Table]:
         weight = design.weight
         rows.append(["everybody", "as declared", str(design.spec or design), number(weight) if weight else "by record"])
     return [(["stratum", "records", "drawn", "weight"], rows, "Design weights: one over the chance of being drawn.")]
+
+
+def effects_of(each: "Mapping[str, Release]") -> list[tuple[str, str]]:
+    """Design effects of the estimates that have one."""
+    told = [(name, one.details["design_effect"]) for name, one in each.items() if "design_effect" in one.details]
+    words = [(f"{name}: " if name else "") + ("hidden by noise" if x is None else number(x)) for name, x in told]
+    return [("design effect", ", ".join(words))] if words else []
