@@ -52,19 +52,23 @@ def logistic(shape: Sequence[int], classes: int) -> Any:
 
 
 class SequenceClassifier(nn.Module):
-    """The paper's network for reviews; its word vectors are random and stay fixed (the paper's are bought in)."""
+    """The paper's network for reviews; its word vectors are random and stay fixed (the paper's are bought in).
 
-    def __init__(self, words: int, classes: int) -> None:
+    `activation` is that of the layers before and after the reader: ReLU, or tanh for tempered sigmoids.
+    """
+
+    def __init__(self, words: int, classes: int, activation: Callable[[], Any] = nn.ReLU) -> None:
         super().__init__()
         self.vectors = nn.Embedding(words, _WIDTH)
         self.vectors.weight.requires_grad_(False)
         self.entry = nn.Linear(_WIDTH, _HIDDEN)
+        self.activation = activation()
         self.reader = LSTM(_HIDDEN, _HIDDEN, bidirectional=True)
-        self.exit = nn.Sequential(nn.Linear(2 * _HIDDEN, 16), nn.ReLU(), nn.Linear(16, classes))
+        self.exit = nn.Sequential(nn.Linear(2 * _HIDDEN, 16), activation(), nn.Linear(16, classes))
 
     def forward(self, ids: Any) -> Any:
         """Scores of the classes, from where each direction has read everything."""
-        states = self.reader(torch.relu(self.entry(self.vectors(ids))))
+        states = self.reader(self.activation(self.entry(self.vectors(ids))))
         return self.exit(torch.cat([states[:, -1, :_HIDDEN], states[:, 0, _HIDDEN:]], dim=1))
 
 

@@ -4,15 +4,17 @@ Morlet wavelets as products in the Fourier domain, moduli, a Gaussian average, o
 maps of 7 by 7 for pictures of 28 by 28. Each record is normalised by itself, so that nothing is learned from the data.
 """
 
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
 SCALES, DIRECTIONS, SIDE, STEP = 2, 8, 32, 4
+MARGIN = (SIDE - 28) // 2
 Single = NDArray[np.float32]
-Spectrum = NDArray[np.complex64]
 
 
 @cache
@@ -34,34 +36,43 @@ def filters() -> tuple[Single, Single]:
     return low.astype(np.float32), waves.astype(np.float32)
 
 
-def _average(spectrum: Spectrum) -> Single:
-    """Low pass, then one value of every STEP pixels inside the margin."""
-    low, _ = filters()
-    smooth = fft.ifft2(spectrum * low).real
-    margin = (SIDE - 28) // 2
-    return np.asarray(smooth[:, margin : margin + 28 : STEP, margin : margin + 28 : STEP])
+def features(pictures: NDArray[np.uint8], device: str = "", block: int = 1000) -> Any:
+    """(n, 81 * 49) features of (n, 28, 28) pictures: an array, or with a `device` a torch tensor that lies there."""
+    if not device:
+        low, waves = filters()
+        found = [_features(_padded(part), low, waves, fft, np) for part in _blocks(pictures, block)]
+        return np.concatenate(found)
+    import torch
+
+    low, waves = (torch.from_numpy(f).to(device) for f in filters())
+    parts = (torch.from_numpy(_padded(part)).to(device) for part in _blocks(pictures, block))
+    return torch.cat([_features(part, low, waves, torch.fft, torch) for part in parts])
 
 
-def features(pictures: NDArray[np.uint8], block: int = 500) -> Single:
-    """(n, 81 * 49) features of (n, 28, 28) pictures."""
-    found = [_features(pictures[i : i + block]) for i in range(0, len(pictures), block)]
-    return np.concatenate(found)
+def _blocks(pictures: NDArray[np.uint8], block: int) -> Iterator[NDArray[np.uint8]]:
+    return (pictures[i : i + block] for i in range(0, len(pictures), block))
 
 
-def _features(pictures: NDArray[np.uint8]) -> Single:
-    margin = (SIDE - 28) // 2
-    padded = np.pad((pictures / 255.0).astype(np.float32), ((0, 0), (margin, margin), (margin, margin)))
-    spectrum = fft.fft2(padded)
-    _, waves = filters()
-    maps = [_average(spectrum)]
+def _padded(pictures: NDArray[np.uint8]) -> Single:
+    return np.pad((pictures / 255.0).astype(np.float32), ((0, 0), (MARGIN, MARGIN), (MARGIN, MARGIN)))
+
+
+def _features(padded: Any, low: Any, waves: Any, fourier: Any, arrays: Any) -> Any:
+    """The maps by scipy and numpy, or by torch: both know these names."""
+
+    def average(spectrum: Any) -> Any:  # low pass, then one value of every STEP pixels inside the margin
+        return fourier.ifft2(spectrum * low).real[:, MARGIN : MARGIN + 28 : STEP, MARGIN : MARGIN + 28 : STEP]
+
+    spectrum = fourier.fft2(padded)
+    maps = [average(spectrum)]
     for j in range(SCALES):
         for direction in range(DIRECTIONS):
-            first = fft.fft2(np.abs(fft.ifft2(spectrum * waves[j, direction])))
-            maps.append(_average(first))
+            first = fourier.fft2(abs(fourier.ifft2(spectrum * waves[j, direction])))
+            maps.append(average(first))
             for later in range(j + 1, SCALES):
                 for other in range(DIRECTIONS):
-                    maps.append(_average(fft.fft2(np.abs(fft.ifft2(first * waves[later, other])))))
-    stacked = np.stack(maps, axis=1)  # (n, maps, 7, 7)
-    centred = stacked - stacked.mean(axis=(2, 3), keepdims=True)
-    spread = np.sqrt((centred**2).mean(axis=(2, 3), keepdims=True)) + 1e-3
-    return np.asarray((centred / spread).reshape(len(pictures), -1), dtype=np.float32)
+                    maps.append(average(fourier.fft2(abs(fourier.ifft2(first * waves[later, other])))))
+    stacked = arrays.stack(maps, 1)  # (n, maps, 7, 7)
+    centred = stacked - stacked.mean((2, 3), keepdims=True)
+    spread = (centred**2).mean((2, 3), keepdims=True) ** 0.5 + 1e-3
+    return (centred / spread).reshape(len(padded), -1)

@@ -1,45 +1,66 @@
 """DPIS Table 5: the budget scheduler a_E at epsilon 1 (the table does not say so; its numbers do)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..printed import Check, said
 from ..registry import Entry, Outcome
-from .ablations import reproduced
+from .accuracies import OURS, reproduced, two_errors
+from .cells import Cell, changed
+from .cells import table_5 as rows_of_table
 from .figure_1 import DPIS
+from .measured import Accuracy
 from .printed_tables import SPLITS, TABLE_5
+from .settings import DATA
 
-OPTIONS = {f"a_E = {split:g}": {"split": split} for split in SPLITS}
 USED = {"MNIST": 0.8, "FMNIST": 1.0, "CIFAR-10": 0.8, "IMDb": 0.8}  # Table 2
-EPSILON = 2.0
+NEAR = 0.1  # points: the largest gap of the printed a_E = 0.8 from the best in print
 
 
 def sentences() -> Iterator[Check]:
     """a_E = 0.8 'leads to favorable results on all datasets'."""
     at = SPLITS.index(0.8)
     for data, row in TABLE_5.items():
-        yield said(f"{data}: a_E = 0.8 is favourable (within 0.1 of the best)", max(row) - row[at] <= 0.1001,
+        yield said(f"{data}: a_E = 0.8 is favourable (within 0.1 of the best)", max(row) - row[at] <= NEAR + 1e-4,
                    f"{row[at]} of at most {max(row)}")  # fmt: skip
     for data, split in USED.items():
         row = TABLE_5[data]
         yield said(f"{data}: Table 2 uses the best a_E", row[SPLITS.index(split)] == max(row), f"a_E = {split:g}")
 
 
+def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
+    """The same of our own accuracies: two standard errors more are left to chance."""
+    for data in DATA:
+        cells = [changed(data, 1.0, f"a_E = {split:g}") for split in SPLITS]
+        if all(cell in found for cell in cells):
+            best, here = max((found[cell] for cell in cells), key=lambda a: a.mean), found[cells[SPLITS.index(0.8)]]
+            short, chance = best.mean - here.mean, two_errors(best, here)
+            yield said(f"{OURS}{data}: a_E = 0.8 is favourable (within 0.1 of the best and two standard errors)",
+                       short <= NEAR + chance, f"{short:.2f} below it; two standard errors {chance:.2f}")  # fmt: skip
+
+
 def run(out_dir: Path) -> Outcome:
-    """2,000 pictures, at epsilon 2 for the sake of so few."""
-    return reproduced(out_dir, ENTRY, list(sentences()), OPTIONS, TABLE_5["MNIST"], EPSILON, False)
+    """The kept runs of the whole setting, and each a_E on MNIST in seconds, at epsilon 2 for the sake of so few."""
+    return _reproduced(out_dir, False)
 
 
 def full(out_dir: Path) -> Outcome:
-    """All pictures, epsilon 1."""
-    return reproduced(out_dir, ENTRY, list(sentences()), OPTIONS, TABLE_5["MNIST"], 1.0, True)
+    """Every cell trained now (on a GPU, minutes)."""
+    return _reproduced(out_dir, True)
+
+
+def _reproduced(out_dir: Path, full: bool) -> Outcome:
+    rows = list(rows_of_table())
+    quick = [(what, replace(cell, epsilon=2.0), value) for what, cell, value in rows if cell.data == "MNIST"]
+    return reproduced(out_dir, ENTRY, rows, sentences(), of_ours, quick, full)
 
 
 ENTRY = Entry(
     name="dpis-table-5",
     paper=DPIS,
     title="Table 5: the budget scheduler",
-    summary="a_E from 0 to 1: the sentences, and our own training on MNIST (needs torch and mnist.npz)",
+    summary="a_E from 0 to 1: the sentences, and our own training on three data sets",
     run=run,
     full=full,
 )

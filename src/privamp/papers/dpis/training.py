@@ -1,77 +1,52 @@
 """DPIS and its competitors, trained by `privamp.torch` at one (epsilon, delta) for the whole run. Needs torch.
 
-DP-SGD         the paper's convolutional network with ReLU
-DP-SGD-TS      the same with tanh, the tempered sigmoid of scale 2, temperature 2 and offset 1
-DP-SGD-Decay   as TS; the noise falls by a constant factor from phase to phase, the phases composed exactly
-DP-SGD-HF      a linear classifier on scattering features
-DPIS           the same classifier by the paper's whole system, mended (`sampler="dpis"`)
+               pictures                                             reviews
+DP-SGD         the paper's convolutional network with ReLU          the paper's LSTM with ReLU
+DP-SGD-TS      the same with tanh, the tempered sigmoid             the LSTM with tanh
+               of scale 2, temperature 2 and offset 1
+DP-SGD-Decay   as TS; the noise falls by a constant factor from     as DP-SGD, with that noise
+               phase to phase, the phases composed exactly
+DP-SGD-HF      a linear classifier on scattering features           (none)
+DPIS           that classifier by the paper's whole system,         the LSTM by that system
+               mended (`sampler="dpis"`)
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
-
-import numpy as np
 
 from ...accounting.composition import compose
 from ...amplification import amplify
+from ...chance.keys import Key
 from ...designs.poisson import Poisson
 from ...extras import missing
 from ...mechanisms.gaussian import Gaussian
 from ...numerics.roots import least_passing
 from ...torch.plan import calibrated
-from ..data import shared_file
-from .scattering import features
+from .inputs import examples
+from .settings import Setting
 
-FILES: Final = {"MNIST": "mnist.npz", "FMNIST": "fashion_mnist.npz"}
-METHODS: Final = ("DPIS", "DP-SGD-HF", "DP-SGD-TS", "DP-SGD-Decay", "DP-SGD")
+SCATTERED: Final = ("DPIS", "DP-SGD-HF")
 PHASES, FALL = 4, 0.8  # of DP-SGD-Decay
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What all methods share."""
+class Trained:
+    """One run: test accuracy in percent, steps taken, gradients computed."""
 
-    data: str
-    records: int
-    tests: int
-    batch: int
+    accuracy: float
     steps: int
-    learning_rate: float = 0.5
-    linear_rate: float = 4.0
-    clip: float = 1.0
-    delta: float = 1e-5
-
-    @property
-    def rate(self) -> float:
-        """The chance of a record to be drawn in a step."""
-        return self.batch / self.records
-
-
-QUICK: Final = Setting("MNIST", 2000, 500, 125, 24)
-FULL: Final = Setting("MNIST", 60_000, 10_000, 1024, 600)
+    gradients: int
 
 
 @cache
-def pictures(data: str, records: int, tests: int) -> tuple[Any, Any, Any, Any]:
-    """Training and test pictures with their labels, in a fixed random order."""
-    with np.load(shared_file(FILES[data])) as file:
-        train = np.random.default_rng(0).permutation(len(file["y_train"]))[:records]
-        return (file["X_train"][train], file["y_train"][train].astype(np.int64), file["X_test"][:tests],
-                file["y_test"][:tests].astype(np.int64))  # fmt: skip
+def constant_noise(rate: float, steps: int, epsilon: float, delta: float) -> float:
+    """The least noise multiplier of DP-SGD, by privacy-loss distributions."""
+    return calibrated("uniform", rate, steps, epsilon, delta)
 
 
 @cache
-def inputs(data: str, records: int, tests: int, scattered: bool) -> tuple[Any, Any]:
-    """The same as arrays for a network: features, or pixels from -1 to 1."""
-    train, _, test, _ = pictures(data, records, tests)
-    if scattered:
-        return features(train), features(test)
-    return tuple((x[:, None] / 127.5 - 1.0).astype(np.float32) for x in (train, test))
-
-
-def decaying(setting: Setting, epsilon: float) -> list[float]:
+def decaying(setting: Setting, epsilon: float) -> tuple[float, ...]:
     """Noise multipliers of the phases, FALL times smaller from one to the next, with epsilon in all."""
     steps = setting.steps // PHASES
 
@@ -79,56 +54,79 @@ def decaying(setting: Setting, epsilon: float) -> list[float]:
         parts = [compose(amplify(Gaussian(first * FALL**i, 1.0), Poisson(setting.rate)), steps) for i in range(PHASES)]
         return compose(parts).epsilon(setting.delta) - epsilon
 
-    constant = calibrated("uniform", setting.rate, setting.steps, epsilon, setting.delta)
-    first = least_passing(excess, constant, constant / FALL ** (PHASES - 1), relative=0.05)
-    return [first * FALL**i for i in range(PHASES)]
+    constant = constant_noise(setting.rate, setting.steps, epsilon, setting.delta)
+    first = least_passing(excess, constant, constant / FALL ** (PHASES - 1), relative=0.01)
+    return tuple(first * FALL**i for i in range(PHASES))
 
 
-def accuracy(method: str, setting: Setting, epsilon: float, **dpis: Any) -> float:
-    """Test accuracy in percent after one run; `dpis` are options of `DPISPlan`."""
+def trained(
+    method: str, setting: Setting, epsilon: float, *, device: str = "cpu", key: Key | None = None, **dpis: Any
+) -> Trained:
+    """One run; `dpis` are options of `DPISPlan`, those of the paper's Table 2 unless given."""
     torch = _torch()
-    scattered = method in ("DPIS", "DP-SGD-HF")
-    x, x_test = inputs(setting.data, setting.records, setting.tests, scattered)
-    _, y, _, y_test = pictures(setting.data, setting.records, setting.tests)
-    module = network(method, x.shape[1:])
-    rate = setting.linear_rate if scattered else setting.learning_rate
-    data = torch.utils.data.TensorDataset(torch.from_numpy(x), torch.from_numpy(y))
+    scattered = setting.data != "IMDb" and method in SCATTERED
+    x, y, x_test, y_test = examples(setting.data, setting.records, setting.tests, scattered, device)
+    module = network(method, setting, tuple(x.shape[1:])).to(device)
+    learning_rate = setting.linear_rate if scattered else setting.learning_rate
+    key = Key.generate() if key is None else key
+    train = partial(_train, module, torch.utils.data.TensorDataset(x, y), setting, learning_rate)
     if method == "DP-SGD-Decay":
-        for noise in decaying(setting, epsilon):
-            _train(module, data, setting, rate, setting.steps // PHASES, noise_multiplier=noise, sampler="uniform")
+        phases = [train(setting.steps // PHASES, key.subkey("phase", i), noise_multiplier=noise, sampler="uniform")
+                  for i, noise in enumerate(decaying(setting, epsilon))]  # fmt: skip
+    elif method == "DPIS":
+        phases = [train(setting.steps, key, sampler="dpis", target_epsilon=epsilon, target_delta=setting.delta,
+                        **(setting.dpis_options | dpis))]  # fmt: skip
     else:
-        target: dict[str, Any] = {"target_epsilon": epsilon, "target_delta": setting.delta}
-        sampler = "dpis" if method == "DPIS" else "uniform"
-        _train(module, data, setting, rate, setting.steps, sampler=sampler, **target, **dpis)
+        noise = constant_noise(setting.rate, setting.steps, epsilon, setting.delta)
+        phases = [train(setting.steps, key, sampler="uniform", noise_multiplier=noise)]
+    steps, gradients = (sum(numbers) for numbers in zip(*phases, strict=True))
     with torch.no_grad():
-        found = module(torch.from_numpy(x_test)).argmax(1).numpy()
-    return 100.0 * float(np.mean(found == y_test))
+        parts = zip(x_test.split(2000), y_test.split(2000), strict=True)
+        right = sum(int((module(a).argmax(1) == b).sum()) for a, b in parts)
+    return Trained(100.0 * right / len(y_test), steps, gradients)
 
 
-def _train(module: Any, data: Any, setting: Setting, learning_rate: float, steps: int, **private: Any) -> None:
+def _train(
+    module: Any, data: Any, setting: Setting, learning_rate: float, steps: int, key: Key, **private: Any
+) -> tuple[int, int]:
+    """Steps taken and gradients computed; the sums of norms of "dpis" go over all records once an epoch."""
     torch = _torch()
-    from ...torch.engine import PrivacyEngine
+    from ...torch.engine import PrivacyEngine, Progress
 
-    optimizer = torch.optim.SGD(module.parameters(), learning_rate, momentum=0.0)
-    engine = PrivacyEngine()
+    learning = [p for p in module.parameters() if p.requires_grad]
+    optimizer = torch.optim.SGD(learning, learning_rate, momentum=setting.momentum)
+    engine = PrivacyEngine(key=key)
     engine.make_private(
         module=module, optimizer=optimizer, criterion=torch.nn.CrossEntropyLoss(), data_loader=data,
         sample_rate=setting.rate, steps=steps, max_grad_norm=setting.clip, population=setting.records, **private,
     )  # fmt: skip
-    engine.train()
+    computed = 0
+
+    def count(progress: Progress) -> None:
+        nonlocal computed
+        computed += progress.secret_batch
+
+    taken = engine.train(on_step=count)
+    if private["sampler"] == "dpis":
+        epoch = max(1, round(1.0 / setting.rate))
+        computed += -(-taken // epoch) * setting.records
     engine.detach()
+    return taken, computed
 
 
-def network(method: str, shape: Sequence[int]) -> Any:
-    """The paper's convolutional network with ReLU or tanh, or a linear classifier from zero."""
+def network(method: str, setting: Setting, shape: tuple[int, ...]) -> Any:
+    """The paper's networks, with ReLU or tanh as the method has it; on features a linear classifier from zero."""
     torch = _torch()
-    from ...torch.models import cnn, logistic
+    from ...torch.models import SequenceClassifier, cnn, logistic
 
-    if method in ("DPIS", "DP-SGD-HF"):
+    tanh, relu = torch.nn.Tanh, torch.nn.ReLU
+    if setting.data == "IMDb":
+        return SequenceClassifier(setting.words, 2, tanh if method == "DP-SGD-TS" else relu)
+    if method in SCATTERED:
         return logistic(shape, 10)
     module = cnn(shape, 10)
     if method == "DP-SGD":
-        return torch.nn.Sequential(*(torch.nn.ReLU() if isinstance(m, torch.nn.Tanh) else m for m in module))
+        return torch.nn.Sequential(*(relu() if isinstance(m, tanh) else m for m in module))
     return module
 
 

@@ -1,0 +1,74 @@
+"""What Tables 3 to 6 share: the print beside ours, cell by cell, and the page.
+
+Ours are never counted as agreement cell by cell, since batch, learning rate, clip and epochs are not printed. What the
+text says about the tables is checked twice: against the printed numbers, and against our own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from ...extras import is_installed
+from ..files import compared
+from ..printed import Check, apart
+from ..registry import Entry, Outcome
+from .cells import Cell
+from .measured import Accuracy, Found, has_gpu, kept, trained_now
+from .printed_tables import ABSENT, NO_GLOVE
+from .settings import QUICK, Setting
+from .training import trained
+
+Row = tuple[str, Cell, float]  # what, which cell, the print
+Sentences = Callable[[dict[Cell, Accuracy]], Iterator[Check]]
+UNTUNED = "batch, learning rate, clip and epochs are not printed; ours are one choice for all methods"
+SMALLER = "ours is a smaller setting ({setting}), made for seconds on a processor"
+NO_TORCH = "not trained: needs PyTorch (pip install 'privamp[torch]')"
+NO_RUN = "no run of ours is kept for this cell"
+OURS = "ours: "  # before a sentence of the paper that our own accuracies are held against
+
+
+def reproduced(
+    out_dir: Path, entry: Entry, rows: Sequence[Row], printed: Iterable[Check], ours: Sentences,
+    quick: Sequence[Row], full: bool,
+) -> Outcome:  # fmt: skip
+    """The sentences against the print, the cells, and the sentences against ours."""
+    found = trained_now([cell for _, cell, _ in rows], "cuda") if full and has_gpu() else kept()
+    checks = [*printed, *beside(rows, found), *said_of_ours(ours, found.accuracies)]
+    checks += quickly(() if full else quick)
+    checks += [apart(f"{entry.title.partition(':')[0]}: {data}", "a row", why) for data, why in ABSENT.items()]
+    alone = " The whole setting is trained only where torch sees a GPU." if full and not has_gpu() else ""
+    return compared(out_dir, entry, checks, remark=found.source + alone)
+
+
+def beside(rows: Iterable[Row], found: Found) -> Iterator[Check]:
+    """Every cell with its print."""
+    for what, cell, value in rows:
+        accuracy = found.accuracies.get(cell)
+        if accuracy is None:
+            yield apart(what, f"{value}", NO_RUN)
+        else:
+            why = f"{UNTUNED}; {NO_GLOVE}" if cell.data == "IMDb" else UNTUNED
+            yield apart(what, f"{value}", why, f"{accuracy}")
+
+
+def said_of_ours(ours: Sentences, accuracies: dict[Cell, Accuracy]) -> Iterator[Check]:
+    """A sentence holds for our accuracies or differs; one about cells that are not there is left out."""
+    if accuracies:
+        yield from ours(accuracies)
+
+
+def quickly(rows: Iterable[Row]) -> Iterator[Check]:
+    """The same cells in seconds on a processor."""
+    for what, cell, value in rows:
+        setting: Setting = QUICK[cell.data]
+        run = partial(trained, cell.method, setting, cell.epsilon, **cell.options)
+        if is_installed("torch"):
+            shown = f"{run().accuracy:.1f} (one run)"
+            yield apart(f"{what}, a try in seconds", f"{value}", SMALLER.format(setting=setting), shown)
+        else:
+            yield apart(f"{what}, a try in seconds", f"{value}", NO_TORCH)
+
+
+def two_errors(*several: Accuracy) -> float:
+    """Two standard errors of a difference of means: what chance alone may make of it."""
+    return float(2.0 * sum(a.error**2 for a in several) ** 0.5)

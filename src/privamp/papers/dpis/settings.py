@@ -1,0 +1,55 @@
+"""What all methods share on a data set, and what Table 2 of the paper says of DPIS there.
+
+The paper prints neither batch nor learning rate, clip or epochs: ours are one choice for all methods, made on another
+sampler or on other data sizes, and no method was tuned by itself.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+DPIS_OPTIONS: Final[dict[str, dict[str, Any]]] = {  # Table 2
+    "MNIST": {"growth": 5.0, "split": 0.8},
+    "FMNIST": {"growth": 5.0, "split": 1.0},
+    "IMDb": {"growth": 3.0, "split": 0.8, "external_clip": 4.0, "quantile": 1.0},
+}
+DATA: Final = tuple(DPIS_OPTIONS)
+ADAPTIVE: Final = {"external_clip": 4.0, "quantile": 1.0}  # C* = 4 C_1, lambda = 1
+FIXED: Final = {"external_clip": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One data set, one batch size, one number of steps."""
+
+    data: str
+    records: int
+    tests: int
+    batch: int
+    steps: int
+    learning_rate: float = 0.25
+    linear_rate: float = 0.3
+    momentum: float = 0.9
+    clip: float = 1.0
+    delta: float = 1e-5
+    words: int = 10_002
+
+    @property
+    def rate(self) -> float:
+        """The chance of a record to be drawn in a step."""
+        return self.batch / self.records
+
+    @property
+    def dpis_options(self) -> dict[str, Any]:
+        """Table 2."""
+        return DPIS_OPTIONS[self.data]
+
+    def __str__(self) -> str:
+        return f"{self.records:,} records, batch {self.batch}, {self.steps} steps"
+
+
+QUICK: Final = {"MNIST": Setting("MNIST", 1000, 500, 100, 20)}
+FULL: Final = {
+    "MNIST": Setting("MNIST", 60_000, 10_000, 1024, 600),
+    "FMNIST": Setting("FMNIST", 60_000, 10_000, 1024, 600),
+    "IMDb": Setting("IMDb", 25_000, 25_000, 512, 300, learning_rate=1.0),
+}
