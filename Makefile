@@ -23,7 +23,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-spark lint types docs dist bench clean
+.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-spark test-app lint types docs dist bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +72,9 @@ test-adapters: $(VENV)-adapters/.adapters  ## the tests of privamp.adapters, wit
 test-spark: $(VENV)-spark/.spark  ## the tests of privamp.spark, in an environment of their own with PySpark; needs Java 17
 	$(VENV)-spark/bin/python -m pytest $(PYTEST_FLAGS) tests/spark src/privamp/spark
 
+test-app: $(VENV)-app/.app  ## the tests of the explorer in a real browser, with NiceGUI and Playwright; needs Chromium
+	$(VENV)-app/bin/python -m pytest $(PYTEST_FLAGS) tests/app src/privamp/app "tests/cli/test_examples_in_help.py::test_examples_work[serve]"
+
 lint: $(VENV)/.test  ## ruff
 	$(BIN)/ruff check .
 
@@ -97,7 +100,7 @@ bench: $(VENV)/.test  ## run every benchmark
 	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove everything make has built, the environment too
-	rm -rf $(VENV) $(VENV)-lowest $(addprefix $(VENV)-,$(PYTHONS)) $(VENV)-fast $(VENV)-torch $(VENV)-adapters $(VENV)-spark build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(addprefix $(VENV)-,$(PYTHONS)) $(VENV)-fast $(VENV)-torch $(VENV)-adapters $(VENV)-spark $(VENV)-app build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -137,6 +140,11 @@ $(VENV)-torch/.torch: pyproject.toml constraints/torch.txt
 $(VENV)-adapters/.adapters: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-adapters
 	$(VENV)-adapters/bin/python -m pip --disable-pip-version-check --quiet install -e ".[opendp,jax,test]"
+	@touch $@
+
+$(VENV)-app/.app: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-app
+	$(VENV)-app/bin/python -m pip --disable-pip-version-check --quiet install -e ".[app,test]" "playwright>=1.50"
 	@touch $@
 
 $(VENV)-spark/.spark: pyproject.toml

@@ -41,6 +41,7 @@ OF_A_SAMPLE = {"spark.estimate_strata"}  # given the sample, which has its key
 COMMANDS_WITHOUT_RECORDS = {
     # public facts, certificates and theorems
     "amplify", "compare", "calibrate", "weights", "verify", "theorem", "reproduce", "demo", "example", "survey plan",
+    "serve",
     # a secret file, or the budget itself
     "sample", "survey draw", "budget create", "budget show", "budget log", "budget cancel", "budget head",
     "budget verify", "budget backup", "budget rotate-key", "budget migrate",

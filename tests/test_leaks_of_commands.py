@@ -25,6 +25,7 @@ TAKES_NO_RECORDS = {
     ("budget", "backup"),
     ("budget", "rotate-key"), ("budget", "migrate"), ("audit", "designs"), ("audit", "release"), ("audit", "workloads"),
     ("audit", "bounds"), ("audit", "mistakes"), ("audit", "records"), ("verify",), ("theorem",), ("example",),
+    ("serve",),
 }  # fmt: skip
 RECORDS = {
     ("survey", "plan"): [["people.csv", "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"]],

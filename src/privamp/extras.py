@@ -25,8 +25,9 @@ _BROUGHT_BY = {
     "pyspark": ("PySpark 4", "spark"),
     "pandas": ("pandas", "spark"),
     "keyring": ("keyring", "keyring"),
-    "fastapi": ("FastAPI", "app"),
-    "uvicorn": ("uvicorn", "app"),
+    "nicegui": ("NiceGUI", "app"),
+    "fastapi": ("NiceGUI", "app"),  # comes with it, as does uvicorn
+    "uvicorn": ("NiceGUI", "app"),
 }
 
 

@@ -13,6 +13,7 @@ from privamp.cli.application import app
 
 SLOW = {("audit", name) for name in ("designs", "records", "workloads", "bounds", "release", "mistakes")}
 NEEDS_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed (make test-torch)")
+NEEDS_APP = pytest.mark.skipif(find_spec("nicegui") is None, reason="NiceGUI is not installed (make test-app)")
 
 
 def commands(group: TyperGroup, path: tuple[str, ...] = ()):
@@ -22,6 +23,7 @@ def commands(group: TyperGroup, path: tuple[str, ...] = ()):
             yield from commands(command, here)
         else:
             marks = [pytest.mark.slow] * (here in SLOW) + [NEEDS_TORCH] * (here == ("train",))
+            marks += [NEEDS_APP] * (here == ("serve",))
             yield pytest.param(here, id=" ".join(here), marks=marks)
 
 

@@ -17,6 +17,7 @@ from . import (
     query,
     reproduce,
     sample,
+    serve,
     survey,
     theorem,
     verify,
@@ -41,6 +42,7 @@ app.command(cls=ExampleCommand, epilog=example.EXAMPLES)(example.example)
 app.command(cls=ExampleCommand, epilog=amplify.EXAMPLES)(amplify.amplify)
 app.command(cls=ExampleCommand, epilog=compare.EXAMPLES)(compare.compare)
 app.command(cls=ExampleCommand, epilog=calibrate.EXAMPLES)(calibrate.calibrate)
+app.command(cls=ExampleCommand, epilog=serve.EXAMPLES)(serve.serve)
 app.command(cls=ExampleCommand, epilog=sample.EXAMPLES)(sample.sample)
 app.command(cls=ExampleCommand, epilog=query.EXAMPLES)(query.query)
 app.add_typer(survey.group, name="survey")

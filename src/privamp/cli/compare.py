@@ -7,7 +7,7 @@ import typer
 
 from ..numerics.printing import as_asked
 from .console import emit, grid, lower, number, say, upper, waiting, warn
-from .options import Json, MechanismSpec, Steps, check_counts
+from .options import Json, MechanismSpec, Records, Steps, check_counts
 
 if TYPE_CHECKING:
     from ..core.design import Design
@@ -45,6 +45,7 @@ def compare(
         float, typer.Option("--epsilon", metavar="E", help="Show delta at this epsilon; also MUST's base epsilon.")
     ] = 1.0,
     steps: Steps = 1,
+    records_per_person: Records = 1,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")] = None,
     json: Json = False,
 ) -> None:
@@ -64,6 +65,7 @@ def compare(
         check_picture(plot)
     plans = _designs(design, size, population)
     wanted, noise = _mechanism(mechanism, plans, neighbors)
+    wanted = wanted.for_person(records_per_person)
     with waiting("comparing", quiet=json):
         found = compare_designs(plans, Question(noise, wanted, delta, epsilon, steps), population)
         advice = advise(found)
@@ -123,7 +125,8 @@ def _mechanism(text: str, plans: "list[Design]", relation: str) -> "tuple[Neighb
 def _show(found: "Comparison", advice: "tuple[Advice, ...]", mechanism: str, plot: Path | None, json: bool) -> None:
     from ..report.comparison import ADVICE, WHY_NOT_EPS_PRIME
 
-    notes = [WHY_NOT_EPS_PRIME, *([ADVICE] if found.has_repeats else [])]
+    notes = [WHY_NOT_EPS_PRIME] if any(row.aligned for row in found.rows) else []
+    notes += [ADVICE] if found.has_repeats else []
     uneven = found.uneven()
     if uneven:
         warn(uneven)
@@ -145,6 +148,7 @@ def _answer(found: "Comparison", mechanism: str) -> dict[str, object]:
     asked, ranked = found.question, enumerate(found.rows, 1)
     return {
         "neighbors": asked.neighbors.kind,
+        **({"records_per_person": asked.neighbors.records} if asked.neighbors.unit == "person" else {}),
         "mechanism": mechanism,
         "mechanism_neighbors": asked.mechanism.neighbors.kind,
         "population": found.population,
@@ -170,11 +174,9 @@ def _tables(found: "Comparison", mechanism: str) -> None:
         if row.reason:
             say(f"{row.label}: {row.reason}")
     once = " of one draw" if asked.steps > 1 else ""
-    grid(
-        f"MUST's view{once}, base ε = {at}",
-        ["<design", "η", "ε'", "<type", "ε'/ε", "δ'-δ"],
-        (_view(row) for row in found.rows if row.aligned),
-    )
+    views = [_view(row) for row in found.rows if row.aligned]
+    if views:
+        grid(f"MUST's view{once}, base ε = {at}", ["<design", "η", "ε'", "<type", "ε'/ε", "δ'-δ"], views)
 
 
 def _guarantee(rank: int, row: "Row") -> list[str]:

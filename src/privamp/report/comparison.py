@@ -122,7 +122,8 @@ def label(design: Design) -> str:
         return " → ".join(f"{kind.upper()} {size}" for kind, size in design.stages)
     name = {"WithoutReplacement": "WOR", "WithReplacement": "WR"}.get(type(design).__name__, type(design).__name__)
     first = next(iter(getattr(design, "__dataclass_fields__", {})), None)
-    return f"{name} {getattr(design, first):g}" if first else name
+    value = getattr(design, first) if first else None
+    return f"{name} {value:g}" if isinstance(value, (int, float)) else name
 
 
 def _row(design: Design, question: Question, population: int | None) -> Row:
@@ -150,10 +151,11 @@ def _numbers(design: Design, question: Question, eta: float) -> dict[str, Any]:
         one = amplify(question.mechanism, design, question.neighbors)
     guarantee = compose(one, question.steps) if question.steps > 1 else one
     lower = guarantee.lower
+    is_one_record = question.neighbors.unit == "record"  # MUST's view is about the draws of one record
     return {
         "one": one,
         "guarantee": guarantee,
-        "aligned": align(one, question.mechanism, eta, question.epsilon),
+        "aligned": align(one, question.mechanism, eta, question.epsilon) if is_one_record else None,
         "epsilon_upper": guarantee.epsilon(question.delta),
         "epsilon_lower": lower.epsilon(question.delta) if lower else None,
         "delta_upper": float(guarantee.delta(question.epsilon)),

@@ -101,6 +101,11 @@ class Report:
             self._parts.append(f"<h2>{escape(heading)}</h2>")
         self._parts.append(_paragraphs(text))
 
+    def add_code(self, code: str, heading: str) -> None:
+        """Code as it is written, under a heading."""
+        self._parts.append(f"<h2>{escape(heading)}</h2>")
+        self._parts.append(f'<pre class="scroll" tabindex="0" aria-label="{escape(heading)}">{escape(code)}</pre>')
+
     def add_table(
         self,
         header: Sequence[str],

@@ -1,0 +1,10 @@
+"""Imported once by the server of processes: every module that a first answer would have to load."""
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one job, one core
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from . import which_design
+
+which_design.answer(which_design.Job(which_design.State(rounds=2), "Poisson", "poisson:rate=0.02"))

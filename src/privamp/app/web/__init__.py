@@ -1,0 +1,1 @@
+"""The pages, drawn by NiceGUI. Needs the extra `[app]`."""

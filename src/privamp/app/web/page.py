@@ -1,0 +1,150 @@
+"""One page for every view: controls on the left, what they give on the right, new results as they come."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from ...extras import missing
+from ..controls import controls, query, read
+from ..report import report
+from ..shown import Shown
+from ..views import VIEWS, View
+from ..work import Work
+from . import sliders
+
+try:
+    from nicegui import ui
+except ModuleNotFoundError as error:
+    raise missing(error, "the explorer") from error
+
+_GATHER = 0.03  # seconds in which results that come together are drawn together
+
+
+class Page:
+    """A view in one browser window: its state, its work, and what is on the screen."""
+
+    def __init__(self, view: View, given: dict[str, str], root: str) -> None:
+        self.view = view
+        self.root = root
+        self.state, self.said = read(view.state, given)
+        self.results: dict[str, Any] = {}
+        self.work = Work(view.answer)
+        self.client = ui.context.client
+        self.loop = asyncio.get_running_loop()
+        self.is_drawing = False
+        self.draw()
+        self.client.on_delete(self.work.stop)
+        self.compute()
+
+    def draw(self) -> None:
+        """Everything once; later only what changes."""
+        _top(self.view, self.root)
+        with ui.element("main").classes("page"):
+            with ui.element("div").classes("head"):
+                ui.html(f"<h1>{self.view.title}</h1>", sanitize=False)
+                ui.html(f"<p>{self.view.lead}</p>", sanitize=False)
+            with ui.element("section").classes("card side").props('aria-label="Settings"'):
+                for name, control in controls(self.state).items():
+                    sliders.draw(name, control, getattr(self.state, name), self.changed, self.refused)
+            with ui.element("section").classes("results").props('aria-label="Results"'):
+                self._draw_results(self.view.show(self.state, {}))
+
+    def _draw_results(self, first: Shown) -> None:
+        with ui.element("div").classes("card").props('role="status" aria-live="polite"'):
+            self.summary = ui.label(first.summary).classes("summary")
+            self.notes = ui.label("").classes("note")
+        with ui.element("div").classes("card"):
+            self.tables = ui.html("".join(table.html() for table in first.tables), sanitize=False)
+        with ui.element("div").classes("pair"):
+            self.charts = []
+            for chart in first.charts:
+                with ui.element("div").classes("card chart"):
+                    title = ui.html(f"<h2>{chart.title}</h2>", sanitize=False)
+                    drawn = ui.echart(chart.options).props('role="img"')
+                    drawn.props["aria-label"] = chart.description
+                    self.charts.append((title, drawn))
+        self._draw_buttons()
+
+    def _draw_buttons(self) -> None:
+        with ui.element("div").classes("card"):
+            with ui.element("div").classes("buttons"):
+                ui.button("Copy as Python", on_click=lambda: self.copy(self.view.python(self.state))).props("no-caps")
+                ui.button("Copy as command", on_click=lambda: self.copy(self.view.command(self.state))).props("no-caps")
+                ui.button("Download report", on_click=self.download).props("no-caps outline")
+            with ui.expansion("Show the code").classes("code").style("width: 100%"):
+                self.python = ui.element("pre").props('tabindex="0" aria-label="As Python" data-code="python"')
+                self.command = ui.element("pre").props('tabindex="0" aria-label="As a command" data-code="command"')
+
+    def changed(self, name: str, value: Any) -> None:
+        """A control has a new value: what is under way is ended, and the answer computed anew."""
+        if getattr(self.state, name) == value:
+            return
+        self.state, self.said = replace(self.state, **{name: value}), ()
+        ui.navigate.history.replace("?" + query(self.state))
+        self.compute()
+
+    def refused(self, sentence: str) -> None:
+        """A value that cannot be used: say so, keep the state."""
+        self.said = (sentence,)
+        self.redraw()
+
+    def compute(self) -> None:
+        """Start the jobs of the state."""
+        self.results = {}
+        self.work.start(self.view.jobs(self.state), self._found)
+        self.redraw()
+
+    def _found(self, job: Any, result: Any) -> None:
+        """A result, perhaps from a thread."""
+        self.loop.call_soon_threadsafe(self._keep, job, result)
+
+    def _keep(self, job: Any, result: Any) -> None:
+        if job.state != self.state:
+            return
+        self.results[job.name] = result
+        if not self.is_drawing:
+            self.is_drawing = True
+            self.loop.call_later(_GATHER, self.redraw)
+
+    def redraw(self) -> None:
+        """Show what is known now."""
+        self.is_drawing = False
+        if self.client.is_deleted:
+            return
+        shown = self.view.show(self.state, self.results)
+        with self.client:
+            self.summary.set_text(shown.summary)
+            self.notes.set_text(" ".join((*self.said, *shown.notes)))
+            self.tables.set_content("".join(table.html() for table in shown.tables))
+            for (title, drawn), chart in zip(self.charts, shown.charts, strict=True):
+                title.set_content(f"<h2>{chart.title}</h2>")
+                drawn.props["aria-label"] = chart.description
+                drawn.options.clear()
+                drawn.options.update(chart.options)
+                drawn.update()
+            self.python.clear()
+            self.command.clear()
+            with self.python:
+                ui.label(self.view.python(self.state)).style("white-space: pre")
+            with self.command:
+                ui.label(self.view.command(self.state)).style("white-space: pre")
+
+    def copy(self, text: str) -> None:
+        """Put a text into the clipboard."""
+        ui.clipboard.write(text)
+        ui.notify("Copied.")
+
+    def download(self) -> None:
+        """The report of what is shown."""
+        shown = self.view.show(self.state, self.results)
+        page = report(self.view.title, shown, self.view.python(self.state), self.view.command(self.state))
+        ui.download.content(page, "privamp-report.html", "text/html")
+
+
+def _top(current: View, root: str) -> None:
+    with ui.element("nav").classes("top").props('aria-label="Views"'):
+        ui.html("<b>privamp</b>", sanitize=False)
+        for view in VIEWS:
+            link = ui.link(view.title, root + view.path)
+            if view is current:
+                link.props('aria-current="page"')

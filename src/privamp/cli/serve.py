@@ -1,0 +1,38 @@
+"""`privamp serve`: the explorer, a page on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from .console import say
+
+EXAMPLES = """\
+Examples:
+  privamp serve --help
+
+  privamp serve --check"""
+
+
+def serve(
+    port: Annotated[int, typer.Option("--port", metavar="P", help="The port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether it could start.")] = False,
+) -> None:
+    """Open the explorer: which design, a survey's plan, a training's plan, with sliders.
+
+    The page is served on 127.0.0.1 to this machine alone, at an address with a token that changes with every start.
+    It asks for public facts, reads no records, loads nothing from elsewhere and sends nothing anywhere. Ctrl-C ends it.
+    """
+    from ..extras import need
+    from ..validation import whole
+
+    whole(0, 65535, port=port)
+    need("nicegui", "the explorer")
+    from ..app.web.server import bound
+    from ..app.web.server import serve as run
+
+    if check:
+        bound(port).close()
+        say("The explorer can start: privamp serve")
+        return
+    run(port, lambda address: typer.echo(f"privamp explorer: {address}\nCtrl-C ends it."), browser=browser)
