@@ -7,6 +7,7 @@ Errors are in test_leaks_of_errors.py, commands in test_leaks_of_commands.py.
 
 import contextlib
 import pickle
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -27,12 +28,14 @@ from privamp import (
     PrivateMean,
     PrivateSum,
     PureFilter,
+    Rounds,
     Stratified,
     WithoutReplacement,
     amplify,
     bootstrap,
     survey,
 )
+from privamp.adapters.batches import KeyedBatches
 from privamp.core.design import Design
 from privamp.core.mechanism import Mechanism
 
@@ -160,6 +163,43 @@ def tables() -> list[object]:
     return [table, question, table.plan([question]), found, found.guarantee, found.interval(), found.details]
 
 
+def batches() -> list[object]:
+    found = KeyedBatches(Rounds(Poisson(0.5), 3), people(), Gaussian(2.0), key=key(11))
+    drawn = list(found.take(2))
+    assert not [size for size in {batch.size for batch in drawn} if leaks(spoken(found), size)]
+    return [found, found.plan, found.guarantee()]
+
+
+def other_libraries() -> list[object]:
+    """Whichever of them are installed; Opacus and torch say nothing of their own besides the batches."""
+    objects: list[object] = []
+    if find_spec("dp_accounting") is not None:
+        from privamp.adapters.dp_accounting import GuaranteeAccountant, GuaranteeEvent
+
+        event = GuaranteeEvent.of(batches_guarantee())
+        objects += [event, event.certificate, GuaranteeAccountant().compose(event).ledger]
+    if find_spec("opendp") is not None:
+        import opendp.prelude as dp
+
+        from privamp.adapters.opendp import Amplified
+
+        dp.enable_features("contrib", "honest-but-curious")
+        measurement = Amplified(Laplace(9000.0, 9000.0), Poisson(0.5)).measurement()
+        measurement(VALUES.tolist())
+        objects += [measurement]
+    if find_spec("torch") is not None:
+        from privamp.adapters.torch import KeyedBatchSampler
+
+        sampler = KeyedBatchSampler(Rounds(Poisson(0.5), 1), people(), Gaussian(2.0), key=key(13))
+        next(iter(sampler))
+        objects += [sampler, sampler.guarantee()]
+    return objects
+
+
+def batches_guarantee() -> privamp.Guarantee:
+    return KeyedBatches(Rounds(Poisson(0.5), 1), people(), Gaussian(2.0), key=key(12)).guarantee()
+
+
 SPEAKERS = {
     "Budget": budgets,
     "Guarantee": sample_of_many,
@@ -176,6 +216,8 @@ SPEAKERS = {
     "private_norm_histogram": histogram,
     "the survey room": estimates,
     "the bootstrap room": resamples,
+    "batches for other trainers": batches,
+    "events, measurements and samplers of other libraries": other_libraries,
 }
 
 

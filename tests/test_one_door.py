@@ -21,11 +21,13 @@ from privamp import (
     Guarantee,
     InvalidInput,
     Key,
+    Laplace,
     Neighbors,
     Poisson,
     PrivateKMeans,
     PrivateMean,
     PrivateSum,
+    Rounds,
     Stratified,
     WithoutReplacement,
     bootstrap,
@@ -33,6 +35,7 @@ from privamp import (
     private_norm_histogram,
     survey,
 )
+from privamp.adapters.batches import KeyedBatches
 from privamp.cli.application import app
 from privamp.core.ledger import REGISTRY
 from privamp.engines import local
@@ -128,12 +131,18 @@ JOBS = {  # name: (job, relation)
         ),
         AR,
     ),
+    "batches for other trainers": (
+        lambda folder, key, budget: KeyedBatches(Rounds(Poisson(0.2), 3), N, Laplace(5.0), key=key, budget=budget),
+        AR,
+    ),
     "sum of a file": (_stored, AR),
     "query": (_query, AR),
 }
 
 
-WHOLE = ("k-means", "bootstrap", "little bootstrap", "descent", "linear", "logistic")  # certified before the first draw
+WHOLE = (  # certified before the first draw
+    "k-means", "bootstrap", "little bootstrap", "descent", "linear", "logistic", "batches for other trainers"
+)  # fmt: skip
 
 
 GAUSSIAN = ("bootstrap", "little bootstrap", "descent", "linear", "logistic", "train")

@@ -281,3 +281,17 @@ def test_moved_gaussians_by_mpmath():
     truth = mpmath.quad(lambda x: p(x) - mpmath.exp(epsilon) * mpmath.npdf(x), [root, root + 1, root + 4, root + 20])
     assert float(profile.delta(12.0)) == pytest.approx(float(truth), rel=1e-10)
     assert float(truth) < 1e-13
+
+
+def test_what_the_chances_miss_of_one_is_the_largest_move():
+    """Counterexample to counting it as no move: the law that was rounded may have it at the largest one."""
+    true, rounded = (1 - 6e-10, 3e-10, 3e-10), (1 - 6e-10, 3e-10, 0.0)
+    truth = MovedGaussians(1.0, (0.0, 1.0, 30.0), true).profile(AR).delta(2.0)
+    assert truth > 2.9e-10
+    said = MovedGaussians(1.0, (0.0, 1.0, 30.0), rounded).profile(AR).delta(2.0)
+    assert truth <= said <= truth * (1 + 1e-6)
+    more = MovedGaussians(1.0, (0.0, 1.0, 30.0), (1.0, 3e-10, 3e-10)).profile(AR)  # too much: less of the smallest
+    assert more.delta(2.0) == pytest.approx(truth, rel=1e-9)
+    assert MovedGaussians(1.0, (0.0, 2.0), (0.5, 0.5)).profile(AR).delta(0.5) == pytest.approx(
+        hockey_stick({0: 0.5, 2.0: 0.5}, {0: 1.0}, 0.5), rel=1e-6
+    )

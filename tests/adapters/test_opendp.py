@@ -1,5 +1,6 @@
 """OpenDP itself: measurements by privamp in its compositors, its measurements on privamp's samples."""
 
+import itertools
 import math
 
 import pytest
@@ -12,10 +13,14 @@ from privamp import (
     Key,
     Laplace,
     Neighbors,
+    NoTheorem,
     Poisson,
     Population,
     PureDP,
+    SharedRate,
     Stratified,
+    Systematic,
+    TruncatedPoisson,
     WithoutReplacement,
     WithReplacement,
     amplify,
@@ -25,6 +30,7 @@ from privamp import (
 dp = pytest.importorskip("opendp.prelude", reason="the adapter of OpenDP needs OpenDP")
 
 from privamp.adapters.opendp import Amplified, mechanism_of, run_on  # noqa: E402
+from privamp.designs.proportional_pps import ProportionalPPS  # noqa: E402
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 DATA = [0.0, 1.0, 0.5, 1.0] * 5
@@ -156,6 +162,106 @@ def test_a_measurement_for_another_size_is_refused():
         told = sample.guarantee(RO)
         assert told.neighbors == RO
         assert any("Sample.run" in line for line in told.assumes)
+
+
+@pytest.mark.parametrize(
+    ("design", "columns"),
+    [
+        (SharedRate(5, at_least=20, strata=1), {"stratum": [0] * 20}),
+        (ProportionalPPS(5, low=1, high=1, at_least=20), {"size": [1.0] * 20}),
+    ],
+)
+def test_an_expected_size_is_no_known_size(design, columns):
+    """`size` records are expected; the refusal comes before anything is registered or released."""
+    sized = (dp.vector_domain(dp.atom_domain(T=float, nan=False), size=5), dp.symmetric_distance())
+    mean = sized >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_mean() >> dp.m.then_laplace(1.0)
+    sample = design.draw(Population(20, **columns), Key.generate())
+    with pytest.raises(InvalidInput, match="not that number for certain"):
+        run_on(sample, mean, DATA)
+    assert sample.ledger.entries == ()
+
+
+def test_what_no_theorem_covers_is_not_run():
+    changed = dp.m.make_user_measurement(
+        FLOATS, dp.change_one_distance(), dp.max_divergence(), lambda records: 0.0, lambda d: 1.0 * d, TO=float
+    )
+    sample = Poisson(0.5).draw(len(DATA), Key.generate())
+    with pytest.raises(NoTheorem):
+        run_on(sample, changed, DATA)
+    assert sample.ledger.entries == ()
+
+
+def answers(bits, epsilon):
+    """The law of randomised response of every bit, each with loss epsilon: 1-fold under HammingDistance."""
+    keep = 1 / (1 + math.exp(-epsilon))
+    return {
+        out: math.prod(keep if a == b else 1 - keep for a, b in zip(bits, out, strict=True))
+        for out in itertools.product((0, 1), repeat=len(bits))
+    }
+
+
+def loss_of_two_out_of_three(epsilon, orders):
+    """log of the largest ratio between (0, 1, 0) and (0, 1, 1), two of three records drawn, in each of the orders."""
+    laws = []
+    for data in ((0, 1, 0), (0, 1, 1)):
+        law = dict.fromkeys(itertools.product((0, 1), repeat=2), 0.0)
+        for drawn in itertools.combinations(data, 2):
+            for order in orders:
+                for out, chance in answers([drawn[i] for i in order], epsilon).items():
+                    law[out] += chance / 3 / len(orders)
+        laws.append(law)
+    return max(abs(math.log(laws[0][out] / laws[1][out])) for out in laws[0])
+
+
+def bits_by_place():
+    """A measurement whose map is true under HammingDistance alone; its answer is the records as they came."""
+    return dp.m.make_user_measurement(
+        dp.vector_domain(dp.atom_domain(T=float, nan=False), size=2), dp.hamming_distance(), dp.max_divergence(),
+        lambda records: records, lambda d: 1.0 * d, TO="Vec<f64>",
+    )  # fmt: skip
+
+
+def test_a_distance_by_place_says_nothing_about_a_record_of_a_sample():
+    """Counterexample: randomised response place by place loses 0.856 on samples in order, 0.763 is the bound."""
+    bound = amplify(PureDP(1.0, RO), WithoutReplacement(2, 3), RO).epsilon()
+    assert loss_of_two_out_of_three(1.0, [(0, 1)]) > 1.1 * bound
+    assert loss_of_two_out_of_three(1.0, [(0, 1), (1, 0)]) <= bound  # shuffled
+    with pytest.raises(InvalidInput, match="place by place"):
+        mechanism_of(bits_by_place())
+
+
+def test_run_on_shuffles_where_places_count():
+    seen = set()
+    for _ in range(100):
+        sample = WithoutReplacement(2, 3).draw(3, Key.generate())
+        seen.add(tuple(run_on(sample, bits_by_place(), [0.0, 1.0, 2.0])))
+        assert sample.guarantee(RO).epsilon() == amplify(PureDP(1.0, RO), WithoutReplacement(2, 3), RO).epsilon()
+    assert len(seen) == 6  # fails by chance once in 10^7 runs: 6 (5/6)^100
+
+
+@pytest.mark.filterwarnings("ignore::privamp.errors.DegradingDesign")
+@pytest.mark.parametrize(
+    ("design", "relation", "words"),
+    [
+        (Systematic(2, order="slots", max_slot=4), AR, "do not see the order"),
+        (WithoutReplacement(5, 20), AR, "whether it answers would show the number"),
+        (WithReplacement(5, 20), AR, "whether it answers would show the number"),
+        (TruncatedPoisson(0.5, 3, 9, 11), AR, "whether it answers would show the number"),
+        (Systematic(2, at_most=30), AR, "whether it answers would show the number"),
+    ],
+)
+def test_a_map_is_about_every_vector_of_the_domain(design, relation, words):
+    """By slots (1, 0, 1, 0) and (1, 1, 0, 0), at distance 0, differ; of 19 and 20 records only the latter are drawn."""
+    with pytest.raises(InvalidInput, match=words):
+        Amplified(Laplace(1.0), design, relation).measurement()
+
+
+@pytest.mark.filterwarnings("ignore::privamp.errors.DegradingDesign")
+@pytest.mark.parametrize("design", [Poisson(0.5), Systematic(2), TruncatedPoisson(0.5, 3, 0)])
+def test_vectors_of_any_length_are_answered(design):
+    measurement = Amplified(Laplace(1.0), design, AR).measurement()
+    for size in (0, 1, 2, 9):
+        assert math.isfinite(measurement([1.0, -math.inf, math.inf] * size))
 
 
 def test_sentences():

@@ -7,6 +7,7 @@ again. Which records a batch holds is secret, and so is how many they are unless
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from ..amplification import amplify
 from ..chance.keys import Key, given_key
 from ..core.claim import Claim
+from ..core.design import Design
 from ..core.guarantee import NOT_PRIVATE, Guarantee, Part
 from ..core.ledger import BudgetLike, whole_job
 from ..core.mechanism import Mechanism
@@ -24,7 +26,7 @@ from ..core.population import Population
 from ..core.reads import Vectors
 from ..core.sample import Drawn, SeededSample
 from ..core.schedule import Schedule
-from ..errors import InvalidInput
+from ..errors import InvalidInput, NoTheorem
 from ..schedules.rounds import Rounds
 from ..validation import whole
 
@@ -33,6 +35,18 @@ BATCHES = (
     "adds no more than one record may, and sums are divided by a public number"
 )
 _JOB = "batches"
+
+
+def check_certified(mechanism: Mechanism, plan: Schedule | Design) -> None:
+    """Refuse what no theorem covers under any relation, before anything is drawn or released."""
+    try:
+        amplify(mechanism, plan)
+    except NoTheorem:
+        for neighbors in (Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE):
+            with suppress(NoTheorem):
+                amplify(mechanism, plan, neighbors)
+                return
+        raise
 
 
 class KeyedBatches:
@@ -65,6 +79,7 @@ class KeyedBatches:
         self.plan, self.mechanism = plan, mechanism
         self._population, self._key = Population.of(population), given_key(key)
         self._process, self._drawn = os.getpid(), 0
+        check_certified(mechanism, plan)
         with whole_job(_JOB, self._key, self.guarantee, budget, delta):
             self._draws = self._all_rounds()
 

@@ -15,19 +15,17 @@ from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput, PrivampError
-from ..extras import missing
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..validation import in_range, whole
 from .dp_events import guarantee_of
 from .dp_mechanisms import NotPrivate, down
+from .peers import imported
 
-try:
+with imported("dp-accounting", "privamp.adapters.dp_accounting"):
     import attr
     from dp_accounting import NeighboringRelation, PrivacyAccountant
     from dp_accounting import dp_event as dp
-except ModuleNotFoundError as error:
-    raise missing(error, "privamp.adapters.dp_accounting") from None
 
 __all__ = ["GuaranteeAccountant", "GuaranteeEvent", "NeighboringRelation", "guarantee_of", "standard_event"]
 

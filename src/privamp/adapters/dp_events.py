@@ -27,17 +27,14 @@ from ..designs.simple_random import WithoutReplacement
 from ..designs.truncated_poisson import TruncatedPoisson
 from ..designs.with_replacement import WithReplacement
 from ..errors import InvalidInput
-from ..extras import missing
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.gaussian import Gaussian
 from ..validation import whole
 from .dp_mechanisms import NotPrivate, down, gaussian_of, mechanism_of
-from .peers import answered
+from .peers import answered, imported
 
-try:
+with imported("dp-accounting", "privamp.adapters.dp_events"):
     from dp_accounting import dp_event as dp
-except ModuleNotFoundError as error:
-    raise missing(error, "privamp.adapters.dp_events") from None
 
 __all__ = ["EVENTS", "NotPrivate", "guarantee_of"]
 
@@ -137,12 +134,13 @@ def _known_size(event: Any, neighbors: Neighbors) -> int:
     return int(event.source_dataset_size) - (neighbors == Neighbors.ADD_REMOVE)
 
 
-_SAMPLED: dict[type, Callable[[Any, Neighbors], Design]] = {
-    dp.PoissonSampledDpEvent: lambda event, neighbors: Poisson(event.sampling_probability),
-    dp.SampledWithoutReplacementDpEvent: lambda event, neighbors: WithoutReplacement(
-        event.sample_size, _known_size(event, neighbors)
-    ),
-    dp.SampledWithReplacementDpEvent: lambda event, neighbors: WithReplacement(
-        event.sample_size, _known_size(event, neighbors)
-    ),
-}
+with imported("dp-accounting", "privamp.adapters.dp_events"):
+    _SAMPLED: dict[type, Callable[[Any, Neighbors], Design]] = {
+        dp.PoissonSampledDpEvent: lambda event, neighbors: Poisson(event.sampling_probability),
+        dp.SampledWithoutReplacementDpEvent: lambda event, neighbors: WithoutReplacement(
+            event.sample_size, _known_size(event, neighbors)
+        ),
+        dp.SampledWithReplacementDpEvent: lambda event, neighbors: WithReplacement(
+            event.sample_size, _known_size(event, neighbors)
+        ),
+    }

@@ -6,18 +6,16 @@ from typing import Any
 
 from ..core.mechanism import Mechanism
 from ..errors import InvalidInput
-from ..extras import missing
 from ..mechanisms.discrete_laplace import DiscreteLaplace
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.randomized_response import RandomizedResponse
 from ..validation import in_range, whole
 from .moved_gaussians import MovedGaussians
+from .peers import imported
 
-try:
+with imported("dp-accounting", "privamp.adapters.dp_events"):
     from dp_accounting import dp_event as dp
-except ModuleNotFoundError as error:
-    raise missing(error, "privamp.adapters.dp_events") from None
 
 
 class NotPrivate(InvalidInput):
@@ -70,16 +68,17 @@ def down(value: float, steps: int = 2) -> float:
     return value
 
 
-_LEAVES: dict[type, Callable[[Any], Mechanism | None]] = {
-    dp.NoOpDpEvent: lambda event: None,
-    dp.NonPrivateDpEvent: _nothing_private,
-    dp.GaussianDpEvent: gaussian_of,
-    dp.LaplaceDpEvent: lambda event: Laplace(_noise(event.noise_multiplier)),
-    dp.DiscreteLaplaceDpEvent: lambda event: DiscreteLaplace(
-        down(1.0 / _noise(event.noise_parameter)), event.sensitivity
-    ),
-    dp.RandomizedResponseDpEvent: _response,
-    dp.MixtureOfGaussiansDpEvent: lambda event: MovedGaussians(
-        _noise(event.standard_deviation), tuple(event.sensitivities), tuple(event.sampling_probs)
-    ),
-}
+with imported("dp-accounting", "privamp.adapters.dp_events"):
+    _LEAVES: dict[type, Callable[[Any], Mechanism | None]] = {
+        dp.NoOpDpEvent: lambda event: None,
+        dp.NonPrivateDpEvent: _nothing_private,
+        dp.GaussianDpEvent: gaussian_of,
+        dp.LaplaceDpEvent: lambda event: Laplace(_noise(event.noise_multiplier)),
+        dp.DiscreteLaplaceDpEvent: lambda event: DiscreteLaplace(
+            down(1.0 / _noise(event.noise_parameter)), event.sensitivity
+        ),
+        dp.RandomizedResponseDpEvent: _response,
+        dp.MixtureOfGaussiansDpEvent: lambda event: MovedGaussians(
+            _noise(event.standard_deviation), tuple(event.sensitivities), tuple(event.sampling_probs)
+        ),
+    }

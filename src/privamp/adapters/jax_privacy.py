@@ -25,23 +25,21 @@ from ..designs.simple_random import WithoutReplacement
 from ..designs.truncated_poisson import TruncatedPoisson
 from ..designs.with_replacement import WithReplacement
 from ..errors import InvalidInput
-from ..extras import missing
 from ..schedules.balls_in_bins import BallsInBins
 from ..schedules.cyclic_poisson import CyclicPoisson
 from ..schedules.rounds import Rounds
 from .batches import KeyedBatches
 from .dp_accounting import GuaranteeEvent
-from .peers import answered
+from .peers import answered, imported
 
-try:
+with imported("jax-privacy", "privamp.adapters.jax_privacy"):
     from jax_privacy import batch_selection as theirs
-except ModuleNotFoundError as error:
-    raise missing(error, "privamp.adapters.jax_privacy") from None
+    from jax_privacy.batch_selection import BatchSelectionStrategy
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
-class KeyedSelection(theirs.BatchSelectionStrategy):
+class KeyedSelection(BatchSelectionStrategy):
     """The batches of all rounds of `plan`, drawn by `key`, for one release by `mechanism` each.
 
     Formal guarantee of `batch_iterator`: the rounds are those that `plan` draws by the key; a second iterator is
@@ -122,8 +120,9 @@ def _fixed(strategy: Any, n: int, neighbors: Neighbors) -> Schedule:
     return Rounds(kind(strategy.batch_size, n - (neighbors == AR)), strategy.iterations)
 
 
-_PLANS = {
-    theirs.CyclicPoissonSampling: _cyclic,
-    theirs.BallsInBinsSampling: _one_bin,
-    theirs.FixedBatchSampling: _fixed,
-}
+with imported("jax-privacy", "privamp.adapters.jax_privacy"):
+    _PLANS = {
+        theirs.CyclicPoissonSampling: _cyclic,
+        theirs.BallsInBinsSampling: _one_bin,
+        theirs.FixedBatchSampling: _fixed,
+    }

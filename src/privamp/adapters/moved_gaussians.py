@@ -3,10 +3,15 @@
 Theorem (add/remove). Let a record move the sum by at most c_i with chance p_i, independently of the noise N(0, s^2 I).
 The pair (sum_i p_i N(c_i, s^2), N(0, s^2)) dominates, also for vectors of these lengths (Choquette-Choo et al. 2024,
 arXiv:2310.15526), and its profile is exact (mechanisms/gaussian_mixture.py).
+
+Chances that are floating-point numbers add up to 1 nearly. What is missing is counted as the largest move, what is too
+much is taken from the smallest ones: of all laws that the chances may stand for this one has the largest moves, and a
+pair with larger moves dominates.
 """
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -28,7 +33,7 @@ _CLOSE = 1e-9  # of the total of the chances from 1
 class MovedGaussians(Mechanism):
     """Noise of standard deviation `sigma` on a sum that a record moves by `moves[i]` with chance `chances[i]`.
 
-    The chance of no move at all is what the other chances leave.
+    What the chances miss of 1, by rounding, is the chance of the largest move.
 
     >>> mixture = MovedGaussians(1.0, (0.0, 1.0), (0.9, 0.1))
     >>> f"{mixture.profile(Neighbors.ADD_REMOVE).delta(1.0):.6f}"
@@ -65,10 +70,28 @@ class MovedGaussians(Mechanism):
                 "replaced, repeated or weighted records; ask for add-remove, drawn without copies"
             )
         shifts, at = np.unique(np.asarray(self.moves) / self.sigma, return_inverse=True)
-        chances = as_floats(np.bincount(at, weights=self.chances))
+        chances = as_floats(_completed(shifts.size, at, self.chances))
         live = (shifts > 0.0) & (chances > 0.0)
         return moved_gaussians(shifts[live], chances[live])
 
     def release(self, value: Any, stream: Stream) -> NoReturn:
         """Refuse: the moves are a statement about a release made elsewhere."""
         raise NoTheorem("MovedGaussians describes a release made elsewhere and adds no noise; use Gaussian(sigma)")
+
+
+def _completed(size: int, at: Any, chances: tuple[float, ...]) -> list[float]:
+    """The chances of all shifts, in rising order: from the largest on, until they are 1; rounded up but for no move."""
+    exact = [Fraction(0)] * size
+    for index, chance in zip(at.ravel(), chances, strict=True):
+        exact[index] += Fraction(chance)
+    exact[-1] += max(1 - sum(exact, Fraction(0)), Fraction(0))
+    left = Fraction(1)
+    for place in reversed(range(size)):
+        exact[place] = min(exact[place], left)
+        left -= exact[place]
+    return [_up(chance) for chance in exact]
+
+
+def _up(chance: Fraction) -> float:
+    near = float(chance)
+    return near if Fraction(near) >= chance else math.nextafter(near, 1.0)

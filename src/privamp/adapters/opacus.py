@@ -21,19 +21,16 @@ from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
-from ..extras import missing
 from ..mechanisms.gaussian import Gaussian
 from ..validation import in_range, positive
-from .peers import answered
+from .peers import answered, imported
 from .torch import KeyedBatchSampler, keyed_loader
 
-try:
+with imported("opacus", "privamp.adapters.opacus"):
     from opacus import PrivacyEngine
     from opacus.accountants import IAccountant, register_accountant
 
     from .opacus_steps import OWN_BATCHES, check_step
-except ModuleNotFoundError as error:
-    raise missing(error, "privamp.adapters.opacus") from None
 
 __all__ = ["KeyedBatchSampler", "PlannedAccountant", "PoissonAccountant", "engine_for", "keyed_loader"]
 

@@ -3,7 +3,10 @@
 `Amplified(mechanism, design).measurement()` is a measurement of OpenDP whose function draws by a fresh key, releases
 the noisy sum of the sample, and forgets the sample. So each invocation is a fresh draw, and OpenDP's compositors,
 odometers and Context may add its map up; with `make_population_amplification` the data themselves are the sample, every
-measurement meets the same one, and adding up is false (OpenDP #2933).
+measurement meets the same one, and adding up is false (OpenDP #2933). The other way is `opendp_measurements.py`.
+
+A map is about every vector of its domain. OpenDP's distances do not see in which order records stand, so the design
+must treat all places alike; and vectors may have any length under add/remove, so the design must draw from any number.
 
 Maps. One added or removed record is distance 1 of SymmetricDistance and InsertDeleteDistance, one replaced record is
 distance 1 of ChangeOneDistance and HammingDistance. Distance k > 1 is a chain of k such steps, in either direction.
@@ -23,21 +26,29 @@ from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
-from ..core.sample import Sample
+from ..designs.multistage import MultiStage
+from ..designs.poisson import Poisson
+from ..designs.proportional import Proportional
+from ..designs.random_size import RandomSize
+from ..designs.simple_random import WithoutReplacement
+from ..designs.systematic import Systematic
+from ..designs.truncated_poisson import TruncatedPoisson
+from ..designs.with_replacement import WithReplacement
 from ..errors import InvalidInput
-from ..extras import missing
-from ..mechanisms.black_box import ApproxDP, PureDP
-from ..validation import in_range, whole
-from .peers import answered
+from ..validation import in_range
+from .opendp_measurements import mechanism_of, run_on
+from .peers import answered, imported
 
-try:
+with imported("opendp", "privamp.adapters.opendp"):
     import opendp.prelude as dp
     from opendp.mod import GLOBAL_FEATURES
-except ModuleNotFoundError as error:
-    raise missing(error, "privamp.adapters.opendp") from None
+
+__all__ = ["Amplified", "mechanism_of", "run_on"]
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
-_ADDED, _REPLACED = ("SymmetricDistance()", "InsertDeleteDistance()"), ("ChangeOneDistance()", "HammingDistance()")
+_ALIKE = (  # their laws do not depend on where a record stands; Systematic's with order "random"
+    Poisson, TruncatedPoisson, WithoutReplacement, WithReplacement, MultiStage, RandomSize, Proportional, Systematic
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +76,7 @@ class Amplified:
         _check_features()
         found = self.guarantee()
         relation = found.neighbors
-        if relation not in (AR, RO) or self.design.reads:
-            raise InvalidInput(
-                f"OpenDP's vectors hold numbers alone, and its distances count records; {self.design} under {relation} "
-                "needs more"
-            )
-        if relation == RO and self.design.public_size is None:
-            raise InvalidInput(f"replaced records need a public number of records, and {self.design} declares none")
+        _check_design(self.design, relation)
         upper = found.upper.symmetrised()
 
         def epsilon(distance: int) -> float:
@@ -91,51 +96,26 @@ class Amplified:
             return dp.m.make_user_measurement(domain, metric, measure, release, told, TO=float)
 
 
-def mechanism_of(measurement: Any, *, delta: float | None = None) -> PureDP | ApproxDP:
-    """An OpenDP measurement as a black box: what its map says of one record, under the relation of its metric.
-
-    Measures with a curve (zero-concentrated, smoothed) are stated at `delta`.
-    """
-    with answered("opendp", "reading a measurement"):
-        metric, measure = str(measurement.input_metric), str(measurement.output_measure)
-        size = getattr(measurement.input_domain, "size", None)
-        if metric not in (*_ADDED, *_REPLACED):
-            raise InvalidInput(f"{metric} counts none of a sample's records; give a measurement on vectors of records")
-        is_added = metric in _ADDED and size is None
-        apart = 2 if metric in _ADDED and size is not None else 1  # of a known size: one record out, one in
-        relation = AR if is_added else RO
-        if measure == "MaxDivergence":
-            return PureDP(float(measurement.map(apart)), relation)
-        if measure == "Approximate(MaxDivergence)":
-            epsilon, lost = measurement.map(apart)
-            return ApproxDP(float(epsilon), float(lost), relation)
-        if measure not in ("ZeroConcentratedDivergence", "SmoothedMaxDivergence"):
-            raise InvalidInput(f"privamp reads no {measure}; convert the measurement to (epsilon, delta) first")
-        if delta is None:
-            raise InvalidInput(f"a {measure} is a curve; say at which delta=… it counts")
-        curve = dp.c.make_zCDP_to_approxDP(measurement) if measure.startswith("Zero") else measurement
-        return ApproxDP(float(curve.map(apart).epsilon(delta)), delta, relation)
-
-
-def run_on(sample: Sample, measurement: Any, records: Sequence[Any], *, delta: float | None = None) -> Any:
-    """Run an OpenDP measurement on the sample's records; the sample's guarantee counts it, amplified.
-
-    `records` holds one entry per record of the population. A measurement for a known size runs on samples of that size.
-    """
-    mechanism = mechanism_of(measurement, delta=delta)
-    size = measurement.input_domain.size
-    if size is not None and getattr(sample.design, "size", None) != size:
+def _check_design(design: Design, relation: Neighbors) -> None:
+    if relation not in (AR, RO) or design.reads:
         raise InvalidInput(
-            f"the measurement is for {size} records, and OpenDP does not check that; samples by {sample.design} have "
-            "not that number for certain"
+            f"OpenDP's vectors hold numbers alone, and its distances count records; {design} under {relation} needs "
+            "more"
         )
-    whole(sample._ids.size, sample._ids.size, records=len(records))
-
-    def run(drawn: Any, stream: Any) -> Any:
-        with answered("opendp", "running a measurement"):
-            return measurement([records[i] for i in np.repeat(drawn.positions, drawn.counts)])
-
-    return sample.run(mechanism, run)
+    if type(design) not in _ALIKE or getattr(design, "order", "random") != "random":
+        raise InvalidInput(
+            f"OpenDP's distances do not see the order of records, and {design} may draw by it; take a design that "
+            "treats all places alike, such as Poisson or WithoutReplacement"
+        )
+    size = design.public_size
+    if relation == RO and size is None:
+        raise InvalidInput(f"replaced records need a public number of records, and {design} declares none")
+    limits = size, getattr(design, "at_least", 0) or None, getattr(design, "at_most", None)
+    if relation == AR and limits != (None, None, None):
+        raise InvalidInput(
+            f"under add-remove OpenDP's vectors have any length, and {design} draws from some numbers of records only, "
+            "so whether it answers would show the number; take Poisson, or a public number of records and replace-one"
+        )
 
 
 def _check_features() -> None:

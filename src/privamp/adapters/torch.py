@@ -16,15 +16,12 @@ from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.schedule import Schedule
 from ..errors import InvalidInput
-from ..extras import missing
 from ..validation import whole
 from .batches import KeyedBatches
-from .peers import answered
+from .peers import answered, imported
 
-try:
+with imported("torch", "privamp.adapters.torch"):
     from torch.utils.data import DataLoader, Dataset, Sampler, default_collate
-except ModuleNotFoundError as error:
-    raise missing(error, "privamp.adapters.torch") from None
 
 
 class KeyedBatchSampler(Sampler[list[int]]):
