@@ -9,7 +9,10 @@ A setting is a column (normal, lognormal, uniform, five values, incomes in whole
 and an epsilon. One line for each question of a setting: the share of runs whose interval holds the table's own value
 (of several numbers the mean share, and the least), its standard error, and the median width over the unit: the width of
 the bounds, or the number of records. In the end, by question: the least, the median and the greatest share, and
-how many are below .93, from .93 to .97, and above.
+how many are below .93, from .93 to .97, and above; twice, for numbers that rest on enough records and for the others.
+Enough is 30 drawn records, expected, and ten times the standard error of a noisy count: of the table, the group, the
+bin, the rarer answer or the smaller side of the quantile. A count of all records where their number is public has a row
+of its own: its interval ends at that number, which is the truth, so it should hold in 97.5% of the runs.
 
 The noise is calibrated once per setting. Samples are drawn, and noise is added, afresh in every run: by NumPy, by the
 same laws, and everything after that is the library's own code. --whole runs the library from end to end instead.
@@ -166,8 +169,23 @@ def drawn(setting: Setting, rng: np.random.Generator) -> np.ndarray:
     return rng.choice(n, min(int(rng.binomial(n, setting.rate)), setting.design.most), replace=False)
 
 
-def measured(setting: Setting) -> tuple[Setting, dict[str, tuple[np.ndarray, float]], float]:
-    """Coverage of every number of every question, and the median width of its intervals."""
+def resting(setting: Setting, name: str, truth: list) -> np.ndarray:
+    """On how many records of the table each number of a question rests."""
+    n = setting.records
+    if name in ("count", "mean", "variance", "sum"):
+        return np.array([n])
+    if name.startswith("group"):
+        return n * np.array([0.6, 0.3, 0.1])
+    if name == "proportion":
+        return np.array([n * min(truth[0], 1.0 - truth[0])])
+    if name == "bins":
+        return np.asarray(truth)
+    p = float(name.removeprefix("quantile "))
+    return np.array([n * min(p, 1.0 - p)])
+
+
+def measured(setting: Setting) -> tuple[Setting, dict[str, tuple[np.ndarray, float, np.ndarray]], float]:
+    """Coverage of every number of every question, the median width of its intervals, and whether it rests on enough."""
     begun = time.perf_counter()
     data, asked = questions_of(setting)
     count = asked["count"][0]
@@ -188,7 +206,15 @@ def measured(setting: Setting) -> tuple[Setting, dict[str, tuple[np.ndarray, flo
             slack = 1e-6 * unit  # of one cell of 2^20
             hits[name].append((low <= np.asarray(truth) + slack) & (np.asarray(truth) - slack <= high))
             widths[name].append(np.mean(high - low) / unit)
-    found = {name: (np.mean(hits[name], axis=0), float(np.median(widths[name]))) for name in asked}
+    least = max(30.0, 10.0 * (math.sqrt(2.0) * noise.scale if noise.p == 1.0 else noise.sigma))
+    found = {
+        name: (
+            np.mean(hits[name], axis=0),
+            float(np.median(widths[name])),
+            setting.rate * resting(setting, name, truth) >= least,
+        )
+        for name, (_, truth, _) in asked.items()
+    }
     return setting, found, time.perf_counter() - begun
 
 
@@ -219,26 +245,29 @@ def main() -> None:
     parser.add_argument("--data", default=str(DATA), help="the folder of adult.csv.gz, which is left out if missing")
     parser.add_argument("--whole", action="store_true", help="run the library end to end, with its own draws and noise")
     asked = parser.parse_args()
-    shares: dict[str, list[float]] = {}
+    shares: dict[tuple[str, str], list[float]] = {}
     begun, spent = time.perf_counter(), 0.0
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
         for setting, found, seconds in pool.map(measured, list(settings(asked))):
             spent += seconds
             where = f"{setting.column:11} n={setting.records:<5} {setting.kind:8} rate={setting.rate:<4g}"
             where += f" eps={setting.epsilon:<4g}"
-            for name, (share, width) in found.items():
-                shares.setdefault(name, []).extend(share.tolist())
+            for name, (share, width, enough) in found.items():
+                public = name == "count" and setting.design.public_size is not None
+                row = "count, public n" if public else name
+                for held, is_enough in zip(share.tolist(), enough, strict=True):
+                    shares.setdefault((row, "enough" if is_enough else "little"), []).append(held)
                 mean, least = float(np.mean(share)), float(np.min(share))
                 error = math.sqrt(max(mean * (1.0 - mean), 1e-9) / setting.runs)
                 told = f"covered {mean:.3f} +- {error:.3f} least {least:.3f} width {width:.4f}"
                 print(f"{where} {name:13} {told}", flush=True)
     error = math.sqrt(0.95 * 0.05 / asked.runs)
     print(f"\n{time.perf_counter() - begun:.0f} s, {spent:.0f} s of processors; one share has an error of {error:.3f}")
-    for name, every in shares.items():
+    for (name, kind), every in sorted(shares.items(), key=lambda row: row[0][1]):
         each = np.array(every)
         low, high = int(np.sum(each < 0.93)), int(np.sum(each > 0.97))
         print(
-            f"{name:13} {len(each):4} shares: least {each.min():.3f}, median {np.median(each):.3f}, "
+            f"{kind} {name:15} {len(each):4} shares: least {each.min():.3f}, median {np.median(each):.3f}, "
             f"greatest {each.max():.3f}; {low} below .93, {len(each) - low - high} from .93 to .97, {high} above"
         )
 

@@ -7,7 +7,8 @@ epsilon and under the same relation; a peer that is not installed is left out, a
 with the standard error of their ratio. "known n": one record is replaced and the number of records is public.
 "secret n": one is added or removed. The peers' means of a secret number are a noisy sum over a noisy count, half of
 epsilon each, which is what their documentation does. Quantiles: the error is that of the rank, in percentage points,
-because it does not depend on the units; OpenDP is given 1,000 candidates between the bounds.
+because it does not depend on the units; OpenDP is given 1,000 candidates between the bounds, or, for a column of whole
+numbers with bounds less than 10,000 apart, all whole numbers between them. diffprivlib chooses any number.
 The peers give no intervals, so privamp's quantiles are asked without.
 """
 
@@ -110,6 +111,8 @@ class OpenDP:
         dp = self.dp
         space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
         candidates = np.linspace(*bounds, 1000).tolist()
+        if np.array_equal(x, np.rint(x)) and bounds[1] - bounds[0] < 10_000:
+            candidates = np.arange(bounds[0], bounds[1] + 1.0).tolist()
         each = [
             dp.binary_search_chain(
                 lambda s, q=q: space >> dp.m.then_private_quantile(dp.max_divergence(), candidates, q, s),
@@ -220,8 +223,10 @@ def compared(title: str, asked: argparse.Namespace, epsilon: float, others: dict
             except RuntimeError:  # diffprivlib's quantile has no candidates between tied records
                 line += f"   {who} fails"
                 continue
-            ratio = theirs / own if own else math.inf
-            line += f"   {who} {ratio:6.2f} ± {ratio * math.hypot(spread, theirs_spread):.2f}"
+            if own:
+                line += f"   {who} {theirs / own:6.2f} ± {theirs / own * math.hypot(spread, theirs_spread):.2f}"
+            else:
+                line += f"   {who}: its error is {theirs:.2g}"
         print(line, flush=True)
 
 

@@ -15,7 +15,7 @@ from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.sample import Bounded
 from ..errors import InvalidInput
-from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, in_grid_units
+from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_grid_units
 from ..validation import options_of
 from .options import SparkKeywords, SparkOptions
 from .spark import drawn, kernel_for
@@ -59,9 +59,19 @@ class SparkSample(StoredSample):
         self._draw.check_table()
         return super().run(mechanism, procedure)
 
-    def release_total(self, mechanism: Mechanism, columns: Sequence[str], units: Units, shape: Sequence[int]) -> Any:
-        """The noisy sum of whole-number rows of the sample: `units(batch)` makes them from `columns`."""
-        total = in_grid_units(self.secret_total(columns, units, shape))
+    def release_total(
+        self,
+        mechanism: Mechanism,
+        columns: Sequence[str],
+        units: Units,
+        shape: Sequence[int],
+        made: Callable[[Whole], GridUnits] = in_grid_units,
+    ) -> Any:
+        """The noisy sum of whole-number rows of the sample: `units(batch)` makes them from `columns`.
+
+        `made` makes what noise is added to from their sum: the sum itself, in units of the grid, if nothing is said.
+        """
+        total = made(self.secret_total(columns, units, shape))
         return super().release(mechanism, Bounded(lambda rows: total))
 
     def secret_total(self, columns: Sequence[str], units: Units, shape: Sequence[int]) -> Whole:

@@ -96,7 +96,8 @@ def arrow_schema(df: "DataFrame") -> pa.Schema:
         except Exception:  # PySpark has several for this
             return pa.null()
 
-    return pa.schema([pa.field(field.name, kind(field), field.nullable) for field in df.schema.fields])
+    kinds = [(field, kind(field)) for field in df.schema.fields]
+    return pa.schema([pa.field(f.name, found, f.nullable or pa.types.is_null(found)) for f, found in kinds])
 
 
 def answer(job: Callable[[], T]) -> T:

@@ -74,5 +74,5 @@ class FineSums:
 
     def rounded(self) -> GridUnits:
         """To the nearest multiple of the grid."""
-        nearest: Any = self.units + (self.beyond >> (_BITS - 1))
+        nearest: Any = self.units + (self.beyond + (1 << (_BITS - 1)) >> _BITS)
         return in_grid_units(nearest)

@@ -36,7 +36,7 @@ def held(source: Any) -> Any:
     if isinstance(source, (str, list, tuple)) or hasattr(source, "__fspath__"):
         return source
     raise InvalidInput(
-        "the table must be a file, a folder, or a pandas, Polars, DuckDB or Arrow frame, "
+        "the table must be a file, a folder, or a pandas, Polars, DuckDB, Arrow or Spark frame, "
         f"got {type(source).__name__} instead"
     )
 

@@ -31,6 +31,7 @@ from ..mechanisms.chosen_quantiles import ChosenQuantiles
 from ..mechanisms.fixed_point import RECORDS, ExactGaussian, ExactLaplace, GridUnits, grid_for
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, positive
+from . import on_spark
 from .answers import release_parts
 from .chosen import Choice
 from .fine_sums import FineSums, norm_left
@@ -64,14 +65,19 @@ class Plan:
         self.table._check_size()
         choice = self.choice()
         if choice is not None:
+            on_spark.refuse_chosen(self.table.source)
             return [self._chosen(choice, epsilon, delta)]
         noise = self.noise(epsilon, delta)
         design, asking = self.table.design, self._asking(noise.p)
         layout = Layout.of(self.questions, asking, noise.grid)
-        sample = self.table._drawn(tuple(dict.fromkeys(c for q in self.questions for c in q.columns)))
+        columns = tuple(dict.fromkeys(c for q in self.questions for c in q.columns))
+        sample = self.table._drawn(columns)
         names = "; ".join(question.name for question in self.questions)
         sample._planned([noise], self.table.budget, names, delta or None)
-        noisy = sample.release(noise, Bounded(lambda batches: layout.total(batches, noise)))
+        if on_spark.is_spark(self.table.source):
+            noisy = on_spark.release(sample, columns, layout, noise)
+        else:
+            noisy = sample.release(noise, Bounded(lambda batches: layout.total(batches, noise)))
         facts = {"epsilon": epsilon, "delta": delta, "design": str(design)}
         return layout.releases(np.asarray(noisy), noise, design, self._guarantee(sample), facts)
 
@@ -161,10 +167,10 @@ class Layout:
         """The sum of all records' rows, in units of the noise's grid."""
         sums = FineSums.of(self.size, noise.grid)
         for batch in batches:
-            self._add(sums, batch, noise)
+            self.add(sums, batch, noise)
         return sums.rounded()
 
-    def _add(self, sums: FineSums, batch: pa.RecordBatch, noise: ExactNoise) -> None:
+    def add(self, sums: FineSums, batch: pa.RecordBatch, noise: ExactNoise) -> None:
         """Add one batch: rows without their cells are clipped as one, then every number goes to its cell."""
         drawn, entries, places = drawn_of(batch), [], []
         start = 0

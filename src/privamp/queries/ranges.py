@@ -3,7 +3,7 @@
 Every record counts once, in the bin of its sign and of the power of two that its size lies under, between a public
 smallest and largest size, as in Wilson et al. 2020 ("Differentially private SQL with bounded user contribution"). The
 bounds reach from the first to the last bin with more records than noise alone shows in any of the empty bins, but for
-one case in twenty. A bin that lies beyond them has few records, a number that does not grow with the table, and on each
+one case in 500. A bin that lies beyond them has few records, a number that does not grow with the table, and on each
 side they are at most twice as far as the farthest record inside. All of this is post-processing of noisy counts.
 """
 
@@ -18,7 +18,7 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import positive
 
-_RARE = 0.05  # how often an empty bin is taken for one with records
+_RARE = 0.002  # how often an empty bin is taken for one with records: bounds may then be far too wide
 
 
 def edges_of(smallest: float, largest: float) -> tuple[float, ...]:

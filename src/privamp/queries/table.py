@@ -18,7 +18,7 @@ from ..engines import local
 from ..engines.stored_sample import StoredSample
 from ..errors import InvalidInput
 from ..validation import in_range, whole
-from . import opened
+from . import on_spark, opened
 from .groups import Groups
 from .persons import capped, check_person
 from .plan import Plan
@@ -207,6 +207,8 @@ class Table:
 
     def _size(self) -> int:
         """The number of records; secret where no design declares it."""
+        if on_spark.is_spark(self.source):
+            return on_spark.size_of(self.source)
         if isinstance(self.source, pa.Table):
             return int(self.source.num_rows)
         data = opened.read(self.source, self.id)
@@ -216,6 +218,17 @@ class Table:
 
     def _drawn(self, columns: Sequence[str]) -> StoredSample:
         """A fresh sample, or that of the key, which answers once; what can be refused is refused here."""
+        sample = self._on_spark(columns) if on_spark.is_spark(self.source) else self._read(columns)
+        if sample.ledger.entries or sample.ledger.plan is not None:
+            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
+        return sample
+
+    def _on_spark(self, columns: Sequence[str]) -> StoredSample:
+        assert self.id is not None  # open_table refuses a Spark table without
+        key = given_key(self.key)
+        return on_spark.draw(self.source, self.design, columns, id=self.id, key=key, label=self.population)
+
+    def _read(self, columns: Sequence[str]) -> StoredSample:
         source, key = opened.read(self.source, self.id), given_key(self.key)
         if source.schema != self.schema:
             raise InvalidInput("the columns of the table or their types have changed since it was opened; open it anew")
@@ -223,12 +236,9 @@ class Table:
             opened.check_ids(source, self.id)
         if self.person is not None:
             source = capped(source, self.person, self.records, key)
-        sample = local.draw(
+        return local.draw(
             source, self.design, key=key, id=self.id, label=self.population, columns=list(columns), trust_ids=True
         )
-        if sample.ledger.entries or sample.ledger.plan is not None:
-            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
-        return sample
 
 
 def open_table(
@@ -246,7 +256,8 @@ def open_table(
 
     Parameters
     ----------
-    source : a CSV, Parquet or Feather file, a folder or a list of them, or an Arrow, pandas, Polars or DuckDB frame.
+    source : a CSV, Parquet or Feather file, a folder or a list of them, an Arrow, pandas, Polars or DuckDB frame, or a
+        DataFrame of Spark, whose records stay on the cluster and need an `id`.
     budget : a `Budget` or the file of one, charged before every answer.
     population : the public label of the population: which budget of the file is meant, and, with a key, which coins.
     id : the column that names a record; by default its place does.
@@ -272,8 +283,12 @@ def open_table(
     whole(1, 512, records=records)
     if records > 1 and person is None:
         raise InvalidInput("records= says how many records of a person are kept, so name their column with person='…'")
-    source = opened.held(source)
-    schema = opened.read(source, id).schema
+    if on_spark.is_spark(source):
+        on_spark.check_table(id, person)
+        schema = on_spark.schema_of(source)
+    else:
+        source = opened.held(source)
+        schema = opened.read(source, id).schema
     if id is not None and id not in schema.names:
         raise InvalidInput(f"the table has no id column {id!r}; it has {', '.join(map(repr, schema.names))}")
     if isinstance(budget, str) or hasattr(budget, "__fspath__"):
