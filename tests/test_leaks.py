@@ -80,6 +80,7 @@ PUBLIC_FACTS = {
     "Theorem": "a statement and its source",
     "calibrate": "sees mechanisms and designs only",
     "coreset": "sees public numbers of a noise only",
+    "coreset_size": "sees public numbers only",
     "noise_for_guarantee": "sees public norms only",
     "noise_for_size": "sees public norms only",
     "privacy_constrained": "sees public numbers of a noise only",

@@ -76,6 +76,7 @@ _HOME = {
     "Rule": "rules.rule",
     "privacy_constrained": "rules.privacy_constrained",
     "coreset": "rules.coreset",
+    "coreset_size": "rules.coreset_size",
     "uniform": "rules.uniform",
     "variance_optimal": "rules.variance_optimal",
     "NormHistogram": "rules.norm_histogram",

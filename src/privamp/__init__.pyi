@@ -79,6 +79,7 @@ from .numerics.public_scaler import PublicScaler as PublicScaler
 from .queries.table import Table as Table
 from .queries.table import open_table as open_table
 from .rules.coreset import coreset as coreset
+from .rules.coreset_size import coreset_size as coreset_size
 from .rules.noise_and_size import noise_for_guarantee as noise_for_guarantee
 from .rules.noise_and_size import noise_for_size as noise_for_size
 from .rules.noise_and_size import size_for_noise as size_for_noise

@@ -8,9 +8,9 @@ import pytest
 
 from privamp.errors import InvalidInput
 from privamp.numerics.roots import NumericalFailure
-from privamp.papers.all_of_them import in_a_sentence, run_all, totals, write_report
+from privamp.papers.all_of_them import WHAT_DIFFERS, in_a_sentence, run_all, totals, write_report
 from privamp.papers.files import compared
-from privamp.papers.printed import AGREES, APART, DIFFERS, ERRATUM, OWN, Check, apart, said
+from privamp.papers.printed import AGREES, APART, DIFFERS, ERRATUM, INSIDE, OWN, Check, apart, counted, inside, said
 from privamp.papers.registry import Entry, Outcome, entries
 from privamp.report.html import Link, Report
 
@@ -43,9 +43,23 @@ def results(tmp_path_factory):
 
 
 def test_every_check_is_of_one_kind(results):
-    assert totals(results) == {AGREES: 2, ERRATUM: 1, APART: 2, DIFFERS: 1, OWN: 1}
-    assert in_a_sentence(results).startswith("6 printed statements: 2 agree, 1 are errata with a test, 2 cannot be")
+    assert totals(results) == {AGREES: 2, INSIDE: 0, ERRATUM: 1, APART: 2, DIFFERS: 1, OWN: 1}
+    assert in_a_sentence(results).startswith("6 printed statements: 2 agree with what we computed, 0 agree with the")
+    assert "1 differ (1 of them unexplained)" in in_a_sentence(results)
     assert [r.ok for r in results] == [False, True]
+
+
+def test_what_is_known_to_differ_is_still_a_difference():
+    check = said("a", False, "0.3", differs="another noise")
+    assert check.kind == DIFFERS
+    assert check.as_expected
+    assert check.verdict == "DIFFERS: another noise"
+    assert said("a", True, "0.1", differs="another noise").kind == AGREES
+    assert counted([check]) == "0 of 1 agree with the print, 0 known errata, 1 known to differ, 0 unexpected"
+
+
+def test_agreement_inside_a_paper_is_counted_apart():
+    assert [c.kind for c in inside(CHECKS)] == [INSIDE, ERRATUM, APART, DIFFERS, OWN, INSIDE]
 
 
 def test_a_failed_search_is_not_hidden(tmp_path):
@@ -61,7 +75,7 @@ def test_the_page(results, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     page, table = write_report(results, tmp_path)
     html = page.read_text(encoding="utf-8")
-    assert "Differs, and we do not know why." in html
+    assert WHAT_DIFFERS in html
     assert "ten times smaller" in html
     assert "not run: this experiment needs the data file x" in html
     link = re.search(r'href="([^"]*errata.md)#sd-lemma-b1-the-hypothesis"', html)

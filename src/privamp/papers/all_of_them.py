@@ -1,7 +1,8 @@
 """Run every entry and write one page: paper, table or figure, printed, ours, verdict, seconds, erratum.
 
-The counts at the top put every printed statement into one of four kinds: it agrees; it is wrong, which a test of
-`tests/errata/` shows; it cannot be compared, with the reason; or it differs and nobody knows why.
+The counts at the top put every printed statement into one of five kinds: it agrees with what we computed; it agrees
+with other numbers of the same paper, which is all there is to hold it against; it is wrong, which a test of
+`tests/errata/` shows; it cannot be compared, with the reason; or it differs.
 """
 
 import os
@@ -15,9 +16,10 @@ from ..atomic_files import write_atomically
 from ..errors import InvalidInput, PrivampError
 from ..report.html import Link, Report
 from .files import columns, csv_of
-from .printed import AGREES, APART, DIFFERS, ERRATUM, KINDS, OWN, Check, apart
+from .printed import AGREES, APART, DIFFERS, ERRATUM, INSIDE, KINDS, OWN, Check, apart
 from .registry import Entry, Outcome
 
+WHAT_DIFFERS = "Differs. The verdict says what may be behind it, where that is known."
 Progress = Callable[[int, int], None]
 HEADER = ("entry", "what", "printed", "ours", "verdict", "kind", "seconds")
 
@@ -74,9 +76,11 @@ def in_a_sentence(results: Sequence[Result]) -> str:
     """The counts."""
     found = totals(results)
     printed = sum(found.values()) - found[OWN]
+    known = sum(check.is_known_to_differ for result in results for check in result.checks)
     return (
-        f"{printed} printed statements: {found[AGREES]} agree, {found[ERRATUM]} are errata with a test, "
-        f"{found[APART]} cannot be compared, {found[DIFFERS]} differ and are not explained. "
+        f"{printed} printed statements: {found[AGREES]} agree with what we computed, {found[INSIDE]} agree with the "
+        f"paper's own numbers only, {found[ERRATUM]} are errata with a test, {found[APART]} cannot be compared, "
+        f"{found[DIFFERS]} differ ({found[DIFFERS] - known} of them unexplained). "
         f"{found[OWN]} further checks are our own."
     )
 
@@ -125,9 +129,13 @@ def _erratum(entry: Entry, out_dir: Path) -> object:
 def _unexplained(page: Report, results: Sequence[Result]) -> None:
     rows = [(r.entry.name, *c.row) for r in results for c in r.checks if c.kind == DIFFERS]
     if rows:
-        page.add_table(("entry", "what", "printed", "ours", "verdict"), rows, "Differs, and we do not know why.")
+        page.add_table(
+            ("entry", "what", "printed", "ours", "verdict"),
+            rows,
+            WHAT_DIFFERS,
+        )
     else:
-        page.add_text("No printed statement differs from ours without an explanation.")
+        page.add_text("No printed statement differs from ours.")
 
 
 def _better(page: Report, results: Sequence[Result]) -> None:

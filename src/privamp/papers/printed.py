@@ -1,11 +1,12 @@
 """What a paper prints beside what is true: checks to the printed digits, with known errata marked."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-AGREES, ERRATUM, APART, DIFFERS, OWN = "agrees", "erratum with a test", "not comparable", "differs, unexplained", "ours"
-KINDS = (AGREES, ERRATUM, APART, DIFFERS, OWN)
+AGREES, INSIDE, ERRATUM = "agrees", "agrees with the paper's own numbers only", "erratum with a test"
+APART, DIFFERS, OWN = "not comparable", "differs", "ours"
+KINDS = (AGREES, INSIDE, ERRATUM, APART, DIFFERS, OWN)
 NOT_PRINTED = ("-", "(ours)")  # what stands for the print where the check is one of our own
 
 
@@ -28,6 +29,8 @@ class Check:
 
     `erratum` says in one line why the print is known to be wrong; `apart` says why the two cannot be compared (then
     `agrees` is not looked at); `better` says by how much a sound method of ours is better than what is claimed.
+    `inside` marks a statement that is held against other numbers of the same paper. `differs` says what may be behind a
+    difference that is known: it stays one, and is listed.
     """
 
     what: str
@@ -37,28 +40,39 @@ class Check:
     erratum: str = ""
     apart: str = ""
     better: str = ""
+    inside: bool = False
+    differs: str = ""
 
     @property
     def kind(self) -> str:
         """One of `KINDS`."""
         if self.apart:
             return APART
-        if not self.as_expected:
+        if self.is_known_to_differ or not self.as_expected:
             return DIFFERS
         if self.erratum:
             return ERRATUM
-        return OWN if self.printed in NOT_PRINTED else AGREES
+        if self.printed in NOT_PRINTED:
+            return OWN
+        return INSIDE if self.inside else AGREES
 
     @property
     def as_expected(self) -> bool:
         """Right where nothing is known against it, wrong where an erratum stands."""
-        return bool(self.apart) or self.agrees == (self.erratum == "")
+        return bool(self.apart) or self.is_known_to_differ or self.agrees == (self.erratum == "")
+
+    @property
+    def is_known_to_differ(self) -> bool:
+        """Whether it differs, and something is said about why."""
+        return bool(self.differs) and not self.agrees and not self.apart
 
     @property
     def verdict(self) -> str:
         """`ok`, the erratum, or a loud word when the comparison came out otherwise."""
         if self.apart:
             return f"NOT COMPARABLE: {self.apart}"
+        if self.is_known_to_differ:
+            return f"DIFFERS: {self.differs}"
         if self.as_expected:
             said = f"ERRATUM: {self.erratum}" if self.erratum else "ok"
             return f"{said}; ours is better: {self.better}" if self.better else said
@@ -73,9 +87,14 @@ class Check:
 HEADER = ("what", "printed", "ours", "verdict")
 
 
-def said(what: str, holds: bool, ours: str, erratum: str = "", better: str = "") -> Check:
+def said(what: str, holds: bool, ours: str, erratum: str = "", better: str = "", differs: str = "") -> Check:
     """A sentence of the paper, which holds or not."""
-    return Check(what, "yes", ours, holds, erratum, better=better)
+    return Check(what, "yes", ours, holds, erratum, better=better, differs=differs)
+
+
+def inside(checks: Iterable[Check]) -> list[Check]:
+    """The same checks, marked as held against the paper's own numbers."""
+    return [replace(check, inside=True) for check in checks]
 
 
 def apart(what: str, printed: str, why: str, ours: str = "not computed") -> Check:
@@ -97,8 +116,10 @@ def counted(checks: Iterable[Check]) -> str:
     checks = list(checks)
     skipped = sum(bool(c.apart) for c in checks)
     agreeing = sum(c.agrees and not c.apart for c in checks)
-    errata = sum(c.as_expected and not c.agrees and not c.apart for c in checks)
+    differing = sum(c.is_known_to_differ for c in checks)
+    errata = sum(c.as_expected and not c.agrees and not c.apart for c in checks) - differing
     surprises = sum(not c.as_expected for c in checks)
     known = f"{errata} known {'erratum' if errata == 1 else 'errata'}"
     left_out = f", {skipped} not comparable" if skipped else ""
+    left_out += f", {differing} known to differ" if differing else ""
     return f"{agreeing} of {len(checks)} agree with the print, {known}{left_out}, {surprises} unexpected"

@@ -29,7 +29,7 @@ def coreset_size(error: float, failure: float = 1e-3, sets: int = 1) -> int:
     >>> coreset_size(0.1), coreset_size(0.1, sets=1000)
     (49457, 94403)
     """
-    positive(error=error)
+    positive(error=error, failure=failure)
     in_range(0.0, 1.0, failure=failure)
     whole(1, sets=sets)
     return math.ceil((64.0 + 32.0 * error / 3.0) * math.log(2.0 * sets / failure) / error**2)
@@ -37,6 +37,6 @@ def coreset_size(error: float, failure: float = 1e-3, sets: int = 1) -> int:
 
 def all_centres_size(error: float, clusters: int, dimension: int, failure: float, constant: float = 1.0) -> float:
     """Theorem 15 for all sets of `clusters` centres, with a constant that the literature does not state."""
-    positive(error=error, constant=constant)
+    positive(error=error, constant=constant, failure=failure)
     in_range(0.0, 1.0, failure=failure)
     return constant * (clusters * dimension * math.log(clusters) - math.log(failure)) / error**2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...extras import is_installed
 from ..files import compared
-from ..printed import Check, apart
+from ..printed import Check, apart, inside
 from ..registry import Entry, Outcome
 from .cells import Cell
 from .measured import Accuracy, Found, has_gpu, kept, trained_now
@@ -33,7 +33,7 @@ def reproduced(
 ) -> Outcome:  # fmt: skip
     """The sentences against the print, the cells, and the sentences against ours."""
     found = trained_now([cell for _, cell, _ in rows], "cuda") if full and has_gpu() else kept()
-    checks = [*printed, *beside(rows, found), *said_of_ours(ours, found.accuracies)]
+    checks = [*inside(printed), *beside(rows, found), *said_of_ours(ours, found.accuracies)]
     checks += quickly(() if full else quick)
     checks += [apart(f"{entry.title.partition(':')[0]}: {data}", "a row", why) for data, why in ABSENT.items()]
     alone = " The whole setting is trained only where torch sees a GPU." if full and not has_gpu() else ""

@@ -28,7 +28,7 @@ def reproduced(out_dir: Path, names: tuple[str, ...], most: int, shares: tuple[f
     checks += trade_offs.absent(("Song",), "Figure 3")
     table = Table(trade_offs.HEADER, trade_offs.rows(several), f"Medians of {seeds} seeds.")
     seen = Picture(trade_offs.picture(several, "epsilon"), "Cost over epsilon.", "unif lies above core and opt.")
-    return compared(out_dir, ENTRY, checks, table=table, picture=seen)
+    return compared(out_dir, ENTRY, checks, remark=trade_offs.LOOKED, table=table, picture=seen)
 
 
 def beaten(costs: trade_offs.Costs, size: int, epsilon: float, value: float) -> Check:

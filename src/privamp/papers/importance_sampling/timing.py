@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..files import Table, compared
-from ..printed import Check, said
+from ..printed import Check, inside, said
 from ..registry import Entry, Outcome
 from .data_sets import PRINTED, read
 from .dp_lloyd import SAMPLERS, STEPS, Plan, Trial, fitted, plan
@@ -100,7 +100,7 @@ def reproduced(out_dir: Path, name: str, most: int, share: float) -> Outcome:
     size = int(share * len(trial.rows.x))
     found = {sampler: timed(trial, sampler, size) for sampler in ("full", *SAMPLERS)}
     whole = found["full"].total
-    checks = [*sentences(), *shares(), *totals()]
+    checks = inside([*sentences(), *shares(), *totals()])
     for sampler in SAMPLERS:
         ratio = found[sampler].total / whole
         checks.append(

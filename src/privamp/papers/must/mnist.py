@@ -60,7 +60,7 @@ def reproduced(out_dir: Path, names: Sequence[str]) -> Outcome:
         printed, ours = TASK.printed[line.name], line.accuracy[0]
         what = f"{line.name}: accuracy under the paper's noise, within 10"
         near = abs(ours - printed) <= 10.0
-        result.append(Check(what, f"{printed}", f"{ours:.2f}", near, apart="" if near else DROWNED))
+        result.append(Check(what, f"{printed}", f"{ours:.2f}", near, differs=DROWNED))
     near = abs(plain - NON_PRIVATE) <= 5.0
     result.append(Check("non-private accuracy, within 5", f"{NON_PRIVATE}", f"{plain:.2f}", near))
     remark = (
