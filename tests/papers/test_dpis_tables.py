@@ -10,7 +10,7 @@ from privamp.papers.dpis import accuracies, inputs, measured, scattering, table_
 from privamp.papers.dpis.cells import Cell, changed, every_cell
 from privamp.papers.dpis.measured import Accuracy, Found
 from privamp.papers.dpis.printed_tables import TABLE_3
-from privamp.papers.dpis.settings import Setting
+from privamp.papers.dpis.settings import FULL, Setting
 from privamp.papers.printed import AGREES, APART, DIFFERS, as_expected
 
 
@@ -69,6 +69,8 @@ def test_the_page_says_where_kept_accuracies_are_from():
     kept = measured.kept()
     assert "not computed now" in kept.source or not kept.accuracies
     assert set(kept.accuracies) <= set(every_cell())
+    for setting in FULL.values():
+        assert str(setting) in kept.source, "measured.json was made with another setting"
 
 
 def test_scattering_sees_directions_and_no_constant():

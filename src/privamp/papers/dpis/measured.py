@@ -15,7 +15,7 @@ from typing import Any
 
 from ...extras import is_installed
 from .cells import Cell, every_cell
-from .settings import FULL
+from .settings import FULL, Setting
 
 KEPT = "measured.json"
 
@@ -64,10 +64,11 @@ def kept() -> Found:
         if run["accuracy"] is not None:
             runs[cell].append(float(run["accuracy"]))
     where = "; ".join(held["about"]["measured"])
+    settings = [Setting(**facts) for facts in held["settings"].values()]
     said = (
         f"Accuracies in the whole setting were not computed now: they were measured by benchmarks/dpis_tables.py "
-        f"({where}; {_settings()}) and are kept in papers/dpis/{KEPT}. Seeds are fixed, batches and noise "
-        "are drawn from them, so that a run can be repeated."
+        f"({where}) and are kept in papers/dpis/{KEPT}. {_listed(settings)}. Batches and noise of a run are drawn from "
+        "its seed, so that it can be repeated."
     )
     return Found({cell: Accuracy(tuple(values)) for cell, values in runs.items() if values}, said)
 
@@ -78,7 +79,7 @@ def trained_now(cells: Iterable[Cell], device: str) -> Found:
 
     found = {cell: Accuracy((trained(cell.method, FULL[cell.data], cell.epsilon, device=device,
                                      **cell.options).accuracy,)) for cell in dict.fromkeys(cells)}  # fmt: skip
-    return Found(found, f"Accuracies were trained now on {device}, one run of each cell ({_settings()}).")
+    return Found(found, f"Accuracies were trained now on {device}, one run of each cell. {_listed(FULL.values())}.")
 
 
 def has_gpu() -> bool:
@@ -90,5 +91,5 @@ def has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _settings() -> str:
-    return "; ".join(f"{data}: {setting}" for data, setting in FULL.items())
+def _listed(settings: Iterable[Setting]) -> str:
+    return "; ".join(str(setting) for setting in settings)

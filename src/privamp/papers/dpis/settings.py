@@ -44,7 +44,11 @@ class Setting:
         return DPIS_OPTIONS[self.data]
 
     def __str__(self) -> str:
-        return f"{self.records:,} records, batch {self.batch}, {self.steps} steps"
+        rates = f"{self.learning_rate:g}" + ("" if self.data == "IMDb" else f" ({self.linear_rate:g} on features)")
+        return (
+            f"{self.data}: {self.records:,} records, batch {self.batch}, {self.steps} steps, clip {self.clip:g}, learning "
+            f"rate {rates}, momentum {self.momentum:g}"
+        )
 
 
 QUICK: Final = {"MNIST": Setting("MNIST", 1000, 500, 100, 20)}
