@@ -1,8 +1,9 @@
 """Drawing the resamples and releasing their statistics, on several cores, the same for any number of them."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import cpu_count
 from typing import Any
@@ -20,6 +21,8 @@ from .statistic import Statistic
 
 Progress = Callable[[int, int], None]
 
+_WORTH_A_THREAD = 10_000  # records
+
 
 def group_averages(
     plan: Plan, statistic: Statistic, rows: FloatArray, key: Key, jobs: int | None, progress: Progress | None
@@ -27,15 +30,25 @@ def group_averages(
     """The noisy statistic averaged over each group, shape (groups, d)."""
     group, groups, done = _Group.of(plan, statistic, rows), plan.procedure.groups, 0
     averages: list[Any] = []
-    with warnings.catch_warnings(), ThreadPoolExecutor(max_workers=jobs or cpu_count() or 1) as pool:
+    with warnings.catch_warnings(), _threads(plan, jobs) as over:
         warnings.simplefilter("ignore")  # of a user's statistic: a warning would tell about the records
-        work = pool.map(lambda number: group.average(key, number), range(groups))
-        for average in work:
+        for average in over(lambda number: group.average(key, number), range(groups)):
             averages.append(average)
             done += 1
             if progress:
                 progress(done, groups)
     return np.stack(averages)
+
+
+@contextmanager
+def _threads(plan: Plan, jobs: int | None) -> Iterator[Callable[..., Any]]:
+    """The `map` of a pool of threads, or the plain one where handing a group over takes longer than drawing it."""
+    count = jobs or (cpu_count() or 1 if plan.procedure.population >= _WORTH_A_THREAD else 1)
+    if count == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(max_workers=count) as pool:
+        yield pool.map
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keyed import keyed_pairs, smallest
+from ..chance.keyed import among_smallest, keyed_pairs, smallest
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design
@@ -31,7 +31,7 @@ RO = Neighbors.REPLACE_ONE
 
 @dataclass(frozen=True, slots=True)
 class BottomK:
-    """The first records of the keyed order seen so far, and how many records were seen."""
+    """The first records of the keyed order seen so far, in any order until merged, and how many records were seen."""
 
     high: NDArray[np.uint64] = field(repr=False)
     low: NDArray[np.uint64] = field(repr=False)
@@ -98,14 +98,14 @@ class FixedSize(Design):
     def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """The batch's records that come first in the keyed order."""
         high, low = keyed_pairs(subkey, batch.ids)
-        first = smallest(high, low, min(self.most_distinct, batch.ids.size))
+        if self.most_distinct >= batch.ids.size:
+            return BottomK(high, low, batch.positions, int(batch.ids.size))
+        first = among_smallest(high, self.most_distinct)
         return BottomK(high[first], low[first], batch.positions[first], int(batch.ids.size))
 
     def merge(self, parts: Iterable[BottomK]) -> BottomK:
-        """The first records over all batches."""
+        """The first records over all batches, in their order."""
         fronts = list(parts)
-        if len(fronts) == 1:
-            return fronts[0]  # in order, and no more than can be drawn
         high = np.concatenate([f.high for f in fronts])
         low = np.concatenate([f.low for f in fronts])
         positions = np.concatenate([f.positions for f in fronts])
