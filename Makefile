@@ -18,12 +18,15 @@ CORE_TESTS := tests/core tests/mechanisms tests/sums tests/kmeans/test_kmeans_es
 export OPENBLAS_NUM_THREADS ?= 1
 
 BIN := $(VENV)/bin
+# Sets $python to an interpreter of $version, or to nothing; one on the path counts, or one of pyenv's.
+FIND_PYTHON = python=; for found in python$$version "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
+  if "$$found" -c '' 2>/dev/null; then python="$$found"; fi; done
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-spark test-app lint types docs dist bench clean
+.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-spark test-app lint types docs dist coverage bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -45,11 +48,7 @@ test-lowest: $(VENV)-lowest/.lowest  ## the core's tests with the lowest version
 	$(VENV)-lowest/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS)
 
 test-pythons:  ## the core's tests on every Python that is found here (PYTHONS="3.11 3.12 3.13 3.14")
-	@set -eu; for version in $(PYTHONS); do \
-	  python=; \
-	  for found in python$$version "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$version.*/bin/python; do \
-	    if "$$found" -c '' 2>/dev/null; then python="$$found"; fi; \
-	  done; \
+	@set -eu; for version in $(PYTHONS); do $(FIND_PYTHON); \
 	  if [ -n "$$python" ]; then \
 	    echo "== Python $$version"; \
 	    "$$python" -m venv $(VENV)-$$version; \
@@ -84,17 +83,23 @@ types: $(VENV)/.test  ## mypy, strict
 docs: $(VENV)/.docs  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
-dist: $(VENV)/.test  ## build sdist and wheel, then try the wheel in a throw-away environment
+dist: $(VENV)/.test  ## build sdist and wheel, then try both in fresh environments of every Python that is found here
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	@set -eu; wheel="$$(pwd)/$$(ls dist/*.whl)"; python="$$(cd $(BIN) && pwd)/python"; \
-	scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; cd "$$scratch"; \
-	echo "trying $${wheel##*/} in a fresh environment"; \
-	"$$python" -m venv fresh; \
-	fresh/bin/python -m pip --disable-pip-version-check --quiet install "$$wheel"; \
-	fresh/bin/privamp --version; \
-	fresh/bin/privamp demo; \
-	fresh/bin/python -c "import privamp; print('imported privamp', privamp.__version__)"
+	@set -eu; files="$$(pwd)/$$(ls dist/*.whl) $$(pwd)/$$(ls dist/*.tar.gz)"; scratch="$$(mktemp -d)"; trap 'rm -rf "$$scratch"' EXIT; \
+	for version in $(PYTHONS); do $(FIND_PYTHON); \
+	  if [ -z "$$python" ]; then echo "== Python $$version is not found here: skipped"; continue; fi; \
+	  for file in $$files; do \
+	    echo "== Python $$version: $${file##*/}"; rm -rf "$$scratch"/*; \
+	    "$$python" -m venv "$$scratch/fresh"; \
+	    "$$scratch/fresh/bin/python" -m pip --disable-pip-version-check --quiet install "$$file"; \
+	    (cd "$$scratch"; fresh/bin/privamp --version; fresh/bin/privamp demo; fresh/bin/privamp theorem poisson-1 > theorem.txt); \
+	  done; \
+	done
+
+coverage: $(VENV)/.test  ## which lines the tests reach, printed (PYTEST_FLAGS as for test)
+	$(PIP) install "pytest-cov>=5"
+	$(BIN)/python -m pytest $(WORKERS) -m "not slow" --cov=privamp --cov-report=term:skip-covered $(PYTEST_FLAGS)
 
 bench: $(VENV)/.test  ## run every benchmark
 	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

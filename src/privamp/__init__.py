@@ -5,7 +5,7 @@ from typing import Any
 
 from .extras import is_installed as _is_installed
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Neighbors": "core.neighbors",
