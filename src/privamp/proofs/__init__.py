@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
+from .terminal import plain_maths
 
 _ANCHOR = re.compile(r'<a id="([a-z0-9-]+)"></a>\s*')
 _HEADING = re.compile(r"^(#+) +(.*)$", re.MULTILINE)
@@ -36,8 +37,8 @@ class Proof:
 
     @property
     def plain(self) -> str:
-        """The text without links and marks, for a terminal."""
-        return _LINK.sub(r"\1", self.text).replace("**", "")
+        """The text without links, marks and LaTeX, for a terminal."""
+        return plain_maths(_LINK.sub(r"\1", self.text)).replace("**", "")
 
 
 @cache
