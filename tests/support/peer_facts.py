@@ -38,8 +38,22 @@ def guarantee_of(fact):
     return one, compose(one, int(fact["steps"]))
 
 
+def noise_for(fact):
+    """The least noise (the largest parameter of discrete noise) with delta at most `target` at epsilon `at`."""
+    is_inverse = fact["mechanism"].startswith("discrete-laplace")
+    low, high = np.log(fact["value"]) - 0.5, np.log(fact["value"]) + 0.5
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        given = fact["mechanism"].replace("?", repr(float(np.exp(middle))))
+        enough = said(fact | {"asks": "delta", "mechanism": given})[1] <= float(fact["target"])
+        low, high = (low, middle) if enough != is_inverse else (middle, high)
+    return float(np.exp(0.5 * (low + high)))
+
+
 def said(fact):
     """(lower, upper) of the value that is asked for; the same twice where it is exact."""
+    if fact["asks"] == "noise":
+        return (noise_for(fact),) * 2
     one, all_steps = guarantee_of(fact)
     if fact["asks"] == "renyi":
         upper = fact["steps"] * one.renyi(fact["at"])
