@@ -295,3 +295,15 @@ def test_what_the_chances_miss_of_one_is_the_largest_move():
     assert MovedGaussians(1.0, (0.0, 2.0), (0.5, 0.5)).profile(AR).delta(0.5) == pytest.approx(
         hockey_stick({0: 0.5, 2.0: 0.5}, {0: 1.0}, 0.5), rel=1e-6
     )
+
+
+def test_an_event_of_another_library_is_not_nothing():
+    """Counterexample: any event with a count or a rate of 0 was read as no event, whatever it stood for."""
+
+    class Shown(dp.DpEvent):
+        count, sampling_probability, sample_size = 0, 0.0, 0
+
+    with pytest.raises(InvalidInput, match="reads no Shown"):
+        guarantee_of(Shown(), AR)
+    with pytest.raises(dp_accounting.UnsupportedEventError, match="reads no Shown"):
+        GuaranteeAccountant().compose(Shown())

@@ -62,7 +62,8 @@ def guarantee_of(event: Any, neighbors: Neighbors) -> Guarantee:
 def _steps(event: Any, times: int, neighbors: Neighbors) -> Iterator[Step]:
     """Mechanism, design and number of fresh draws, event by event."""
     kind = type(event)
-    if kind is dp.NoOpDpEvent or any(getattr(event, name, None) == 0 for name in _NOBODY):
+    has_numbers = kind in _SAMPLED or kind in (dp.SelfComposedDpEvent, dp.TruncatedSubsampledGaussianDpEvent)
+    if kind is dp.NoOpDpEvent or (has_numbers and any(getattr(event, name, None) == 0 for name in _NOBODY)):
         return
     if kind is dp.ComposedDpEvent:
         for part in event.events:
