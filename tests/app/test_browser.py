@@ -4,11 +4,12 @@ import http.client
 import json
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from privamp import Gaussian, Neighbors, Poisson, amplify
+from privamp import Gaussian, Neighbors, Poisson, Rounds, amplify, survey
+from privamp.app import strata
 from privamp.numerics.printing import shown_up
 
 DONE = "() => !document.body.innerText.includes('computing…')"
@@ -48,8 +49,54 @@ def epsilon(noise: float) -> float:
     return amplify(Gaussian(noise, 1.0, Neighbors.ADD_REMOVE), Poisson(0.1), Neighbors.REPLACE_ONE).epsilon(1e-6)
 
 
-def test_every_control_has_a_name_and_the_keyboard_reaches_it(window) -> None:
-    page = window()
+@pytest.mark.parametrize(
+    ("path", "slider"),
+    [("survey", "Epsilon"), ("training?records=1000&batch=500&epochs=1&bands=1", "Noise multiplier")],
+)
+def test_other_views_change_when_a_slider_moves(window, path, slider) -> None:
+    page = window(path)
+    before = settled(page)
+    page.get_by_role("slider", name=slider, exact=True).focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => location.search.includes('epsilon=') || location.search.includes('noise=')")
+    after = settled(page)
+    assert before.keys() == after.keys()
+    assert before != after
+    shown = dict(parse_qsl(urlsplit(page.url).query))
+    if path == "survey":
+        cells = [each.stratum for each in strata.read(strata.SCHOOLS)]
+        found = survey.allocate(cells, 60, float(shown["epsilon"]), "neyman")
+        assert after["Neyman"][1] == f"{found.variance**0.5:.4g}"
+    else:
+        found = amplify(Gaussian(float(shown["noise"])), Rounds(Poisson(0.5), 2))
+        assert after["Poisson"][0] == shown_up(found.epsilon(1e-6), 4)
+
+
+def test_strata_are_uploaded_and_bad_files_answered_by_a_sentence(window) -> None:
+    page = window("survey")
+    settled(page)
+    upload = page.locator("input[type=file]")
+    with page.expect_file_chooser():
+        page.get_by_role("button", name="Upload a table (CSV)").click()
+    good = b"stratum,population,low,high,sd\nshops,500,0,10,2\nmines,50,0,100,30\n"
+    upload.set_input_files({"name": "strata.csv", "mimeType": "text/csv", "buffer": good})
+    page.wait_for_function("() => document.querySelector('.summary').innerText.includes('2 strata, 550 records')")
+    assert "shops" in page.get_by_label("Strata").input_value()
+    for content, said in (
+        (b"id,income\nAnna,43000\n", "must start with a line of heads"),
+        (b"\xff\xfe\x00\x01", "no text in UTF-8"),
+        (b"x" * 5000, "not records"),
+        (b"", "must start with a line of heads"),
+    ):
+        upload.set_input_files({"name": "strata.csv", "mimeType": "text/csv", "buffer": content})
+        page.wait_for_function("t => document.querySelector('.note').innerText.includes(t)", arg=said)
+        assert "43000" not in page.locator(".note").inner_text()
+    assert "2 strata" in page.locator(".summary").inner_text()
+
+
+@pytest.mark.parametrize("path", ["", "survey", "training?records=1000&batch=500&epochs=1&bands=1"])
+def test_every_control_has_a_name_and_the_keyboard_reaches_it(window, path) -> None:
+    page = window(path)
     settled(page)
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll('button, a[href], input, textarea, [role], [tabindex="0"]')]
@@ -63,15 +110,15 @@ def test_every_control_has_a_name_and_the_keyboard_reaches_it(window) -> None:
     for _ in range(60):
         seen.add(page.evaluate("e => (e = document.activeElement).getAttribute('aria-label') || e.innerText"))
         page.keyboard.press("Tab")
-    assert {"Noise", "Noise, exact value", "Copy as Python", "Copy as command", "Download report"} <= seen
+    assert {"Delta", "Delta, exact value", "Copy as Python", "Copy as command", "Download report"} <= seen
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_a_phone(window, scheme) -> None:
-    page = window(width=390, color_scheme=scheme)
+@pytest.mark.parametrize("path", ["", "survey", "training?records=1000&batch=500&epochs=1&bands=1"])
+def test_it_fits_a_phone(window, path) -> None:
+    page = window(path, width=390)
     settled(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.get_by_role("slider", name="Noise").bounding_box()["width"] > 200
+    assert page.get_by_role("slider", name="Delta").bounding_box()["width"] > 200
 
 
 def test_what_is_copied_and_downloaded(window, tmp_path) -> None:

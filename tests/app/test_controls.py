@@ -46,8 +46,12 @@ def test_a_state_survives_its_url(kind, data) -> None:
             chosen[name] = data.draw(st.integers(int(control.low), int(control.high)))
         elif control.kind == "number":
             chosen[name] = data.draw(st.floats(control.low, control.high))
-        elif control.kind == "choice":
-            chosen[name] = data.draw(st.sampled_from([value for value, _ in control.options]))
+        elif control.kind in ("choice", "text"):
+            chosen[name] = data.draw(
+                st.sampled_from(
+                    [value if control.kind == "choice" else control.read(text) for value, text in control.options]
+                )
+            )
     state = kind(**chosen)
     assert read(kind, dict(parse_qsl(query(state)))) == (state, ())
 

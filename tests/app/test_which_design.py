@@ -64,7 +64,7 @@ def pasted(code: str) -> dict[str, list[str]]:
 
 
 def test_the_copied_python_prints_the_numbers_of_the_page(results) -> None:
-    said = pasted(view.python(STATE))
+    said = pasted(view.python(STATE, results))
     assert list(said) == [row.name for row in view.ranked(list(results.values()))]
     for name, (upper, lower) in said.items():
         assert float(upper) == results[name].epsilon_upper
@@ -76,7 +76,7 @@ def test_the_copied_command_prints_the_numbers_of_the_page(results) -> None:
 
     from privamp.cli.application import app
 
-    asked = shlex.split(view.command(STATE).replace("\\\n", " "))[1:]
+    asked = shlex.split(view.command(STATE, results).replace("\\\n", " "))[1:]
     said = CliRunner().invoke(app, [*asked, "--json"])
     assert said.exit_code == 0, said.output
     rows = json.loads(said.stdout)["designs"]
@@ -123,7 +123,7 @@ def test_every_corner_has_designs_that_can_be_read(state) -> None:
 
 
 def test_the_report_is_one_file_that_loads_nothing(results) -> None:
-    page = report("Which design?", show(STATE, results), view.python(STATE), view.command(STATE))
+    page = report("Which design?", show(STATE, results), view.python(STATE, results), view.command(STATE, results))
     assert "default-src 'none'" in page
     assert "src=" not in page.replace("default-src", "").replace("img-src", "").replace("style-src", "")
     assert shown_up(results["Poisson"].epsilon_upper, 4) in page

@@ -5,7 +5,7 @@ query: what cannot be used is replaced by the default, and a sentence says so.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -20,18 +20,21 @@ _PER_DECADE, _SHOWN = 20, 40  # positions of a logarithmic slider; characters of
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control: a slider over `stops`, or a choice among `options`."""
+    """One control: a slider over `stops`, a choice among `options`, or a text that `check` accepts."""
 
-    kind: str  # "whole", "number" or "choice"
+    kind: str  # "whole", "number", "choice" or "text"
     label: str
     low: float = 0.0
     high: float = 0.0
     stops: tuple[float, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()  # (value, what it says)
+    options: tuple[tuple[str, str], ...] = ()  # (value, what it says); of a text: (name, example)
     hint: str = ""
+    check: Callable[[str], str] | None = None  # of a text: as it is kept; raises `InvalidInput`
 
     def read(self, text: str) -> Any:
         """The value of a text; `InvalidInput` where it is none."""
+        if self.check is not None:
+            return self.check(text)
         shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
         if self.kind == "choice":
             if text not in dict(self.options):
@@ -65,6 +68,11 @@ def number(default: float, low: float, high: float, label: str, hint: str = "") 
 def choice(default: str, options: Mapping[str, str], label: str, hint: str = "") -> Any:
     """One of several words; `options` says what each means."""
     return _made(default, Control("choice", label, options=tuple(options.items()), hint=hint))
+
+
+def text(default: str, label: str, check: Callable[[str], str], examples: Mapping[str, str], hint: str = "") -> Any:
+    """A text that `check` brings into its usual form, with examples to start from."""
+    return _made(default, Control("text", label, options=tuple(examples.items()), check=check, hint=hint))
 
 
 def controls(state: Any) -> dict[str, Control]:

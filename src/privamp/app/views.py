@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import which_design, which_design_shown
+from . import plan_survey, plan_survey_shown, plan_training, plan_training_shown, which_design, which_design_shown
 from .shown import Shown
 
 
@@ -19,8 +19,8 @@ class View:
     jobs: Callable[[Any], tuple[Any, ...]]  # each has a `name`
     answer: Callable[[Any], Any]
     show: Callable[[Any, dict[str, Any]], Shown]
-    python: Callable[[Any], str]
-    command: Callable[[Any], str]
+    python: Callable[[Any, dict[str, Any]], str]
+    command: Callable[[Any, dict[str, Any]], str]
 
 
 VIEWS = (
@@ -34,5 +34,28 @@ VIEWS = (
         which_design_shown.show,
         which_design.python,
         which_design.command,
+    ),
+    View(
+        "/survey",
+        "Plan a survey",
+        "Interviews cost money, noise costs accuracy: how many interviews in each stratum give the best private mean?",
+        plan_survey.State,
+        plan_survey.jobs,
+        plan_survey.answer,
+        plan_survey_shown.show,
+        plan_survey.python,
+        plan_survey.command,
+    ),
+    View(
+        "/training",
+        "Plan a training",
+        "Private gradient descent, epoch by epoch: what does each way of making batches cost, and what would banded "
+        "noise gain?",
+        plan_training.State,
+        plan_training.jobs,
+        plan_training.answer,
+        plan_training_shown.show,
+        plan_training.python,
+        plan_training.command,
     ),
 )

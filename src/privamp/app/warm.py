@@ -5,6 +5,6 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one job, one core
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from . import which_design
+from . import plan_survey, plan_training, which_design  # noqa: F401
 
 which_design.answer(which_design.Job(which_design.State(rounds=2), "Poisson", "poisson:rate=0.02"))

@@ -6,8 +6,9 @@ Each row is `amplify`, then `compose` over the rounds; nothing is computed here 
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -169,7 +170,7 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row.epsilon_upper, row.name))
 
 
-def python(state: State) -> str:
+def python(state: State, results: Mapping[str, Any]) -> str:
     """A program that prints the numbers of the page."""
     listed = "".join(f"    {name!r}: spec.design({text!r}),\n" for name, text in designs(state))
     make = "Gaussian" if state.kind == "gaussian" else "Laplace"
@@ -193,7 +194,7 @@ for name, found in sorted(guarantees.items(), key=lambda pair: (pair[1].epsilon(
 """
 
 
-def command(state: State) -> str:
+def command(state: State, results: Mapping[str, Any]) -> str:
     """The same question to the command line."""
     chosen = "".join(f" \\\n    --design {text}" for _, text in designs(state))
     person = f" --records-per-person {state.records}" if state.records > 1 else ""

@@ -6,9 +6,11 @@ forked from a server that has imported privamp already (some milliseconds), or s
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
@@ -122,13 +124,15 @@ class Work:
 
 def _work(theirs: "Connection", answer: Answer, job: Any) -> None:
     """In the process: compute, send, end. No traceback, and nothing about a job in a log."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its processes
     try:
         result = answer(job)
     except PrivampError as error:
         result = Failed(str(error))
     except Exception:
         result = Failed(_FAILED)
-    theirs.send(result)
+    with suppress(OSError):  # nobody waits any more
+        theirs.send(result)
     theirs.close()
 
 

@@ -68,8 +68,12 @@ class Page:
     def _draw_buttons(self) -> None:
         with ui.element("div").classes("card"):
             with ui.element("div").classes("buttons"):
-                ui.button("Copy as Python", on_click=lambda: self.copy(self.view.python(self.state))).props("no-caps")
-                ui.button("Copy as command", on_click=lambda: self.copy(self.view.command(self.state))).props("no-caps")
+                ui.button(
+                    "Copy as Python", on_click=lambda: self.copy(self.view.python(self.state, self.results))
+                ).props("no-caps")
+                ui.button(
+                    "Copy as command", on_click=lambda: self.copy(self.view.command(self.state, self.results))
+                ).props("no-caps")
                 ui.button("Download report", on_click=self.download).props("no-caps outline")
             with ui.expansion("Show the code").classes("code").style("width: 100%"):
                 self.python = ui.element("pre").props('tabindex="0" aria-label="As Python" data-code="python"')
@@ -125,9 +129,9 @@ class Page:
             self.python.clear()
             self.command.clear()
             with self.python:
-                ui.label(self.view.python(self.state)).style("white-space: pre")
+                ui.label(self.view.python(self.state, self.results)).style("white-space: pre")
             with self.command:
-                ui.label(self.view.command(self.state)).style("white-space: pre")
+                ui.label(self.view.command(self.state, self.results)).style("white-space: pre")
 
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
@@ -137,7 +141,12 @@ class Page:
     def download(self) -> None:
         """The report of what is shown."""
         shown = self.view.show(self.state, self.results)
-        page = report(self.view.title, shown, self.view.python(self.state), self.view.command(self.state))
+        page = report(
+            self.view.title,
+            shown,
+            self.view.python(self.state, self.results),
+            self.view.command(self.state, self.results),
+        )
         ui.download.content(page, "privamp-report.html", "text/html")
 
 

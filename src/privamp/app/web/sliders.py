@@ -6,6 +6,7 @@ from typing import Any
 from ...errors import InvalidInput
 from ...extras import missing
 from ..controls import Control, plain
+from . import texts
 
 try:
     from nicegui import ui
@@ -21,6 +22,8 @@ def draw(name: str, control: Control, value: Any, changed: Changed, refused: Ref
     with ui.element("div").classes("control"):
         if control.kind == "choice":
             _choice(name, control, value, changed)
+        elif control.kind == "text":
+            texts.draw(name, control, value, changed, refused)
         else:
             _slider(name, control, value, changed, refused)
         if control.hint:

@@ -29,6 +29,11 @@ body { background: var(--paper); color: var(--ink);
 .control .name .q-field { width: 7rem; }
 input[type="range"] { width: 100%; accent-color: var(--accent); margin: .35rem 0; cursor: pointer; }
 input[type="range"]:focus-visible { outline: 2px solid var(--accent); outline-offset: 3px; border-radius: .3rem; }
+.table-text { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .8rem; line-height: 1.35;
+  white-space: pre; overflow-x: auto; }
+.pair > :only-child { grid-column: 1 / -1; }
+.control .buttons { margin: .2rem 0; }
+.scroll + .scroll { margin-top: 1.2rem; }
 .chart h2 { font-size: .92rem; line-height: 1.3; font-weight: 600; margin: 0 0 .25rem; color: var(--soft); }
 .nicegui-echart { height: 19rem; width: 100%; }
 .scroll { overflow-x: auto; } .scroll:focus-visible, summary:focus-visible { outline: 2px solid var(--accent); }

@@ -1,0 +1,83 @@
+"""How long the explorer takes: until the first view shows a number, and from a slider's move to its new number.
+
+Needs `pip install 'privamp[app]' playwright` and Chromium. The aims are 1 s and a median of 300 ms on an idle machine;
+the time of `amplify` for the same design, in the same run, is printed as the baseline.
+"""
+
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+
+from privamp import Gaussian, Neighbors, Poisson, amplify
+
+MOVES = 20
+READY = "() => document.querySelector('.summary')?.innerText.includes('ε ≤')"
+CHANGED = "t => { const s = document.querySelector('.summary').innerText; return s.includes('ε ≤') && s !== t }"
+
+
+def baseline() -> float:
+    """Milliseconds of one answer without a page."""
+    times = []
+    for step in range(MOVES):
+        started = time.perf_counter()
+        amplify(Gaussian(2.0 + 0.1 * step), Poisson(0.02), Neighbors.REPLACE_ONE).epsilon(1e-6)
+        times.append(1e3 * (time.perf_counter() - started))
+    return statistics.median(times)
+
+
+def measured(address: str, chromium: str) -> tuple[float, list[float]]:
+    """Seconds of the first view, milliseconds of each move of the noise slider."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto("about:blank")
+        started = time.perf_counter()
+        page.goto(address, wait_until="commit")
+        page.wait_for_function(READY, polling="raf")
+        first = time.perf_counter() - started
+        slider, moves = page.get_by_role("slider", name="Noise"), []
+        slider.focus()
+        for _ in range(MOVES):
+            time.sleep(2.0)  # the other designs come in
+            before = page.inner_text(".summary")
+            started = time.perf_counter()
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function(CHANGED, arg=before, polling="raf")
+            moves.append(1e3 * (time.perf_counter() - started))
+        browser.close()
+    return first, moves
+
+
+def main() -> None:
+    chromium = next((found for name in ("chromium", "google-chrome") if (found := shutil.which(name))), None)
+    if chromium is None or find_spec("playwright") is None or find_spec("nicegui") is None:
+        print("skipped: needs NiceGUI, Playwright and Chromium")
+        return
+    command = [sys.executable, "-u", "-m", "privamp", "serve", "--no-browser"]
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        address = re.search(r"http\S+", server.stdout.readline())
+        assert address is not None
+        print(f"server started after     {time.perf_counter() - started:6.2f} s")
+        time.sleep(8.0)  # its processes warm up
+        try:
+            first, moves = measured(address[0], chromium)
+        finally:
+            server.terminate()
+    alone = baseline()
+    print(f"first view with a number {first:6.2f} s   (aim 1.00)")
+    print(f"answer to a slider       {statistics.median(moves):6.0f} ms  median of {MOVES} (aim 300)")
+    print(
+        f"amplify alone            {alone:6.0f} ms  median; the page takes {statistics.median(moves) / alone:.1f} times"
+    )
+
+
+if __name__ == "__main__":
+    main()
