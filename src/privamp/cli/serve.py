@@ -1,5 +1,6 @@
 """`privamp serve`: the explorer, a page on this machine."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -35,4 +36,5 @@ def serve(
         bound(port).close()
         say("The explorer can start: privamp serve")
         return
-    run(port, lambda address: typer.echo(f"privamp explorer: {address}\nCtrl-C ends it."), browser=browser)
+    with suppress(KeyboardInterrupt):  # the usual way to end it
+        run(port, lambda address: typer.echo(f"privamp explorer: {address}\nCtrl-C ends it."), browser=browser)

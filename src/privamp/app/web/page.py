@@ -1,6 +1,7 @@
 """One page for every view: controls on the left, what they give on the right, new results as they come."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -100,7 +101,8 @@ class Page:
 
     def _found(self, job: Any, result: Any) -> None:
         """A result, perhaps from a thread."""
-        self.loop.call_soon_threadsafe(self._keep, job, result)
+        with suppress(RuntimeError):  # the server has ended
+            self.loop.call_soon_threadsafe(self._keep, job, result)
 
     def _keep(self, job: Any, result: Any) -> None:
         if job.state != self.state:

@@ -79,5 +79,5 @@ def _slider(name: str, control: Control, value: float, changed: Changed, refused
         changed(name, found)
 
     point_to(value)
-    slider.on("input", slid, js_handler="(event) => emit(event.target.value)", throttle=0.1, leading_events=False)
+    slider.on("input", slid, js_handler="(event) => emit(event.target.value)", throttle=0.05)
     field.on_value_change(typed)

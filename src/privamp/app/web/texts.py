@@ -50,4 +50,4 @@ def draw(name: str, control: Control, value: str, changed: Any, refused: Any) ->
     )
     upload.props('accept=".csv,text/csv,text/plain"').style("display: none")  # its own button has no name
     button = ui.button("Upload a table (CSV)").props("no-caps outline dense").style("width: 100%")
-    button.on("click", js_handler=f"() => getElement({upload.id}).pickFiles()")
+    button.on("click", js_handler=f"() => getElement({upload.id}).$refs.qRef.pickFiles()")
