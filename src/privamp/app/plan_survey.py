@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Infeasible
+from ..numerics.roots import largest_passing
 from ..survey import Allocation, Plan, allocate, plan
 from . import strata
 from .controls import choice, number, text, whole
@@ -123,23 +124,19 @@ def allocated(state: State, method: str) -> Allocation:
 
     if state.goal == "size":
         return of(state.drawn)
-    best = of(state.records)
-    if math.sqrt(best.variance) > state.error:
-        least = f"{math.sqrt(best.variance):.4g}"
-        raise Infeasible(f"even interviews with everybody leave a standard error of {least}; take a larger epsilon")
-    low, high = len(cells) - 1, state.records  # high reaches the target
-    while high - low > 1:
-        middle = (low + high) // 2
+    everybody = math.sqrt(of(state.records).variance)
+    if everybody > state.error:
+        rest = f"a standard error of {everybody:.4g}"
+        raise Infeasible(f"even interviews with everybody leave {rest}; take a larger epsilon")
+
+    def misses(size: int) -> bool:
         try:
-            found = of(middle)
+            return math.sqrt(of(size).variance) > state.error
         except Infeasible:  # too few for this delta
-            low = middle
-            continue
-        if math.sqrt(found.variance) <= state.error:
-            best, high = found, middle
-        else:
-            low = middle
-    return best
+            return True
+
+    least = len(cells)
+    return of(largest_passing(misses, least, state.records) + 1 if misses(least) else least)
 
 
 def designs(state: State) -> Plan:
