@@ -24,6 +24,10 @@ UNTUNED = "batch, learning rate, clip and epochs are not printed; ours are one c
 SMALLER = "ours is a smaller setting ({setting}), made for seconds on a processor"
 NO_TORCH = "not trained: needs PyTorch (pip install 'privamp[torch]')"
 NO_RUN = "no run of ours is kept for this cell"
+ADAPTS = (
+    "ours is SGD with one learning rate, so a clip that grows makes noisy steps larger; where it has Adam, whose "
+    "steps do not grow with the clip, is not printed"
+)
 OURS = "ours: "  # before a sentence of the paper that our own accuracies are held against
 
 

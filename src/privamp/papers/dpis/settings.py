@@ -45,10 +45,8 @@ class Setting:
 
     def __str__(self) -> str:
         rates = f"{self.learning_rate:g}" + ("" if self.data == "IMDb" else f" ({self.linear_rate:g} on features)")
-        return (
-            f"{self.data}: {self.records:,} records, batch {self.batch}, {self.steps} steps, clip {self.clip:g}, learning "
-            f"rate {rates}, momentum {self.momentum:g}"
-        )
+        size = f"{self.records:,} records, batch {self.batch}, {self.steps} steps"
+        return f"{self.data}: {size}, clip {self.clip:g}, learning rate {rates}, momentum {self.momentum:g}"
 
 
 QUICK: Final = {"MNIST": Setting("MNIST", 1000, 500, 100, 20)}
