@@ -9,6 +9,7 @@ import re
 _MATHS = re.compile(r"(?P<code>```.*?```|`[^`\n]*`)|\$\$(?P<display>.*?)\$\$|\$(?=\S)(?P<inline>[^$]*?[^\s$])\$", re.S)
 _ARGUMENT = r"\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}"
 _FRACTION = re.compile(r"\\frac" + _ARGUMENT + _ARGUMENT)
+_FACTOR = re.compile(r"\s*(?:[^\W\d]|[(\[√∫]|\\(?:frac|left|sqrt))")
 _BINOMIAL = re.compile(r"\\binom" + _ARGUMENT + _ARGUMENT)
 _ROOT = re.compile(r"\\sqrt" + _ARGUMENT)
 _WORDS = re.compile(r"\\(?:text|mathrm|operatorname)\{((?:[^{}\\]|\\.)*)\}")
@@ -59,12 +60,18 @@ def plain_formula(latex: str) -> str:
     while latex != before:
         before = latex
         latex = _SIMPLE.sub(r"\1\2", latex)
-        latex = _FRACTION.sub(lambda found: f"{_grouped(found[1], True)}/{_grouped(found[2], False)}", latex)
+        latex = _FRACTION.sub(_slashed, latex)
         latex = _BINOMIAL.sub(r"C(\1, \2)", latex)
         latex = _ROOT.sub(lambda found: "√" + _grouped(found[1], False), latex)
     latex = _ARRAY.sub(lambda found: _columns(found[1]), latex)
     latex = latex.replace("^*", "*").replace("{,}", ",").replace(r"\_", "_").replace(r"\%", "%")
     return latex.replace("\ue000", "{").replace("\ue001", "}")
+
+
+def _slashed(found: re.Match[str]) -> str:
+    """A fraction on one line, in brackets where a factor follows: (1/t) Σ_i x_i."""
+    line = f"{_grouped(found[1], True)}/{_grouped(found[2], False)}"
+    return f"({line})" if _FACTOR.match(found.string, found.end()) else line
 
 
 def _grouped(part: str, products: bool) -> str:
