@@ -47,3 +47,17 @@ def test_versions_that_were_tested_are_named():
     rows = {line.partition("[")[2].partition("]")[0].lower(): line for line in index.splitlines() if "[" in line}
     names = {"torch": "pytorch", "jax-privacy": "jax privacy"}
     assert all(f"| {version} |" in rows[names.get(library, library)] for library, version in TESTED.items())
+
+
+@pytest.mark.parametrize("library", sorted(LIBRARIES))
+def test_what_is_installed_is_what_was_tested(library):
+    """Another version may mean something else by the same names: read its changes, then change TESTED and the pages."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from privamp.adapters.peers import TESTED
+
+    try:
+        found = version(library)
+    except PackageNotFoundError:
+        pytest.skip(f"{library} is not installed")
+    assert f"{found}.".startswith(f"{TESTED[library]}."), found

@@ -69,6 +69,9 @@ def test_every_call_is_charged_to_a_budget(tmp_path):
     with pytest.raises(dp.OpenDPException, match="left"):
         measurement(DATA)  # 0.1586 thrice is more than 0.4
     assert len(budget.log()) == 2
+    for wrong in ("b.db", tmp_path, False):
+        with pytest.raises(InvalidInput, match="must be a Budget"):
+            Amplified(Laplace(1.0), Poisson(0.1)).measurement(budget=wrong)
 
 
 def test_replaced_records_and_a_delta():

@@ -23,7 +23,7 @@ from ..chance.keys import Key
 from ..core.curves import group
 from ..core.design import Design
 from ..core.guarantee import Guarantee
-from ..core.ledger import BudgetLike
+from ..core.ledger import BudgetLike, check_budget
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..designs.multistage import MultiStage
@@ -73,6 +73,8 @@ class Amplified:
         charged to the `budget`, where one is given, before it draws noise.
         """
         in_range(0, 1, delta=delta)
+        if budget is not None:
+            check_budget(budget)
         _check_features()
         found = self.guarantee()
         relation = found.neighbors
