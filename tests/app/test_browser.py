@@ -12,7 +12,7 @@ from privamp import Gaussian, Neighbors, Poisson, Rounds, amplify, survey
 from privamp.app import strata
 from privamp.numerics.printing import shown_up
 
-DONE = "() => !document.body.innerText.includes('computing…')"
+DONE = "() => document.querySelector('[role=status]').getAttribute('aria-busy') === 'false'"
 
 
 def table(page, index=0) -> dict[str, list[str]]:
@@ -55,10 +55,11 @@ def epsilon(noise: float) -> float:
 )
 def test_other_views_change_when_a_slider_moves(window, path, slider) -> None:
     page = window(path)
-    before = settled(page)
+    before, text = settled(page), page.locator("table").first.inner_text()
     page.get_by_role("slider", name=slider, exact=True).focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => location.search.includes('epsilon=') || location.search.includes('noise=')")
+    page.wait_for_function("t => document.querySelector('table').innerText !== t", arg=text)
     after = settled(page)
     assert before.keys() == after.keys()
     assert before != after

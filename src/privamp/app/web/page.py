@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:
     raise missing(error, "the explorer") from error
 
 _GATHER = 0.03  # seconds in which results that come together are drawn together
+_PATIENCE = 0.15  # seconds for a first result, before the page says that it computes
 
 
 class Page:
@@ -51,7 +52,8 @@ class Page:
                 self._draw_results(self.view.show(self.state, {}))
 
     def _draw_results(self, first: Shown) -> None:
-        with ui.element("div").classes("card").props('role="status" aria-live="polite"'):
+        self.status = ui.element("div").classes("card").props('role="status" aria-live="polite" aria-busy="true"')
+        with self.status:
             self.summary = ui.label(first.summary).classes("summary")
             self.notes = ui.label("").classes("note")
         with ui.element("div").classes("card"):
@@ -96,8 +98,11 @@ class Page:
     def compute(self) -> None:
         """Start the jobs of the state."""
         self.results = {}
-        self.work.start(self.view.jobs(self.state), self._found)
-        self.redraw()
+        jobs = self.view.jobs(self.state)
+        self.missing = len(jobs)
+        self.work.start(jobs, self._found)
+        self._mark()
+        self.loop.call_later(_PATIENCE, self._draw_if_empty, self.state)
 
     def _found(self, job: Any, result: Any) -> None:
         """A result, perhaps from a thread."""
@@ -105,12 +110,22 @@ class Page:
             self.loop.call_soon_threadsafe(self._keep, job, result)
 
     def _keep(self, job: Any, result: Any) -> None:
-        if job.state != self.state:
+        if job.state != self.state or job.name in self.results:
             return
+        is_first = not self.results
         self.results[job.name] = result
+        self.missing -= 1
         if not self.is_drawing:
             self.is_drawing = True
-            self.loop.call_later(_GATHER, self.redraw)
+            self.loop.call_later(0.0 if is_first else _GATHER, self.redraw)
+
+    def _draw_if_empty(self, state: Any) -> None:
+        if state == self.state and not self.results:
+            self.redraw()
+
+    def _mark(self) -> None:
+        """Say to screen readers whether more is on its way."""
+        self.status.props["aria-busy"] = "true" if self.missing else "false"
 
     def redraw(self) -> None:
         """Show what is known now."""
@@ -119,6 +134,7 @@ class Page:
             return
         shown = self.view.show(self.state, self.results)
         with self.client:
+            self._mark()
             self.summary.set_text(shown.summary)
             self.notes.set_text(" ".join((*self.said, *shown.notes)))
             self.tables.set_content("".join(table.html() for table in shown.tables))

@@ -21,7 +21,7 @@ def draw(name: str, control: Control, value: Any, changed: Changed, refused: Ref
     """Draw the control of one field; `changed(name, value)` hears of every new value, `refused` of bad ones."""
     with ui.element("div").classes("control"):
         if control.kind == "choice":
-            _choice(name, control, value, changed)
+            _choice(name, control, value, changed, refused)
         elif control.kind == "text":
             texts.draw(name, control, value, changed, refused)
         else:
@@ -30,10 +30,17 @@ def draw(name: str, control: Control, value: Any, changed: Changed, refused: Ref
             ui.label(control.hint).classes("hint")
 
 
-def _choice(name: str, control: Control, value: str, changed: Changed) -> None:
+def _choice(name: str, control: Control, value: str, changed: Changed, refused: Refused) -> None:
     select = ui.select(dict(control.options), label=control.label, value=value)
     select.props(f'dense outlined options-dense data-name="{name}"').style("width: 100%")
-    select.on_value_change(lambda event: changed(name, event.value))
+
+    def chosen(event: Any) -> None:
+        try:
+            changed(name, control.read(str(event.value)))
+        except InvalidInput as error:
+            refused(f"{error}.")
+
+    select.on_value_change(chosen)
 
 
 def _slider(name: str, control: Control, value: float, changed: Changed, refused: Refused) -> None:
@@ -48,6 +55,7 @@ def _slider(name: str, control: Control, value: float, changed: Changed, refused
         field.props["aria-label"] = f"{control.label}, exact value"
     slider = ui.element("input").props(f"type=range min=0 max={len(control.stops) - 1} step=1")
     slider.props["aria-label"] = control.label
+    positions = {str(index) for index in range(len(control.stops))}
     is_following = [False]  # the field is being set by the slider
 
     def point_to(found: float) -> None:
@@ -57,7 +65,7 @@ def _slider(name: str, control: Control, value: float, changed: Changed, refused
 
     def slid(event: Any) -> None:
         position = str(event.args)
-        if not position.isascii() or not position.isdigit() or int(position) >= len(control.stops):
+        if position not in positions:
             return  # no browser sends this
         stop = control.stops[int(position)]
         found = int(stop) if control.kind == "whole" else stop
