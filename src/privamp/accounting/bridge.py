@@ -40,15 +40,14 @@ def lower_hull(at: Ints, values: FloatArray, interval: float) -> FloatArray:
 
     Above the (convex) truth if the points are: so is every chord, whichever points it connects.
     """
-    points, kept = list(zip(np.exp(at * interval).tolist(), values.tolist(), strict=True)), [0]
-    for i in range(1, values.size):
-        while len(kept) >= 2:
-            (xa, ya), (xb, yb), (xi, yi) = points[kept[-2]], points[kept[-1]], points[i]
-            if (yb - ya) * (xi - xb) < (yi - yb) * (xb - xa):
-                break
-            kept.pop()
-        kept.append(i)
-    return _chords(at, values, np.asarray(kept), interval)
+    alpha, kept = np.exp(at * interval), np.arange(values.size)
+    while kept.size > 2:  # a point on or above the chord of any two others is no corner of the hull
+        run, rise = np.diff(alpha[kept]), np.diff(values[kept])
+        is_corner = np.concatenate([[True], rise[:-1] * run[1:] < rise[1:] * run[:-1], [True]])
+        if np.all(is_corner):
+            break
+        kept = kept[is_corner]
+    return _chords(at, values, kept, interval)
 
 
 def _chords(at: Ints, values: FloatArray, kept: Ints, interval: float) -> FloatArray:

@@ -35,10 +35,11 @@ COMPOSED = (
     "(Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
 )
 _POINTS, _ROUGH = 2**18, 2**13  # points of the composed law's window that are aimed at; of a first guess
-_GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of one law; never an interval of 0
+_GUESSES, _LONGEST, _TINY = 6, 2**22, 1e-300  # rounds of guessing; points of one law; never an interval of 0
 _COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
 _ALL = 4  # so many kinds of records are all tried as an attack; of more, the two that look strongest
 _SMALL = 1e-6
+_MOST = 0.8  # a grid that keeps so much of one step's delta(0) leaves nothing to gain by counting answers
 
 
 def compose(
@@ -156,7 +157,9 @@ class Composition:
 
         @cache
         def by_counting() -> Profile | None:
-            return counted(profiles[0], one) if one else None
+            pair = profiles[0]
+            is_pure = math.isfinite(max(pair.forward.largest_loss, pair.backward.largest_loss))
+            return counted(pair, one) if one and (is_pure or _kept(composed()[0], pair.forward) < _MOST) else None
 
         def curve(side: int) -> Curve:
             def log_delta(epsilon: FloatArray) -> FloatArray:
@@ -268,6 +271,13 @@ class Composition:
 
         forward, backward = self._pessimistic
         return PrivacyLossDistribution(pmf(forward), None if forward is backward else pmf(backward))
+
+
+def _kept(composed: Composed, curve: Curve) -> float:
+    """How much of a step's delta(0) its law on the grid has, from below."""
+    law, whole = composed.laws[0][0], math.exp(float(curve(np.asarray(0.0))))
+    gain = -np.expm1(-np.maximum(law.index * law.interval, 0.0))
+    return (float(np.sum(law.weights * gain)) + law.infinite) / whole if whole > 0.0 else 1.0
 
 
 def _dividing(end: float, interval: float) -> float:

@@ -9,7 +9,7 @@ keeps its digits, and the result is checked against the curve and scaled up unti
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -24,6 +24,8 @@ _NOWHERE = 1e300  # no finite loss is this large
 _BLOCK = 300.0  # of losses that are summed at once
 _SPAN = 700.0  # of losses whose exponentials are doubles
 _START, _CHORD = 257, 2e-6  # points to begin with; relative excess of a chord that is worth another point
+_INSIDE, _WORTH = 4, 2e-5  # parts of a cell in which a lower bound looks at the curve; relative gap of such a cell
+_DIGITS = 1e-14  # rounding of those values
 _TOLERATED = 1e-6  # relative repair that rounding may need; more means the curve is not convex
 
 
@@ -66,8 +68,8 @@ def loss_laws(profile: Profile, interval: float, *, upper: bool = True) -> tuple
     backward = forward if profile.is_symmetric else _dots(profile.backward, interval, upper)
     if upper and _too_much(forward, backward, interval):
         there, back = bridged(forward.points, backward.points, interval)
-        forward = _Dots(*there, interval, upper=True)
-        backward = forward if profile.is_symmetric else _Dots(*back, interval, upper=True)
+        forward = _Dots(*there, interval)
+        backward = forward if profile.is_symmetric else _Dots(*back, interval)
     law = _join(forward, backward, interval, upper)
     return law, law if profile.is_symmetric else _join(backward, forward, interval, upper)
 
@@ -82,6 +84,7 @@ def _too_much(own: "_Dots", other: "_Dots", interval: float) -> bool:
     return float(np.sum(own.mass)) + float(np.sum(other.mass * discount)) + own.infinite > 1.0 + _TOLERATED
 
 
+@lru_cache(maxsize=8)  # both directions of both bounds; few, for a curve may hold large tables
 def _top(curve: Curve) -> float:
     """Where the curve has ended, or has come down to the delta that is lost whatever epsilon is."""
     end = min(curve.largest_loss, _FARTHEST)
@@ -93,18 +96,22 @@ def _top(curve: Curve) -> float:
 
 def law_of_points(own: Points, other: Points, interval: float) -> LossLaw:
     """The law of log(P/Q) under P that dominates both directions, each known at some grid points from 0 on."""
-    first, second = (_Dots(at, delta, interval, upper=True) for at, delta in (own, other))
+    first, second = (_Dots(at, delta, interval) for at, delta in (own, other))
     return _join(first, second, interval, upper=True)
 
 
 class _Dots:
     """One direction's curve at some of 0, interval, 2 interval, ... and the masses that reproduce it."""
 
-    def __init__(self, at: Ints, delta: FloatArray, interval: float, *, upper: bool, lost: float = 0.0) -> None:
+    def __init__(
+        self, at: Ints, delta: FloatArray, interval: float, *, gaps: FloatArray | None = None, lost: float = 0.0
+    ) -> None:
+        """`gaps`: how far each chord may lie above the curve, for a lower bound."""
+        upper = gaps is None
         self.points, self.at = (at, delta), at[1:]
         widths, losses = np.diff(at) * interval, as_floats(at[1:] * interval)
-        if not upper:
-            delta = lost + _below(np.maximum(delta - lost, 0.0), widths)
+        if gaps is not None:
+            delta = lost + _below(np.maximum(delta - lost, 0.0), gaps)
         mass, rebuilt = _masses(delta, widths, losses)
         if np.max(np.abs(_ratio(delta, rebuilt) - 1.0)) > _TOLERATED:
             hopeless = not upper and float(at[-1]) * interval > _SPAN  # a lower bound may always be nothing
@@ -117,12 +124,28 @@ class _Dots:
         self.infinite = float(delta[-1])
         self.at_zero = float(rebuilt[0])
 
+    def without_small_losses(self, level: float, interval: float) -> tuple[FloatArray, float]:
+        """Masses whose curve begins at this level, and the infinite one; the smallest losses go first.
+
+        Any part of the masses has a curve below the whole one. Beyond the last loss that is touched nothing is lost.
+        """
+        share = min(self.shortfall, 1.0)
+        mass, infinite = self.mass * share, self.infinite * share
+        gains = mass * -np.expm1(-self.at * interval)
+        later = np.append(np.cumsum(gains[::-1])[::-1][1:], 0.0) + infinite  # what larger losses give at 0
+        kept = np.clip(np.divide(level - later, gains, out=np.ones_like(gains), where=gains > 0.0), 0.0, 1.0)
+        left = mass * kept
+        found = float(np.sum(left * -np.expm1(-self.at * interval))) + infinite
+        return left * min(level / found, 1.0), infinite * min(level / found, 1.0)
+
 
 def _dots(curve: Curve, interval: float, upper: bool) -> _Dots:
     count = max(1, math.ceil(_top(curve) / interval))
     at, delta = _sampled(curve, count, interval)
-    lost = 0.0 if upper else float(np.exp(curve(np.asarray(_NOWHERE))))  # delta never falls below: infinite losses
-    return _Dots(at, delta, interval, upper=upper, lost=lost)
+    if upper:
+        return _Dots(at, delta, interval)
+    lost = float(np.exp(curve(np.asarray(_NOWHERE))))  # delta never falls below: infinite losses
+    return _Dots(at, delta, interval, gaps=_gaps(curve, at, delta, interval), lost=lost)
 
 
 def _sampled(curve: Curve, count: int, interval: float) -> tuple[Ints, FloatArray]:
@@ -155,21 +178,46 @@ def _chord_gaps(delta: FloatArray, widths: FloatArray) -> FloatArray:
     extended are below the curve); at either end the one neighbour decides.
     """
     grow = np.exp(widths)
-    slope = np.append((delta[:-1] - delta[1:]) / np.expm1(widths), 0.0)  # times alpha_i, so that nothing overflows
-    after = np.maximum(slope[:-1] - slope[1:] / grow, 0.0)
-    before = np.append(after[0], np.maximum(slope[:-2] * grow[:-1] - slope[1:-1], 0.0))
+    slope = (delta[..., :-1] - delta[..., 1:]) / np.expm1(widths)  # times alpha_i, so that nothing overflows
+    change = np.maximum(slope[..., :-1] - slope[..., 1:] / grow[..., :-1], 0.0)
+    after = np.concatenate([change, np.maximum(slope[..., -1:], 0.0)], axis=-1)
+    before = np.concatenate([after[..., :1], change * grow[..., :-1]], axis=-1)
     gap = np.divide(before * after, before + after, out=np.zeros_like(after), where=before + after > 0)
-    gap[0], gap[-1] = after[0], before[-1]
+    gap[..., 0], gap[..., -1] = after[..., 0], before[..., -1]
     return np.asarray(gap * np.expm1(widths))
 
 
-def _below(delta: FloatArray, widths: FloatArray) -> FloatArray:
-    """Values whose chords lie below the convex curve through `delta`.
+def _gaps(curve: Curve, at: Ints, delta: FloatArray, interval: float) -> FloatArray:
+    """How far each chord may lie above the curve: where that matters, by the curve's values inside the cell.
+
+    Between two of these values the curve is above their chord less its own gap, and the outer chord less the inner one
+    is largest at one of the two.
+    """
+    widths = as_floats(np.diff(at) * interval)
+    gaps = _chord_gaps(delta, widths)
+    wide = np.flatnonzero(gaps > _WORTH * delta[1:])
+    if wide.size == 0:
+        return gaps
+    share = np.arange(1, _INSIDE) / _INSIDE
+    inside = np.exp(curve((at[wide, None] + share * np.diff(at)[wide, None]) * interval))
+    ends = np.stack([delta[wide], delta[wide + 1]])
+    values = np.column_stack([ends[0], np.clip(inside, ends[1, :, None], ends[0, :, None]), ends[1]])
+    parts = np.repeat(widths[wide, None] / _INSIDE, _INSIDE, axis=1)
+    own = _chord_gaps(values, parts)
+    lower = np.expm1(share * widths[wide, None]) / np.expm1(widths[wide, None])
+    chord = np.column_stack([ends[0], ends[0, :, None] * (1.0 - lower) + ends[1, :, None] * lower, ends[1]])
+    excess = np.maximum(chord - values, 0.0)
+    found = np.max(np.maximum(excess[:, 1:], excess[:, :-1]) + own, axis=1) + _DIGITS * ends[0]
+    gaps[wide] = np.minimum(gaps[wide], found)
+    return gaps
+
+
+def _below(delta: FloatArray, gap: FloatArray) -> FloatArray:
+    """Values whose chords lie below the convex curve through `delta`; chords through it lie above it by `gap`.
 
     Lowering every point by what its two chords may be too high is enough, and loses only the square of the widths.
     What is left at the last point above zero is taken off everywhere.
     """
-    gap = _chord_gaps(delta, widths)
     lowered = delta - np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap)) * (1.0 + 1e-9)
     ended = np.flatnonzero(lowered <= 0.0)
     last = max(int(ended[0]) - 1, 0) if ended.size else delta.size - 1  # the last point above zero
@@ -222,11 +270,13 @@ def _join(own: _Dots, other: _Dots, interval: float, upper: bool) -> LossLaw:
         return LossLaw(interval, np.zeros(1, dtype=np.int64), np.ones(1), 0.0)
     if upper:  # both sides must give one total variation distance, at least the true one
         level = max(own.at_zero * max(own.excess, 1.0), other.at_zero * max(other.excess, 1.0)) * (1.0 + 1e-14)
+        above, infinite = own.mass * (level / own.at_zero), level / own.at_zero * own.infinite
+        beyond = other.mass * (level / other.at_zero)
     else:  # at most the true one
         level = min(own.at_zero * min(own.shortfall, 1.0), other.at_zero * min(other.shortfall, 1.0)) * (1.0 - 1e-14)
-    above = own.mass * (level / own.at_zero)
-    below = other.mass * np.exp(-other.at * interval) * (level / other.at_zero)
-    infinite = level / own.at_zero * own.infinite
+        above, infinite = own.without_small_losses(level, interval)
+        beyond, _ = other.without_small_losses(level, interval)
+    below = beyond * np.exp(-other.at * interval)
     total = float(np.sum(above) + np.sum(below))
     if not upper and total > 1.0 - 1e-14:  # and no more mass than there is
         share = (1.0 - 1e-14) / total

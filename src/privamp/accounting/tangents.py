@@ -23,6 +23,7 @@ from .discretize import reach
 _QUESTIONS = 24
 _HALF = 2e-3  # half the width of a chord, in units of eps
 _SAFE = 1e-9  # relative, for all roundings on the way
+_WIDE, _MORE = 16.0, 100.0  # how far from the usual number of yes, in standard deviations and beyond them
 _SMALLEST = 1e-290  # chances below it are not looked at: their last digits are gone
 _ROUNDING = 8e-15  # of sums of logarithms, in units of their terms
 
@@ -66,8 +67,8 @@ def _yes(curve: Curve, at: float) -> tuple[float, float]:
 
 def _binomials(a: float, b: float, steps: int) -> Curve:
     """Binomial(steps, a) against Binomial(steps, b), a > b: the more yes, the larger the loss."""
-    top = min(steps, math.ceil(steps * a + 60.0 * math.sqrt(steps * a) + 400.0))
-    low = max(0, math.floor(steps * a - 60.0 * math.sqrt(steps * a) - 400.0))
+    wide = _WIDE * math.sqrt(steps * a) + _MORE  # any part of the outcomes gives a lower bound
+    top, low = min(steps, math.ceil(steps * a + wide)), max(0, math.floor(steps * a - wide))
     yes = np.arange(low, top + 1, dtype=np.float64)
     log_choose = _log_choose(steps, yes)
     log_p = log_choose + yes * math.log(a) + (steps - yes) * math.log1p(-a)

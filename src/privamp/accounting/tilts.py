@@ -7,7 +7,7 @@ larger ones, so the choice changes at finitely many epsilons, which depend on th
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 LADDER = (0.0, *(2.0 ** (0.5 * k) for k in range(-6, 48)))
@@ -33,32 +33,37 @@ class Tilts:
 
     def at(self, epsilon: float, spare: float) -> Rung:
         """The rung that serves this epsilon."""
-        left = -math.inf
-        for tilt in self._from(0):
+        passed: list[tuple[float, float]] = []
+        for tilt in LADDER:
             right = self._end(tilt, spare)
-            if epsilon < right:
-                return Rung(tilt, left, right)
-            left = max(left, right)
+            if epsilon >= right:
+                passed.append((right, tilt))
+            elif self._fits(tilt):
+                return Rung(tilt, self._least(sorted(passed, reverse=True), -math.inf), right)
         raise AssertionError("the last rung serves every epsilon")
 
-    def _from(self, first: int) -> Iterator[float]:
-        for tilt in LADDER[first:]:
-            if tilt == 0.0 or self._fits(tilt):
-                yield tilt
-
     def _fits(self, tilt: float) -> bool:
+        """Asked as seldom as can be: it takes longer than a moment."""
         if tilt not in self._fitting:
-            self._fitting[tilt] = self.fits(tilt)
+            self._fitting[tilt] = tilt == 0.0 or self.fits(tilt)
         return self._fitting[tilt]
 
+    def _least(self, ends: list[tuple[float, float]], otherwise: float) -> float:
+        """The first of these ends whose tilt fits."""
+        return next((end for end, tilt in ends if self._fits(tilt)), otherwise)
+
     def _end(self, tilt: float, spare: float) -> float:
-        """Up to here no larger tilt is better by more than e^spare."""
+        """Up to here no larger tilt that fits is better by more than e^spare."""
         if (tilt, spare) not in self._ends:
             own, end = self.log_moment(tilt), math.inf
-            for other in self._from(LADDER.index(tilt) + 1):
-                found = (self.log_moment(other) - own + spare) / (other - tilt)
-                if found > end:  # K is convex: from here on it only grows
-                    break
-                end = found
+            found: list[tuple[float, float]] = []
+            for other in LADDER[LADDER.index(tilt) + 1 :]:
+                found.append(((self.log_moment(other) - own + spare) / (other - tilt), other))
+                if len(found) > 1 and found[-1] > found[-2]:  # K is convex: from here on it only grows
+                    end = self._least(sorted(found[:-1]), math.inf)
+                    if end <= found[-1][0]:
+                        break
+            else:
+                end = self._least(sorted(found), math.inf)
             self._ends[tilt, spare] = end
         return self._ends[tilt, spare]
