@@ -29,6 +29,7 @@ from ..validation import positive, whole
 from .discretize import LossLaw, loss_laws
 
 _UNIT = 1.2e-16
+_AT_ONCE = 8  # pairs whose transforms are made together
 _CUT = 1e-13  # mass at the upper end of a law that is moved or dropped
 _CUT_BELOW = 1e-10  # at the lower end, which makes a relative difference of so much in W
 
@@ -111,16 +112,21 @@ class Recursion:
             return np.concatenate([np.full(self.left, values[0]), values, beyond])
         return np.concatenate([np.zeros(self.left), values, np.maximum(self._least, values[-1])])
 
-    def once(self, values: FloatArray) -> FloatArray:
-        """E[W(u + loss)] of every pair, shape (pairs, points), without rounding errors."""
+    def best(self, values: FloatArray) -> FloatArray:
+        """The largest E[W(u + loss)] over all pairs, without rounding errors; some pairs at a time, to fit a cache."""
         from scipy import fft
 
-        sums = fft.irfft(self.kernels * fft.rfft(self._padded(values)), self.size, axis=1)
-        beyond = 1.0 if self.upper else float(values[-1])
-        return np.asarray(sums[:, self.left : self.left + self.points] + self.above * beyond)
+        transformed, beyond = fft.rfft(self._padded(values)), 1.0 if self.upper else float(values[-1])
+        found = np.full(self.points, -np.inf)
+        for i in range(0, len(self.kernels), _AT_ONCE):
+            products = self.kernels[i : i + _AT_ONCE] * transformed
+            sums = fft.irfft(products, self.size, axis=1, overwrite_x=True)[:, self.left : self.left + self.points]
+            sums += self.above[i : i + _AT_ONCE] * beyond
+            np.maximum(found, np.max(sums, axis=0), out=found)
+        return found
 
     def error(self, values: FloatArray) -> float:
-        """What rounding may do to `once`."""
+        """What rounding may do to `best`."""
         outside = self.left * float(values[0]) ** 2 + (self.size - self.left - self.points)
         size = math.sqrt(float(values @ values) + outside) + 1.0
         return 4.0 * _UNIT * (math.log2(self.size) + 4.0) * self.kernel_norm * size
@@ -132,7 +138,7 @@ class Recursion:
         return self.values
 
     def _round(self) -> None:
-        new, error = np.max(self.once(self.values), axis=0), self.error(self.values)
+        new, error = self.best(self.values), self.error(self.values)
         self.values = np.minimum(new + error, 1.0) if self.upper else np.clip(new - error, 0.0, 1.0)
 
 

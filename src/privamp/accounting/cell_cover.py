@@ -20,6 +20,7 @@ from .triangle_cells import Cell, Cells, corners, first_cells
 _SPREAD = 0.3  # of the losses that matter around half the window, many rounds before the end; in units of the window
 _NARROWEST = 0.02
 _LOOKS, _LITTLE = 100, 0.01  # points of the window at which a cell is weighed, and where they end
+_WORTH_FEWER = 300  # so many rounds are worth looking for pairs that need not be followed
 _GOOD_ENOUGH = 5e-4  # relative, of delta, for all rounds of one cover
 
 
@@ -49,7 +50,8 @@ class Cover:
             del known[worst]
             known |= scales.best_cut(worst)
         weakest_first = sorted(known, key=lambda cell: float(np.max(known[cell])))
-        return without_mixtures([law for cell in weakest_first if (law := self.law(cell))], self.window.interval)
+        laws = [law for cell in weakest_first if (law := self.law(cell))]
+        return laws if rounds < _WORTH_FEWER else without_mixtures(laws, self.window.interval)
 
     def law(self, cell: Cell) -> Step | None:
         """The law of a cell, made once."""
@@ -72,7 +74,7 @@ class _Scales:
         matters = np.flatnonzero(weight > _LITTLE)
         at = matters[np.unique(np.rint(np.linspace(0, matters.size - 1, _LOOKS)).astype(np.int64))]
         self.weight = rounds * weight[at] / np.sum(weight[at]) / np.maximum(self.values[at], 1e-12)
-        self.least = np.max(ends.once(self.values), axis=0)[at]
+        self.least = ends.best(self.values)[at]
         self.reach = self.values.size
         above = 1.0 - np.exp(-np.arange(1, self.reach + 1) * window.interval) * (1.0 - self.values[-1])
         padded = np.concatenate([np.full(self.reach, self.values[0]), self.values, above])
