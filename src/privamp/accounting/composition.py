@@ -35,7 +35,7 @@ COMPOSED = (
     "(Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
 )
 _POINTS, _ROUGH = 2**18, 2**13  # points of the composed law's window that are aimed at; of a first guess
-_GUESSES, _LONGEST, _TINY = 6, 2**22, 1e-300  # rounds of guessing; points of one law; never an interval of 0
+_GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of one law; never an interval of 0
 _COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
 _ALL = 4  # so many kinds of records are all tried as an attack; of more, the two that look strongest
 _SMALL = 1e-6
