@@ -14,19 +14,24 @@ if TYPE_CHECKING:
     from .composition import Composition
 
 QUADRATURE = "a quadrature is as exact as its finer and coarser rule agree (rounds followed one by one)"
-_DEEPEST = 1e-9  # the window of losses reaches to where the composed bound has this delta
+_DEEPEST, _SHORTER = 1e-9, 0.88  # the window of losses reaches to so much of where the composed bound has this delta
+
+
+def can_be_followed(part: Part) -> bool:
+    """Whether `followed` would gain something: several rounds of a kind that it knows."""
+    return rounds_of(part.claim) is not None and is_feasible(part.steps)
 
 
 def followed(part: Part, alone: "Composition") -> Part:
     """All steps of the part as one block, where its rounds are known; `alone` is their plain composition."""
     kind = rounds_of(part.claim)
-    if kind is None or part.claim is None or not is_feasible(part.steps):
+    if kind is None or part.claim is None or not can_be_followed(part):
         return part
     plain, attack = alone.upper, alone.lower
 
     @cache
     def reach() -> float:
-        return max(plain.epsilon(_DEEPEST), 1e-6)
+        return max(_SHORTER * plain.epsilon(_DEEPEST), 1e-6)
 
     upper = rounds_profile(kind, part.steps, reach, upper=True).rounded_up()
     lower = rounds_profile(kind, part.steps, reach, upper=False).rounded_down()

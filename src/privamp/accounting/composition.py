@@ -25,7 +25,7 @@ from ..extras import need
 from ..numerics.log_domain import FloatArray, log_sum
 from ..numerics.rounding import total_up, up
 from ..validation import positive, whole
-from .blocks import QUADRATURE, ROUNDS, followed
+from .blocks import QUADRATURE, ROUNDS, can_be_followed, followed
 from .composed import WIDEST, Composed
 from .discretize import loss_laws, reach
 from .tangents import counted
@@ -34,6 +34,7 @@ COMPOSED = (
     "Composition by privacy-loss distributions, connect-the-dots "
     "(Doroshenko et al. 2022, Alg. 1; Zhu, Dong & Wang 2022, Thm 10)"
 )
+LOOSER = f"{COMPOSED}; compose(…, adaptive=True) follows these rounds one by one and gives a smaller number"
 _POINTS, _ROUGH = 2**18, 2**13  # points of the composed law's window that are aimed at; of a first guess
 _GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of one law; never an interval of 0
 _COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
@@ -52,7 +53,8 @@ def compose(
     """The guarantee of `steps` fresh draws of one guarantee, or of several guarantees together.
 
     `adaptive`: follow rounds of Gaussian noise under replace-one, drawn without or with replacement, one by one
-    (docs/designs/rounds.md). The bound is smaller; it takes some seconds when a number is first asked for.
+    (docs/designs/rounds.md). The bound is smaller; it takes some seconds when a number is first asked for, so it is not
+    the default: `because` says where it would gain.
     `interval` is the grid of privacy losses (None: chosen by the number of steps); a finer one gives tighter bounds,
     and every grid gives valid ones.
 
@@ -86,11 +88,13 @@ def compose(
     if len(parts) == 1 and parts[0].steps == 1:  # one block
         upper, lower = parts[0].upper, parts[0].lower
     are_followed = any(part.rounds > 1 for part in parts)
-    last, assumed = ((ROUNDS, COMPOSED), (QUADRATURE,)) if are_followed else ((COMPOSED,), ())
+    plainly = LOOSER if any(can_be_followed(part) for part in parts) else COMPOSED
+    last, assumed = ((ROUNDS, plainly), (QUADRATURE,)) if are_followed else ((plainly,), ())
+    ours = (ROUNDS, COMPOSED, LOOSER)
     return Guarantee(
         neighbors=first.neighbors,
         upper=upper,
-        reasons=lambda: (*dict.fromkeys(b for g in several for b in g.because if b not in (ROUNDS, COMPOSED)), *last),
+        reasons=lambda: (*dict.fromkeys(b for g in several for b in g.because if b not in ours), *last),
         assumes=tuple(dict.fromkeys((*(a for g in several for a in g.assumes), *assumed))),
         parts=parts,
         lower=Lower(lower) if lower else None,

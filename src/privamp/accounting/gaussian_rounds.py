@@ -37,16 +37,16 @@ from .triangle_cells import Cells, OneSide, Shape
 
 ROUNDS = (
     "Rounds of Gaussian noise, turning from round to round, by recursion over the loss [replace-one → replace-one] "
-    "(docs/designs/rounds.md, Thm 1 to 3)"
+    "(docs/designs/rounds.md, Thm 1 to 4)"
 )
 _WORK = 2.2e8  # points, cells and rounds of one cover, multiplied
 _FIRST, _LONGER = 16, 4  # rounds of the first cover; each next one serves until so many times as many are done
-_MOST_CELLS, _SOME_CELLS, _FEWEST_CELLS = 112, 40, 16
+_MOST_CELLS, _SOME_CELLS, _FEWEST_CELLS = 84, 40, 16
 _WITH_COPIES = 40  # at most so many cells with replacement, where one cell takes longer
 _QUICK_POINTS, _SLOW_POINTS = 900, 300  # of a cell's curve, without and with replacement
 _POINTS = 4000  # of the window, below 0
 _MOST_ROUNDS = 3125
-_FINER = 8  # times as many for a lower bound
+_FINER = 6  # times as many for a lower bound
 _LEFT = (0.0, *(0.45**k for k in range(10)))  # shares of p_0 that go to the further copies; each is sound
 
 
