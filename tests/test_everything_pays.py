@@ -19,7 +19,8 @@ MORE["adapters.batches"] = ("KeyedBatches",)  # of which all samplers for other 
 RELEASES_NOTHING = {
     # results, and what is asked for: values without records
     "sums.Release", "survey.Release", "survey.EstimateOptions", "survey.PlanOptions", "survey.AdjustOptions",
-    "survey.Stratum", "survey.Allocation", "survey.Cost", "survey.NeymanChange", "survey.Plan", "survey.PlanRow",
+    "survey.Stratum", "survey.Pilot", "survey.Allocation", "survey.Cost", "survey.NeymanChange", "survey.Plan",
+    "survey.PlanRow",
     "bootstrap.Bounded", "bootstrap.Finding", "bootstrap.Mean", "bootstrap.Plan", "bootstrap.PlanOptions",
     "bootstrap.Procedure", "bootstrap.Quantile", "bootstrap.Regression", "bootstrap.Result", "bootstrap.Variance",
     "sgd.ClippedSum", "sgd.Descended", "torch.LSTM", "torch.DPISPlan", "torch.ImportanceRule", "torch.Plan",
@@ -50,7 +51,7 @@ COMMANDS_WITHOUT_RECORDS = {
 }  # fmt: skip
 
 # With budgets too small and large enough, in test_one_door.py.
-TRIED = {"survey estimate", "query", "bootstrap", "kmeans", "train"}
+TRIED = {"survey estimate", "survey pilot", "query", "bootstrap", "kmeans", "train"}
 
 
 def parameters(function):

@@ -163,6 +163,7 @@ NEEDS_MORE = [
     ("survey", "plan", *PLAN),
     ("survey", "draw", *PLAN, "--id", "id", "--out", "drawn.csv"),
     ("survey", "estimate", *PLAN, *VALUE),
+    ("survey", "pilot", *PLAN, *VALUE),
     ("audit", "records"),
     ("audit", "mistakes", "--plot", "picture.png"),
 ]

@@ -148,7 +148,9 @@ def estimates() -> list[object]:
     ratio = survey.estimate(Poisson(0.5).draw(people(), key(6)), VALUES, bounds=(0, 9000), epsilon=1.0)
     holes = [value if k % 3 else None for k, value in enumerate(VALUES)]
     adjusted = survey.adjust(Poisson(0.5).draw(people(), key(8)), holes, bounds=(0, 9000), epsilon=1.0)
-    return [found, found.guarantee, ratio, ratio.guarantee, ratio.interval(), adjusted, adjusted.interval()]
+    first = survey.pilot(design.draw(people(stratum=stratum), key(9)), VALUES, bounds=(0, 9000), epsilon=1.0)
+    told = [first, first.sd, first.release, first.guarantee, first.allocate(50, 1.0)]
+    return [found, found.guarantee, ratio, ratio.guarantee, ratio.interval(), adjusted, adjusted.interval(), *told]
 
 
 def resamples() -> list[object]:

@@ -34,6 +34,12 @@ RECORDS = {
         ["people.csv", "--id", "value", "--design", "poisson:rate=0.5", "--out", "bad.csv"],
         ["people.csv", "--id", "mixed", "--design", "poisson:rate=0.5", "--out", "bad.csv"],
     ],
+    ("survey", "pilot"): [
+        ["people.csv", "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1",
+         "--report", "p.html"],
+        ["people.csv", "--size", "60", "--value", "mixed", "--bounds", "0:9000", "--epsilon", "1"],
+        ["people.csv", "--size", "60", "--value", "id", "--bounds", "0:9000", "--epsilon", "1"],
+    ],
     ("survey", "estimate"): [
         ["people.csv", "--size", "60", "--value", "value", "--bounds", "0:9000", "--epsilon", "1"],
         ["people.csv", "--size", "60", "--value", "mixed", "--bounds", "0:9000", "--epsilon", "1"],

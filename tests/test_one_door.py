@@ -102,6 +102,12 @@ JOBS = {  # name: (job, relation)
         ),
         RO,
     ),
+    "survey, pilot": (
+        lambda folder, key, budget: survey.pilot(
+            WithoutReplacement(50, N), X, bounds=(0, 1), epsilon=0.5, key=key, budget=budget
+        ),
+        RO,
+    ),
     "survey, clusters": (
         _survey(ClusterSampling(20, 50, max_size=4), cluster=np.arange(N) // 4, sd="range"),
         AR,
@@ -262,6 +268,11 @@ def _training_data(folder):
 COMMANDS = {  # name: (arguments, relation, the file it writes)
     "survey estimate": (
         lambda folder: ["survey", "estimate", str(_table(folder)), "--size", "50", "--value", "a",
+                        "--bounds", "0:1", "--epsilon", "0.5", "--report", str(folder / "page.html")],
+        RO, "page.html",
+    ),
+    "survey pilot": (
+        lambda folder: ["survey", "pilot", str(_table(folder)), "--size", "50", "--value", "a",
                         "--bounds", "0:1", "--epsilon", "0.5", "--report", str(folder / "page.html")],
         RO, "page.html",
     ),

@@ -191,3 +191,37 @@ def test_a_report_tells_no_secret_size(privamp, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "a secret number of records" in page
     assert "900" not in page
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--size", "9"], "needs --bounds"),
+        (["--bounds", "0:9"], "give --size"),
+        (["--bounds", "0:9", "--size", "9", "--key-file", "k"], "go with --answers"),
+        (["--bounds", "0:9", "--answers", "a.csv", "--key-file", "k"], "needs --budget"),
+        (["--bounds", "0:9", "--answers", "a.csv", "--size", "3"], "known from the draw"),
+    ],
+)
+def test_a_pilot_refuses_what_does_not_fit(privamp, more, sentence):
+    found = privamp("survey", "pilot", "people.csv", "--value", "income", "--epsilon", "1", *more)
+    assert found.exit_code == 2
+    assert sentence in " ".join(found.output.split())
+
+
+def test_a_pilot_by_interviews_gives_the_sizes_of_the_main_sample(privamp):
+    drawn(privamp)
+    budget(privamp)
+    found = privamp(
+        "survey", "pilot", "people.csv", "--answers", "answers.csv", "--key-file", "a.key", "--value", "income",
+        "--bounds", "0:100", "--epsilon", "20", "--budget", "b.db", "--json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    answer = json.loads(found.stdout)
+    assert set(answer["sd"]) == {"n", "s", "e"}
+    made = privamp(
+        "survey", "draw", "people.csv", "--id", "person", "--strata", "region", "--size", "300", "--bounds", "0:100",
+        "--sd", answer["option"], "--epsilon", "1", "--out", "main.csv", "--json",
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    assert sum(one["size"] for one in json.loads(made.stdout)["strata"]) == 300

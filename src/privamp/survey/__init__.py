@@ -11,6 +11,7 @@ from .estimation import estimate
 from .guarantees import guarantees
 from .neyman import NeymanChange, allocation_loss, neyman_sensitivity
 from .options import EstimateOptions
+from .piloting import Pilot, pilot
 from .planning import Plan, PlanOptions, PlanRow, plan
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Cost",
     "EstimateOptions",
     "NeymanChange",
+    "Pilot",
     "Plan",
     "PlanOptions",
     "PlanRow",
@@ -31,6 +33,7 @@ __all__ = [
     "estimate",
     "guarantees",
     "neyman_sensitivity",
+    "pilot",
     "plan",
 ]
 

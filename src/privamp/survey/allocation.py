@@ -38,7 +38,7 @@ class Stratum:
     name: str | int
     population: int  # N_h
     range: float  # R_h = largest - smallest value allowed
-    sd: float | None = None  # S_h with divisor N_h - 1, when it is public
+    sd: float | None = None  # S_h with divisor N_h - 1, when it is public or released (`pilot`)
     epsilon: float | None = None  # instead of the common one
 
     def __post_init__(self) -> None:
