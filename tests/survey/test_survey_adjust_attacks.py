@@ -88,3 +88,10 @@ def test_empty_entries_say_nothing_whatever_their_kind():
         assert answers(["a"], ["a", "a"], [3, empty]).tolist() == [3.0]
     assert labels(["a"], ["a", "a"], ["1", "01"]).tolist() == labels(["a"], ["a", "a"], ["01", "1"]).tolist() == [""]
     assert labels(["a"], ["a", "a"], ["x ", " x"]).tolist() == ["x"]
+
+
+@pytest.mark.parametrize("name", ["replicate_weights", "bootstrap_weights", "jackknife_weights", "brr_weights"])
+def test_replicate_weights_never_leave(name):
+    with pytest.raises(InvalidInput, match="says who was drawn"):
+        getattr(survey, name)
+    assert name not in dir(survey)

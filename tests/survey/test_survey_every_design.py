@@ -12,7 +12,7 @@ import pytest
 import privamp
 from privamp import Gaussian, Population, PrivampError, Stratified, amplify, spec
 from privamp.core.neighbors import Neighbors
-from privamp.survey import Stratum, allocate, estimate, plan
+from privamp.survey import Stratum, adjust, allocate, estimate, plan
 from privamp.survey.units import inner_shift
 from privamp.testing import seeded_key
 
@@ -82,6 +82,19 @@ def test_gaussian_estimates_keep_their_budget(text, statistic):
     assert getattr(found.law, "kind", found.law) == "gaussian"
     assert math.isfinite(found.value)
     assert found.noise_error > 0
+
+
+@pytest.mark.parametrize("text", [t for t in WEIGHTED if "second_rate" not in t and "random-size" not in t])
+def test_gaussian_ratios_keep_their_budget_or_say_why_not(text):
+    _, sample = drawn(text, 38)
+    asked = {"bounds": (0, 1), "denominator": 1 + X, "denominator_bounds": (1, 2)}
+    if WEIGHTED[text].get("sd") == "range":
+        with pytest.raises(PrivampError, match="does not show how"):
+            adjust(sample, X, "ratio", epsilon=3.0, delta=DELTA, noise="gaussian", **asked)
+        return
+    found = adjust(sample, X, "ratio", epsilon=3.0, delta=DELTA, noise="gaussian", **asked)
+    assert 2.97 <= found.guarantee.epsilon(DELTA) <= 3.0
+    assert math.isfinite(found.value)
 
 
 @pytest.mark.parametrize("text", WEIGHTED)

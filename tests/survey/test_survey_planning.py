@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privamp import InvalidInput, PureDP, Stratified, amplify
+from privamp import InvalidInput, Population, PureDP, Stratified, amplify, spec
 from privamp.core.neighbors import Neighbors
 from privamp.designs.stratified import WITHIN
-from privamp.survey import Stratum, allocate, allocation_loss, neyman_sensitivity, plan
+from privamp.survey import Stratum, allocate, allocation_loss, estimate, neyman_sensitivity, plan
+from privamp.testing import seeded_key
 
 STRATUM = np.repeat(["small", "large"], [900, 100])
 CLUSTER = np.arange(1000) % 100
@@ -83,6 +84,39 @@ def test_bad_plans_are_refused_in_one_sentence(options, message):
     with pytest.raises(InvalidInput, match=message) as caught:
         plan(given.pop("frame"), **given)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wr:size=200,population=2000", "poisson-pps:low=0.05,high=0.15", "systematic:step=10",
+        "random-size-law:chances=150=0.5+250=0.5,population=2000", "cluster:chosen=40,clusters=400,max_size=5",
+        "cluster:chosen=80,clusters=400,max_size=5,second_rate=0.5",
+    ],
+)  # fmt: skip
+def test_a_plan_promises_what_estimates_deliver(text):
+    """100 estimates: the ratio has a standard error of 7%; benchmarks/survey_plans.py has more."""
+    random, cluster = np.random.default_rng(11), np.arange(2000) // 5
+    x = np.clip(60 + 8 * random.standard_normal(400)[cluster] + 12 * random.standard_normal(2000), 0, 100)
+    columns = {"cluster": cluster, "probability": np.linspace(0.05, 0.15, 2000)}
+    design = spec.design(text)
+    between = np.bincount(cluster, x - x.mean()) ** 2
+    icc = (between.sum() / (2000 * x.var()) - 1) / 4
+    found = plan(
+        columns, size=200, epsilon=2.0, bounds=(0, 100), overall_sd=x.std(), overall_mean=x.mean(), icc=icc,
+        designs={"mine": design}, cluster="cluster",
+    )  # fmt: skip
+    promised = next(row for row in found.rows if row.name == "mine").standard_error
+    public = {name: columns[name] for name in design.reads}
+    options = {} if "cluster" in text else {"sd": "range"}
+    values = [
+        estimate(
+            design.draw(Population(2000, text, **public), seeded_key(seed)), x, bounds=(0, 100), epsilon=2.0,
+            population=2000, **options,
+        ).value
+        for seed in range(100)
+    ]  # fmt: skip
+    assert promised == pytest.approx(math.sqrt(np.mean((np.array(values) - x.mean()) ** 2)), rel=0.25)
 
 
 def spreads(values, strata):

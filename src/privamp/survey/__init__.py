@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..core.release import Release, renamed
+from ..errors import InvalidInput
 from .adjust_options import AdjustOptions
 from .adjusting import adjust
 from .allocation import Allocation, Cost, Stratum, allocate
@@ -38,7 +39,17 @@ __all__ = [
 ]
 
 
+_REPLICATES = {"replicate_weights", "bootstrap_weights", "jackknife_weights", "brr_weights"}
+NO_REPLICATES = (
+    "replicate weights are not made: each column of them says who was drawn, and a weight that is fitted on the sample "
+    "depends on other people's answers, so no noise would be enough; estimate and adjust release the sampling error "
+    "itself, and privamp.bootstrap resamples with noise"
+)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _REPLICATES:
+        raise InvalidInput(NO_REPLICATES)
     if name == "Estimate":
         renamed("privamp.survey.Estimate", "privamp.Release")
         return Release

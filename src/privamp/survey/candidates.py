@@ -1,7 +1,7 @@
 """Designs that somebody brings to a plan: what a private mean costs with their public weights.
 
-The noise is what `estimate` would add with the number of records public; the sampling error is the largest that the
-bounds and caps allow (of a fixed share, at the standard deviation that was given), because no sample is there yet.
+The noise is what `estimate` would add with the number of records public. The sampling error is that of a population with
+the public mean and standard deviation; where they are not given, the largest that bounds and caps allow.
 """
 
 from collections.abc import Mapping
@@ -42,6 +42,26 @@ def noise_scale(design: Design, weights: Weighting, noise: str, epsilon: float, 
 def sampling_variance(weights: Weighting, records: int, half: float, sd: float) -> float:
     """Of the weighted total."""
     return Units(weights).largest_variance(sd if weights.is_share else half, float(records))
+
+
+def expected_variance(weights: Weighting, records: int, sd: float, away: float) -> float | None:
+    """Of the weighted total of a population with this standard deviation and mean, from the middle of the bounds.
+
+    The variance is the mean of its estimate V = Q - shrink T^2 (`core.weighting`), and T^2 has the mean Var + (sum z)^2;
+    values and weights are taken as uncorrelated. None for clusters, whose sums need more than that.
+    """
+    if weights.cluster is not None:
+        return None
+    spread = float(np.sum(weights.second / weights.weight)) * (sd**2 * (records - 1) / records + away**2)
+    return max(spread - weights.shrink * (records * away) ** 2, 0.0) / (1.0 + weights.shrink)
+
+
+def clusters_variance(sizes: Any, drawn: int, rate: float, sd: float, icc: float) -> float:
+    """Of a ratio mean of so many clusters of these sizes, each record of them kept with chance `rate` (Kish)."""
+    mean, records = float(np.mean(sizes)), float(np.sum(sizes))
+    effect = 1.0 + ((1.0 + float(np.var(sizes)) / mean**2) * mean - 1.0) * icc
+    kept = drawn * mean
+    return sd**2 * (effect * max(1.0 / kept - 1.0 / records, 0.0) + (1.0 - rate) / rate / kept)
 
 
 def column_of(values: Any) -> Any:

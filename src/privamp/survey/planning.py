@@ -30,10 +30,11 @@ from ..mechanisms.laplace import Laplace
 from ..numerics.entries import texts_of
 from ..validation import in_range, options_of, positive, whole
 from .allocation import Stratum, allocate
-from .candidates import column_of, noise_scale, sampling_variance, weights_of
-from .clustered import noise_factor
+from .candidates import clusters_variance, column_of, expected_variance, noise_scale, sampling_variance, weights_of
+from .clustered import clusters_of, noise_factor
 from .frame import bounds_of
 from .hidden_signal import strength
+from .units import Units
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -80,6 +81,13 @@ class _Facts:
     range: float
     sd: float
     icc: float
+    away: float | None  # of the mean from the middle of the bounds, where it is public
+
+    @property
+    def square(self) -> float:
+        """The mean square of the values about the middle of their bounds; the largest where it is not public."""
+        most = (0.5 * self.range) ** 2
+        return most if self.away is None else min(most, self.sd**2 + self.away**2)
 
     @property
     def unit(self) -> float:
@@ -103,6 +111,7 @@ class PlanOptions:
     cluster: str | None = None  # a column
     sd: Any = None  # one per stratum
     overall_sd: float | None = None
+    overall_mean: float | None = None  # with it, the error of designs whose weights do not cancel is what it will be
     delta: float = 0.0
     noise: str = "laplace"
     icc: float = 0.05
@@ -120,6 +129,7 @@ class PlanKeywords(TypedDict, total=False):
     cluster: str | None
     sd: Any
     overall_sd: float | None
+    overall_mean: float | None
     delta: float
     noise: str
     icc: float
@@ -138,7 +148,7 @@ def plan(
 
     `frame` holds the public columns, one value per record; `strata` and `cluster` name two of them. `bounds` is
     (lowest, highest), or one pair per stratum; `sd` the public standard deviations per stratum and `overall_sd` that of
-    everybody (the largest that the bounds allow where they are not given). `icc` is the assumed correlation inside
+    everybody (the largest that the bounds allow where they are not given), `overall_mean` their public mean. `icc` is the assumed correlation inside
     clusters. `designs` are further candidates by name, of any kind that has public weights; what they read ("cluster",
     "probability", ...) are columns of the frame of that name, or the one that `cluster` names. They are keywords, or
     `PlanOptions` with the same names, as are `delta` and `noise`.
@@ -160,7 +170,10 @@ def plan(
     low, high = bounds_of(asked.bounds, labels)
     widest = float(high.max() - low.min())
     spread = 0.5 * widest * math.sqrt(records / max(records - 1, 1)) if overall_sd is None else float(overall_sd)
-    facts = _Facts(records, size, epsilon, asked.delta, asked.noise, widest, spread, asked.icc)
+    away = None
+    if asked.overall_mean is not None and overall_sd is not None:
+        away = float(asked.overall_mean) - 0.5 * float(high.max() + low.min())
+    facts = _Facts(records, size, epsilon, asked.delta, asked.noise, widest, spread, asked.icc, away)
     strength(asked.noise, np.array([epsilon]), asked.delta)  # a budget that the noise can keep
     notes = ["the sampling error of unstratified designs uses the largest sd that the bounds allow; give overall_sd="]
     notes = [] if overall_sd is not None else notes
@@ -216,7 +229,7 @@ def _poisson(f: _Facts) -> PlanRow:
     part = 1.0 / f.size - 1.0 / f.records
     halves = 2.0 if f.noise == "laplace" else math.sqrt(2.0)  # half the budget for the sum, half for the count
     choices = [
-        (scale, part * (0.5 * f.range) ** 2, "weights 1/rate with the public number of records"),
+        (scale, part * f.square, "weights 1/rate with the public number of records"),
         (scale * halves * math.sqrt(2.0), part * f.sd**2, "hajek weights"),
     ]
     best = min(choices, key=lambda c: (f.unit * c[0]) ** 2 + c[1])
@@ -246,7 +259,7 @@ def _clusters(f: _Facts, column: Any, notes: list[str]) -> Iterator[PlanRow]:
         notes.append("cluster sampling is not available here")
         return
     sizes = np.unique(column, return_counts=True)[1]
-    k, most, mean = int(sizes.size), int(sizes.max()), float(sizes.mean())
+    k, most = int(sizes.size), int(sizes.max())
     chosen = max(1, min(k, round(f.size * k / f.records)))
     design = ClusterSampling(chosen, k, most)
     try:
@@ -254,8 +267,7 @@ def _clusters(f: _Facts, column: Any, notes: list[str]) -> Iterator[PlanRow]:
     except NoTheorem as error:
         notes.append(f"cluster sampling: {error}")
         return
-    kish = 1.0 + ((1.0 + float(sizes.var()) / mean**2) * mean - 1.0) * f.icc
-    sampling = kish * f.sd**2 * max(1.0 / (chosen * mean) - 1.0 / f.records, 0.0)
+    sampling = clusters_variance(sizes, chosen, 1.0, f.sd, f.icc)
     note = f"{chosen} of {k} clusters of up to {most} records; icc {f.icc:g} assumed; noise for add/remove only"
     yield _row(f, "cluster", design, AR, AR, scale, sampling, note)
 
@@ -266,9 +278,18 @@ def _given(f: _Facts, name: str, design: Design, columns: Mapping[str, Any]) -> 
         raise InvalidInput(f"designs maps names to designs, got {type(design).__name__} for {name!r} instead")
     weights, half = weights_of(design, f.records, columns), 0.5 * f.range
     scale = noise_scale(design, weights, f.noise, f.epsilon, f.delta, half) / f.records
-    sampling = sampling_variance(weights, f.records, half, f.sd) / f.records**2
-    note = "" if weights.is_share else "sampling error: the largest that the bounds allow"
-    return _row(f, name, design, design.natural, AR, scale, sampling, note)
+    clusters = clusters_of(Units(weights))
+    if clusters is not None:  # estimated as a ratio, whose count and sampling error are paid for
+        sizes = np.unique(columns["cluster"], return_counts=True)[1]
+        sampling = clusters_variance(sizes, clusters.drawn, clusters.rate, f.sd, f.icc)
+        note = f"icc {f.icc:g} assumed"
+        return _row(f, name, design, design.natural, AR, scale * noise_factor(f.noise), sampling, note)
+    known = None if weights.is_share or f.away is None else expected_variance(weights, f.records, f.sd, f.away)
+    if known is None:
+        known = sampling_variance(weights, f.records, half, f.sd)
+    is_largest = not weights.is_share and (f.away is None or weights.cluster is not None)
+    note = "sampling error: the largest that the bounds allow; give overall_sd= and overall_mean=" if is_largest else ""
+    return _row(f, name, design, design.natural, AR, scale, known / f.records**2, note)
 
 
 def _reason(rows: list[PlanRow]) -> str:

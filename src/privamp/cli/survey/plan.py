@@ -59,6 +59,9 @@ def plan(
     overall_sd: Annotated[
         float | None, typer.Option("--overall-sd", metavar="SD", help="PUBLIC standard deviation of everybody.")
     ] = None,
+    overall_mean: Annotated[
+        float | None, typer.Option("--overall-mean", metavar="M", help="PUBLIC mean of everybody, where it is known.")
+    ] = None,
     icc: Annotated[
         float, typer.Option("--icc", metavar="R", help="Assumed correlation of the values inside a cluster.")
     ] = 0.05,
@@ -100,12 +103,13 @@ def plan(
         found = compare(
             frame, size=size, epsilon=epsilon, bounds=read_bounds(bounds, names), strata=strata and "strata",
             cluster=cluster and "cluster", sd=known, delta=delta, noise=noise_of(delta), icc=icc,
+            overall_mean=overall_mean,
             overall_sd=known[EVERYBODY] if known and not strata and overall_sd is None else overall_sd,
             designs={text: spec.design(text) for text in design or ()},
         )  # fmt: skip
         if plot is not None:
             draw_plan(found, epsilon, plot)
-    notes = [note.replace("overall_sd=", "--overall-sd") for note in found.notes] + [UNITS] * (bounds is None)
+    notes = [_in_words(note) for note in found.notes] + [UNITS] * (bounds is None)
     if json:
         emit(_answer(found, records, epsilon, delta, notes) | ({"plot": str(plot)} if plot else {}))
         return
@@ -149,8 +153,12 @@ def _row(rank: int, row: "PlanRow") -> dict[str, Any]:
         "standard_error": row.standard_error,
         "standard_error_sampling": row.standard_error_sampling,
         "standard_error_noise": row.standard_error_noise,
-        "note": row.note,
+        "note": _in_words(row.note),
     }
+
+
+def _in_words(note: str) -> str:
+    return note.replace("overall_sd=", "--overall-sd").replace("overall_mean=", "--overall-mean")
 
 
 def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes: list[str]) -> None:
@@ -174,7 +182,7 @@ def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes
     say(f"noise: scale on the mean that reaches {at} with this design.")
     for row in found.rows:
         if row.note:
-            say(f"{row.name}: {row.note}")
+            say(f"{row.name}: {_in_words(row.note)}")
     for note in notes:
         say(f"Note: {note}")
     say(f"Take {found.recommendation}: {found.reason}.", "bold green")
