@@ -96,7 +96,8 @@ def main():
     for row in found.rows:
         real = delivered(row, columns, x, known, noise, given.epsilon, given.runs)
         parts = f"{row.standard_error_sampling:.3g} sampling, {row.standard_error_noise:.3g} noise"
-        print(f"{row.name}: {row.standard_error:.3g} ({parts}), {real:.3g}: {row.standard_error / real:.2f}", flush=True)
+        ratio = row.standard_error / real
+        print(f"{row.name}: {row.standard_error:.3g} ({parts}), {real:.3g}: {ratio:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from privamp import InvalidInput, Poisson, Stratified, WithoutReplacement, survey, testing
+from privamp import InvalidInput, Poisson, Population, Stratified, WithoutReplacement, survey, testing
 from privamp.survey.answers import answers, labels
 
 N = 4000
@@ -95,3 +95,53 @@ def test_replicate_weights_never_leave(name):
     with pytest.raises(InvalidInput, match="says who was drawn"):
         getattr(survey, name)
     assert name not in dir(survey)
+
+
+STRATA = Stratified({"a": WithoutReplacement(300, 3000), "b": WithoutReplacement(500, 1000)})
+STRATUM = np.repeat(["a", "b"], [3000, 1000])
+MONEY = np.where(STRATUM == "a", 2.0 + np.arange(N) % 5, 100.0 + np.arange(N) % 800)
+NARROW = {"a": (0, 10), "b": (0, 1000)}
+
+
+def by_stratum(seed, bounds, epsilon=1.0, values=MONEY, design=STRATA, **asked):
+    drawn = design.draw(Population(N, stratum=STRATUM), testing.seeded_key(seed))
+    return survey.adjust(drawn, values, bounds=bounds, epsilon=epsilon, **asked)
+
+
+class TestBoundsByStratum:
+    @pytest.mark.parametrize("noise", [{}, {"noise": "gaussian", "delta": 1e-6}])
+    def test_narrow_strata_need_less_noise(self, noise):
+        wide, narrow = by_stratum(1, (0, 1000), **noise), by_stratum(2, NARROW, **noise)
+        assert narrow.noise_error < 0.7 * wide.noise_error
+        assert narrow.guarantee.epsilon(noise.get("delta", 0.0)) <= 1.0 + 1e-9
+
+    def test_the_noise_error_is_that_of_repeated_noise(self):
+        everybody = Stratified({"a": WithoutReplacement(3000, 3000), "b": WithoutReplacement(1000, 1000)})
+        holes = np.where(np.arange(N) % 4 == 0, np.nan, MONEY)
+        found = [by_stratum(seed, NARROW, 0.5, holes, design=everybody) for seed in range(150)]
+        each = np.array([one.value for one in found])
+        assert np.mean([one.noise_error for one in found]) == pytest.approx(np.std(each), rel=0.25)
+        truth = 0.75 * np.nanmean(holes[:3000]) + 0.25 * np.nanmean(holes[3000:])
+        assert np.mean(each) == pytest.approx(truth, abs=4 * np.std(each) / 150**0.5)
+
+    def test_the_same_without_noise_as_estimate(self):
+        found = by_stratum(3, NARROW, 1e5)
+        sample = STRATA.draw(Population(N, stratum=STRATUM), testing.seeded_key(3))
+        at = sample.reveal_secret().positions
+        weight = np.where(STRATUM[at] == "a", 10.0, 2.0)
+        assert found.value == pytest.approx(np.sum(weight * MONEY[at]) / N, rel=1e-4)
+
+    def test_nonresponse_and_several_questions(self):
+        holes = np.where(np.arange(N) % 3 == 0, np.nan, MONEY)
+        found = by_stratum(4, {"m": NARROW, "k": (0, 1)}, 50.0, {"m": holes, "k": Y})
+        assert found["m"].value == pytest.approx(MONEY.mean(), rel=0.05)
+        assert found["k"].value == pytest.approx(Y.mean(), rel=0.1)
+
+    @pytest.mark.parametrize("design", [Poisson(0.5), WithoutReplacement(2000, N)], ids=str)
+    def test_strata_that_are_not_there(self, design):
+        with pytest.raises(InvalidInput, match=r"bounds by stratum need|must name every stratum"):
+            survey.adjust(design.draw(N, testing.seeded_key(5)), MONEY, bounds=NARROW, epsilon=1.0)
+
+    def test_a_stratum_that_has_no_bounds(self):
+        with pytest.raises(InvalidInput, match="name every stratum"):
+            by_stratum(6, {"a": (0, 10)})

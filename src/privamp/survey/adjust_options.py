@@ -17,7 +17,7 @@ from ..validation import in_range, one_of, positive
 class AdjustOptions:
     """The public choices of an adjusted estimate, and the columns of the draw that need not be given again."""
 
-    bounds: Any = None  # (lowest, highest), or a number
+    bounds: Any = None  # (lowest, highest), or a number; one per question, per stratum, or {question: {stratum: pair}}
     epsilon: float | None = None
     delta: float = 0.0
     noise: str = "laplace"

@@ -9,14 +9,14 @@ weight that other records move.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..chance.keys import Key
-from ..core.bounds import pair_of, pairs_by_name
+from ..core.bounds import Pair, pair_of, pairs_by_name
 from ..core.design import Design
 from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
@@ -27,6 +27,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, one_of, options_of
 from .adjust_options import AdjustKeywords, AdjustOptions
 from .basis import Basis, basis_of
+from .by_stratum import bounds_by_stratum
 from .cells import Cells
 from .effects import EFFECT_PART, NO_EFFECT, Effect
 from .exact import ExactRelease, Statistic, release_of
@@ -84,7 +85,7 @@ def adjust(
     if source.sample.ledger.entries and source.design.parts:
         raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
     basis = basis_of(source, source.sample._ids.size, found).part(1.0 / len(questions), found.noise)
-    pairs = dict(zip(questions, pairs_by_name(found.bounds, tuple(questions)), strict=True))
+    pairs = {name: _pairs(found.bounds, name, basis) for name in questions}
     tasks = {name: _Task(source, basis, statistic, found, one, pairs[name]) for name, one in questions.items()}
     source.plan(*(mechanism for task in tasks.values() for mechanism in task.mechanisms))
     made = {name: task.run() for name, task in tasks.items()}
@@ -107,16 +108,21 @@ class _Task:
 
     def __init__(
         self, source: Asked, basis: Basis, statistic: str, options: AdjustOptions, values: ArrayLike,
-        ends: tuple[float, float],
+        pairs: tuple[Pair, ...],
     ) -> None:  # fmt: skip
         self.source, self.basis, self.options = source, basis, options
         self.statistic = "mean" if statistic == "proportion" else statistic
-        self.ends = _usual(ends)
+        n = basis.weight.size
+        self.by = bounds_by_stratum(
+            tuple(map(_usual, pairs)), basis.of, basis.heaviest, basis.theta, n, options.margins is None
+        )
+        self.ends = _usual(self.by.ends)
         self.over_ends = None if options.denominator is None else _usual(pair_of(options.denominator_bounds))
         if self.over_ends is not None and self.over_ends[0] < 0:
             raise InvalidInput(f"denominator_bounds must not be negative, got {options.denominator_bounds!r} instead")
-        n = basis.weight.size
         self.groups = _groups(options, basis, n)
+        if self.by.is_divided:
+            self.groups = _divided(self.groups, basis)
         self.names = (None,) if options.domains is None else _names(options.domains, "domains")
         self.cells = self._cells(values, n)
         self.first = self.cells.release(basis, options.noise, 1.0 - options.variance_share)
@@ -133,7 +139,12 @@ class _Task:
     def _cells(self, values: ArrayLike, n: int) -> Cells:
         o, sample = self.options, self.source.sample
         numbers = numbers_of(sample, values)
-        answered, z, half = ~np.isnan(numbers), *_centred(numbers, self.ends)
+        answered, z, half = ~np.isnan(numbers), self.by.centred(numbers), 0.5 * (self.ends[1] - self.ends[0])
+        halves, offset = None, None
+        if self.by.is_divided:
+            w = self.basis.heaviest
+            half, halves = float(np.max(w * self.by.half) / np.max(w)), self.by.half
+            offset = np.tile(self.by.offset, self.groups.cells // w.size)
         x, over_half = None, 0.0
         if self.over_ends is not None and o.denominator is not None:
             others = numbers_of(sample, o.denominator)
@@ -146,7 +157,8 @@ class _Task:
         everybody = not known and (self.groups.cells > 1 or self.statistic == "total")
         domains = 1 if o.domain is None else len(self.names) + 1
         return Cells(
-            self.groups.cell, domain, self.groups.cells, domains, answered, z, half, x, over_half, everybody,
+            self.groups.cell, domain, self.groups.cells, domains, answered, z, half, x, over_half, everybody, halves,
+            offset,
         )  # fmt: skip
 
     def run(self) -> Any:
@@ -158,7 +170,8 @@ class _Task:
         middle, over = (0.5 * sum(ends) if ends else 0.0 for ends in (self.ends, self.over_ends))
         each = [linear(found, fit, d, self.statistic, middle, over, self.ends) for d in range(len(self.names))]
         rows = [self._residuals(one, fit) for one in each]
-        bounds = [one.bound(cells.half, cells.over_half) for one in each]
+        farthest = float(np.max(self.by.half + np.abs(self.by.offset)))
+        bounds = [one.bound(farthest, cells.over_half) for one in each]
 
         def variances(drawn: Drawn) -> Any:
             parts = [
@@ -203,7 +216,8 @@ class _Task:
     def _residuals(self, one: Linear, fit: Fit) -> FloatArray:
         pool = np.append(fit.pool, fit.people.size)[self.cells.cell]
         x = 0.0 if self.cells.over is None else self.cells.over
-        return one.residuals(pool, self.cells.domain, self.cells.answered, self.cells.value, x)
+        z = self.cells.value + self.by.offset[self.by.which]
+        return one.residuals(pool, self.cells.domain, self.cells.answered, z, x)
 
     def _released(
         self, each: list[Linear], squares: list[float], bounds: list[float], effects: list[Effect | None]
@@ -258,16 +272,37 @@ def _groups(options: AdjustOptions, basis: Basis, n: int) -> _Groups:
     return _Groups(np.zeros(n, dtype=np.intp), 1, people)
 
 
+def _pairs(bounds: Any, question: Any, basis: Basis) -> tuple[Pair, ...]:
+    """One pair per stratum: from one for all, one per question, one per stratum, or one per stratum of a question."""
+    own = bounds[question] if isinstance(bounds, Mapping) and question is not None and question in bounds else bounds
+    if isinstance(own, Mapping) and not isinstance(basis.of, Frame):
+        raise InvalidInput("bounds by stratum need a design of strata; give one pair, or one per question")
+    return pairs_by_name(own, basis.names)
+
+
+def _divided(groups: _Groups, basis: Basis) -> _Groups:
+    """Cells by strata, with the public number of people of each; for strata of fixed size."""
+    assert isinstance(basis.of, Frame)
+    strata = basis.heaviest.size
+    cell = np.minimum(groups.cell * strata + basis.of.which, groups.cells * strata)
+    cell = np.where(groups.cell >= groups.cells, groups.cells * strata, cell)
+    return replace(groups, cell=cell, cells=groups.cells * strata, people=_counted(cell, groups.cells * strata, basis))
+
+
+def _counted(cell: NDArray[np.intp], cells: int, basis: Basis) -> FloatArray:
+    """People of each cell who can be drawn."""
+    drawable = np.ones(cell.size, dtype=bool)
+    if isinstance(basis.of, Frame):
+        drawable[np.array(basis.of.strangers, dtype=np.intp)] = False  # in no stratum: never drawn
+    return np.bincount(cell[drawable], minlength=cells + 1)[:-1].astype(np.float64)
+
+
 def _classes(options: AdjustOptions, basis: Basis, n: int) -> _Groups:
     labels, sizes = _column(options.classes, n, "classes"), options.class_sizes
     if basis.relation.kind == "replace-one" and basis.is_replaced:
         names = in_order(labels) if sizes is None else _names(sizes, "class_sizes")
         cell = places(labels, names)
-        drawable = np.ones(n, dtype=bool)
-        if isinstance(basis.of, Frame):
-            drawable[np.array(basis.of.strangers, dtype=np.intp)] = False  # in no stratum: never drawn
-        counted = np.bincount(cell[drawable], minlength=len(names) + 1)[:-1].astype(np.float64)
-        return _Groups(cell, len(names), counted, assumes=(PUBLIC_CLASSES,))
+        return _Groups(cell, len(names), _counted(cell, len(names), basis), assumes=(PUBLIC_CLASSES,))
     if sizes is None:
         raise InvalidInput(
             "classes of this design need class_sizes=, the public list of their names, or a dictionary with their "

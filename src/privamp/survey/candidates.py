@@ -1,7 +1,7 @@
 """Designs that somebody brings to a plan: what a private mean costs with their public weights.
 
-The noise is what `estimate` would add with the number of records public. The sampling error is that of a population with
-the public mean and standard deviation; where they are not given, the largest that bounds and caps allow.
+The noise is what `estimate` would add with the number of records public. The sampling error is that of a population
+with the public mean and standard deviation; where they are not given, the largest that bounds and caps allow.
 """
 
 from collections.abc import Mapping
@@ -47,8 +47,8 @@ def sampling_variance(weights: Weighting, records: int, half: float, sd: float) 
 def expected_variance(weights: Weighting, records: int, sd: float, away: float) -> float | None:
     """Of the weighted total of a population with this standard deviation and mean, from the middle of the bounds.
 
-    The variance is the mean of its estimate V = Q - shrink T^2 (`core.weighting`), and T^2 has the mean Var + (sum z)^2;
-    values and weights are taken as uncorrelated. None for clusters, whose sums need more than that.
+    The variance is the mean of its estimate V = Q - shrink T^2 (`core.weighting`), and T^2 has the mean
+    Var + (sum z)^2; values and weights are taken as uncorrelated. None for clusters, whose sums need more than that.
     """
     if weights.cluster is not None:
         return None

@@ -40,14 +40,18 @@ class Cells:
     over: FloatArray | None = field(default=None, repr=False)  # of a denominator
     over_half: float = 0.0
     counts_everybody: bool = False
+    halves: FloatArray | None = None  # (H,) of the value by stratum, where they differ; `half` weighs them then
+    offset: FloatArray | None = None  # (C,) what a cell's values are measured from, from the middle of all bounds
 
     def release(self, basis: Basis, noise: str, share: float) -> ExactRelease:
         """The noise for all cells at once."""
         totals = [self.half] + ([self.over_half] if self.over is not None else [])
         count = _COUNT * self.half
         ratios = [self.half / h for h in totals] + [count] * (1 + self.counts_everybody)
-        each = [self.half] * len(totals) + [count] * (1 + self.counts_everybody)
-        reach = basis.heaviest * self._moved(each, noise) * (2.0 if basis.is_replaced else 1.0)
+        others = [self.half] * (len(totals) - 1) + [count] * (1 + self.counts_everybody)
+        halves = np.full_like(basis.heaviest, self.half) if self.halves is None else self.halves
+        moved = np.array([self._moved([float(half), *others], noise) for half in halves])
+        reach = basis.heaviest * moved * (2.0 if basis.is_replaced else 1.0)
         return release_moving(noise, tuple(ratios), reach, basis.share(share, noise), basis.records)
 
     def _moved(self, each: list[float], noise: str) -> float:
@@ -75,7 +79,10 @@ class Cells:
         everybody = parts[-1].sum(axis=0) if self.counts_everybody else None
         unit = math.sqrt(2.0 if release.kind == "laplace" else 1.0)
         scales = [unit * release.scale_of(k) for k in range(len(parts))]
-        return Answers(parts[0], count, over, everybody, scales[0], scales[2 if over is not None else 1], scales[1])
+        offset = np.zeros(self.cells) if self.offset is None else self.offset
+        total = parts[0] + offset * count
+        which = 2 if over is not None else 1
+        return Answers(total, count, over, everybody, scales[0], scales[which], scales[1], offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +96,4 @@ class Answers:
     total_noise: float
     count_noise: float
     over_noise: float  # meant where there is a denominator
+    offset: FloatArray  # (C,) how often a count is in its cell's total

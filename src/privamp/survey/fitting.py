@@ -196,8 +196,8 @@ def _v(fit: Fit, count: FloatArray, total: FloatArray, over: FloatArray | None, 
 def _noise(found: Answers, one: Linear, domains: int) -> float:
     """The noise of the cells, as the result feels it."""
     fit = one.fit
-    cells = np.bincount(fit.pool, minlength=fit.people.size)
+    g, v = fit.factor[fit.pool], one.v[fit.pool]
     own = found.total_noise**2 + (0.0 if found.over is None else (one.rho * found.over_noise) ** 2)
-    counts = ((one.k - one.v) ** 2 + (domains - 1) * one.v**2) * found.count_noise**2
-    parts = fit.factor**2 * (own + counts) + (one.v**2 * domains * found.count_noise**2 if fit.is_estimated else 0.0)
-    return float(np.sqrt(np.sum(cells * parts))) / abs(one.den)
+    counts = ((found.offset + one.k - v) ** 2 + (domains - 1) * v**2) * found.count_noise**2
+    parts = g**2 * (own + counts) + (v**2 * domains * found.count_noise**2 if fit.is_estimated else 0.0)
+    return float(np.sqrt(np.sum(parts))) / abs(one.den)

@@ -148,10 +148,10 @@ def plan(
 
     `frame` holds the public columns, one value per record; `strata` and `cluster` name two of them. `bounds` is
     (lowest, highest), or one pair per stratum; `sd` the public standard deviations per stratum and `overall_sd` that of
-    everybody (the largest that the bounds allow where they are not given), `overall_mean` their public mean. `icc` is the assumed correlation inside
-    clusters. `designs` are further candidates by name, of any kind that has public weights; what they read ("cluster",
-    "probability", ...) are columns of the frame of that name, or the one that `cluster` names. They are keywords, or
-    `PlanOptions` with the same names, as are `delta` and `noise`.
+    everybody (the largest that the bounds allow where they are not given), `overall_mean` their public mean. `icc` is
+    the assumed correlation inside clusters. `designs` are further candidates by name, of any kind that has public
+    weights; what they read ("cluster", "probability", ...) are columns of the frame of that name, or the one that
+    `cluster` names. They are keywords, or `PlanOptions` with the same names, as are `delta` and `noise`.
     """
     asked = options_of(PlanOptions, options, given)
     strata, cluster, sd, overall_sd = asked.strata, asked.cluster, asked.sd, asked.overall_sd

@@ -35,6 +35,10 @@ FIXED: dict[str, tuple[Design, dict[str, Any]]] = {
         Stratified([("a", WithoutReplacement(4, 6)), ("b", WithoutReplacement(5, 6))]),
         {"stratum": np.array(list("ab") * 6), "domain": ["x", "y", "z"] * 4, "domains": ["x", "y"]},
     ),
+    "strata, bounds by stratum": (
+        Stratified([("a", WithoutReplacement(4, 6)), ("b", WithoutReplacement(5, 6))]),
+        {"stratum": np.array(list("ab") * 6), "classes": CLASSES, "bounds": {"a": (-2.0, 3.0), "b": (0.0, 0.5)}},
+    ),
     "clusters, raked": (
         ClusterSampling(3, 4, 3),
         {
@@ -61,7 +65,7 @@ def _values(people: list[Person]) -> Any:
 def _adjusted(design: Design, options: dict[str, Any], people: list[Person]) -> Any:
     columns = {name: options[name] for name in ("cluster", "stratum") if name in options}
     sample = design.draw(Population(len(people), **columns), seeded_key(14))
-    found = adjust(sample, _values(people), bounds=BOUNDS, epsilon=1.0, **options)
+    found = adjust(sample, _values(people), epsilon=1.0, **{"bounds": BOUNDS} | options)
     each = found if isinstance(found, dict) else {"": found}
     return [
         (name, one.value, one.standard_error, one.interval(), one.details.get("design_effect"), one.guarantee)

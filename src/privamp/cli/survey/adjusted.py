@@ -124,17 +124,14 @@ class Adjusted:
         self._bounds()
 
     def _bounds(self) -> dict[str, Any]:
-        """One pair for all questions, or one per question, income=0:100,hours=0:80."""
-        from ...errors import InvalidInput
-
+        """One pair for all questions, or one per question, income=0:100,hours=0:80, or one per stratum."""
         text = self.bounds or "0:1"
         if "=" not in text:
             return dict.fromkeys(self.values, read_pair(text))
         pairs = {name.strip(): end for name, _, end in (item.rpartition("=") for item in text.split(","))}
         if set(pairs) != set(self.values):
-            raise InvalidInput(
-                f"--bounds must be one pair for all, or one per question: {self.values[0]}=0:100; got {text!r} instead"
-            )
+            strata = {name: read_pair(end) for name, end in pairs.items()}
+            return {name: dict(strata) for name in self.values}
         return {name: read_pair(pairs[name]) for name in self.values}
 
     def _fresh(self, chosen_by: dict[str, Any], drawing: tuple[Any, ...]) -> Fresh:
@@ -218,6 +215,9 @@ def _in_words(sentence: str) -> str:
 
 
 def _widest(pairs: dict[str, Any]) -> str:
-    """What sizes of strata are made for: the widest question."""
+    """What sizes of strata are made for: the widest question, or the bounds of every stratum."""
+    first = next(iter(pairs.values()))
+    if isinstance(first, dict):
+        return ",".join(f"{name}={low!r}:{high!r}" for name, (low, high) in first.items())
     low, high = max(pairs.values(), key=lambda pair: pair[1] - pair[0])
     return f"{low!r}:{high!r}"
