@@ -80,6 +80,8 @@ def test_the_second_oracle_finds_planted_mistakes():
     ("make", "message"),
     [
         (lambda: pilot(Poisson(0.5), VALUES, bounds=(0, 1), epsilon=1.0, key=seeded_key(1)), "without replacement"),
+        (lambda: pilot(SMALL, VALUES, bounds=(0, 1e-200), epsilon=1.0, stratum=STRATUM, key=seeded_key(11)), "apart"),
+        (lambda: pilot(SMALL, VALUES, bounds=1e200, epsilon=1.0, stratum=STRATUM, key=seeded_key(12)), "another unit"),
         (lambda: piloted(5, by=STRATUM), "got by instead"),
         (lambda: piloted(6, sd=1.0), "got sd instead"),
         (lambda: piloted(7, epsilon=0.0), "epsilon"),

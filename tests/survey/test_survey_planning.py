@@ -77,6 +77,9 @@ def test_gaussian_plans():
         ({"frame": {}}, "at least one record"),
         ({"frame": {"a": [1], "b": [1, 2]}}, "one length"),
         ({"icc": 2}, "icc must be"),
+        ({"overall_sd": 1, "overall_mean": 2.0}, "overall_mean must be"),
+        ({"overall_sd": 1, "overall_mean": "x"}, "overall_mean must be"),
+        ({"overall_sd": 1, "overall_mean": math.nan}, "overall_mean must be"),
     ],
 )
 def test_bad_plans_are_refused_in_one_sentence(options, message):

@@ -32,11 +32,10 @@ from .cells import Cells
 from .effects import EFFECT_PART, NO_EFFECT, Effect
 from .exact import ExactRelease, Statistic, release_of
 from .fitting import Fit, Linear, Margin, check_margins, fit_of, linear
-from .frame import Frame, numbers_of
+from .frame import Frame, numbers_of, usual
 from .groups import in_order, labels_of, places
 from .released import UNBOUNDED, Asked, Source, asked_of
 
-_MOST = 1e100  # of bounds: squares of larger ones are not finite
 STATISTICS = ("mean", "total", "proportion", "ratio")
 RESPONSE = "answers stand for the people of their class who gave none (of everybody, where no classes are given)"
 PUBLIC_CLASSES = "the column given as `classes` is public, and a replaced record keeps its value of it"
@@ -114,10 +113,10 @@ class _Task:
         self.statistic = "mean" if statistic == "proportion" else statistic
         n = basis.weight.size
         self.by = bounds_by_stratum(
-            tuple(map(_usual, pairs)), basis.of, basis.heaviest, basis.theta, n, options.margins is None
+            tuple(map(usual, pairs)), basis.of, basis.heaviest, basis.theta, n, options.margins is None
         )
-        self.ends = _usual(self.by.ends)
-        self.over_ends = None if options.denominator is None else _usual(pair_of(options.denominator_bounds))
+        self.ends = usual(self.by.ends)
+        self.over_ends = None if options.denominator is None else usual(pair_of(options.denominator_bounds))
         if self.over_ends is not None and self.over_ends[0] < 0:
             raise InvalidInput(f"denominator_bounds must not be negative, got {options.denominator_bounds!r} instead")
         self.groups = _groups(options, basis, n)
@@ -243,17 +242,6 @@ class _Task:
 def _within(rows: FloatArray, bound: float) -> FloatArray:
     """Rows over their bound, within -1 and 1."""
     return np.clip(np.nan_to_num(rows / bound), -1.0, 1.0)
-
-
-def _usual(ends: tuple[float, float]) -> tuple[float, float]:
-    """Bounds between which squares are finite, and neither vanish."""
-    low, high = ends
-    if max(abs(low), abs(high)) > _MOST or high - low < 1.0 / _MOST:
-        raise InvalidInput(
-            f"bounds must lie between -{_MOST:g} and {_MOST:g}, at least {1.0 / _MOST:g} apart, got {low:g} and "
-            f"{high:g} instead; use another unit"
-        )
-    return ends
 
 
 def _centred(numbers: FloatArray, ends: tuple[float, float]) -> tuple[FloatArray, float]:

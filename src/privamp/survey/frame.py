@@ -29,6 +29,7 @@ from ..numerics.log_domain import FloatArray, as_floats
 
 Name = str | int
 EVERYBODY: Name = "everybody"
+_MOST = 1e100  # of bounds whose squares are used: those of larger ones are not finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,17 @@ def bounds_of(bounds: Any, names: tuple[Name, ...]) -> tuple[FloatArray, FloatAr
     """(lowest, highest) of every stratum, from one pair or one per stratum."""
     low, high = np.array(pairs_by_name(bounds, names)).T
     return low, high
+
+
+def usual(ends: tuple[float, float]) -> tuple[float, float]:
+    """Bounds between which squares are finite, and neither vanish."""
+    low, high = ends
+    if max(abs(low), abs(high)) > _MOST or high - low < 1.0 / _MOST:
+        raise InvalidInput(
+            f"bounds must lie between -{_MOST:g} and {_MOST:g}, at least {1.0 / _MOST:g} apart, got {low:g} and "
+            f"{high:g} instead; use another unit"
+        )
+    return ends
 
 
 def batch_of(sample: Sample) -> Batch:

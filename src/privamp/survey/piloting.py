@@ -33,7 +33,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import options_of
 from .allocation import Allocation, Stratum, allocate
 from .exact import ExactRelease, Lattice, Statistic, release_of, summed
-from .frame import Frame, frame_of
+from .frame import Frame, frame_of, usual
 from .hidden_signal import signal
 from .options import EstimateKeywords, EstimateOptions
 from .released import Source, asked_of
@@ -102,6 +102,8 @@ def pilot(
     frame = frame_of(source.sample, values, found.bounds, found.stratum, None)
     if not frame.fixed:
         raise InvalidInput(_STRATA)
+    for pair in zip(frame.low.tolist(), frame.high.tolist(), strict=True):
+        usual(pair)
     theta = signal(tuple(frame.rate.tolist()), float(found.epsilon), found.delta, found.noise)
     release = _release(frame, found.noise, theta)
     mechanism = release.mechanism(frame.names, replaced=True, within=frame.relation.scope == "within stratum")

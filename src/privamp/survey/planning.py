@@ -172,6 +172,7 @@ def plan(
     spread = 0.5 * widest * math.sqrt(records / max(records - 1, 1)) if overall_sd is None else float(overall_sd)
     away = None
     if asked.overall_mean is not None and overall_sd is not None:
+        in_range(float(low.min()), float(high.max()), overall_mean=asked.overall_mean)
         away = float(asked.overall_mean) - 0.5 * float(high.max() + low.min())
     facts = _Facts(records, size, epsilon, asked.delta, asked.noise, widest, spread, asked.icc, away)
     strength(asked.noise, np.array([epsilon]), asked.delta)  # a budget that the noise can keep
