@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from ...core.sample import Sample
     from .population import Records
 
-_OPTIONS = {"class_sizes=": "--classes COLUMN=NAMES", "classes=": "--classes", "margins=": "--margin"}
+_OPTIONS = {
+    "class_sizes=": "--classes COLUMN=NAMES", "classes=": "--classes", "margins=": "--margin",
+    "bounds must name every stratum": "--bounds must be one pair for all, or one per question, or name every stratum",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
