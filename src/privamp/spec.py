@@ -65,7 +65,7 @@ from .rules.variance_optimal import variance_optimal
 from .schedules.balls_in_bins import BallsInBins
 from .schedules.cyclic_poisson import CyclicPoisson
 from .schedules.rounds import Rounds
-from .validation import one_of, whole
+from .validation import meant, one_of, whole
 
 UNKNOWN = "?"
 
@@ -189,9 +189,7 @@ DESIGNS: dict[str, Word] = {
         Word(
             "cluster", ("chosen", "clusters", "max_size"), ("second_rate", "second_size", "min_size"),
             whole=("chosen", "clusters", "max_size", "second_size", "min_size"), make=_cluster,
-        )
-    ),
-    **_named(
+        ),
         Word(
             "cluster-pps", ("probabilities",), ("max_size", "caps"), whole=("max_size",),
             text=("probabilities", "caps"), make=_cluster_pps,
@@ -353,7 +351,8 @@ def _read(
     name, _, rest = text.partition(":")
     words = _known(name, own, kinds)
     if name not in words:
-        raise InvalidInput(f"{what} must start with one of {', '.join(words)}, got {name!r} instead")
+        listed = ", ".join(words)
+        raise InvalidInput(f"{what} must start with one of {listed}, got {name!r} instead{meant(name, words)}")
     word = words[name]
     make = word.make
     assert make is not None  # every word in a table has one
@@ -386,7 +385,8 @@ def _pair(item: str, name: str, word: Word) -> tuple[str, Any]:
     key = key.strip()
     known = (*word.required, *word.optional)
     if not equals or key not in known:
-        raise InvalidInput(f"{name!r} takes {', '.join(f'{k}=…' for k in known)}, got {item!r} instead")
+        listed = ", ".join(f"{k}=…" for k in known)
+        raise InvalidInput(f"{name!r} takes {listed}, got {item!r} instead{meant(key, known)}")
     if value == UNKNOWN:
         return key, UNKNOWN
     if key == "neighbors":

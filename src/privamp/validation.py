@@ -76,7 +76,19 @@ def one_of(choices: Iterable[str], **named: Any) -> None:
     words = tuple(choices)
     for name, value in named.items():
         if value not in words:
-            raise InvalidInput(f"{name} must be one of {', '.join(words)}, got {value!r} instead")
+            raise InvalidInput(f"{name} must be one of {', '.join(words)}, got {value!r} instead{meant(value, words)}")
+
+
+def meant(given: Any, words: Iterable[str]) -> str:
+    """The end of a refusal: the word that was probably meant, or nothing.
+
+    >>> meant("poison", ["wor", "poisson"]), meant("cat", ["wor", "poisson"])
+    ("; did you mean 'poisson'?", '')
+    """
+    from difflib import get_close_matches
+
+    alike = get_close_matches(given, list(words), 1, 0.7) if isinstance(given, str) else []
+    return f"; did you mean {alike[0]!r}?" if alike else ""
 
 
 def in_order(name: str, value: Any) -> Any:

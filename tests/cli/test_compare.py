@@ -106,7 +106,9 @@ def test_numerical_failure_is_a_row_and_exit_1(privamp, monkeypatch) -> None:
     assert "no root was found" in result.stdout
 
 
-@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG")])
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.html", b"<!DOCTYPE")]
+)
 def test_pictures(privamp, tmp_path, name, start) -> None:
     question = ["compare", "--size", "4", "--population", "10", "--mechanism", "gaussian:sigma=1"]
     result = privamp(*question, "--plot", name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..numerics.printing import as_asked
+from .completion import designs
 from .console import emit, grid, lower, number, say, upper, waiting, warn
 from .options import Json, MechanismSpec, Records, Steps, check_counts
 
@@ -29,7 +30,12 @@ def compare(
     mechanism: MechanismSpec,
     design: Annotated[
         list[str] | None,
-        typer.Option("--design", metavar="SPEC", help="A design; give several, at equal expected size."),
+        typer.Option(
+            "--design",
+            metavar="SPEC",
+            help="A design; give several, at equal expected size.",
+            autocompletion=designs,
+        ),
     ] = None,
     size: Annotated[
         int | None, typer.Option("--size", metavar="M", help="Instead of --design: five designs of this size.")
@@ -46,7 +52,9 @@ def compare(
     ] = 1.0,
     steps: Steps = 1,
     records_per_person: Records = 1,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg, or a page, .html.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Rank designs by what they really cost: epsilon at a fixed delta, all under one relation.
@@ -58,11 +66,11 @@ def compare(
     """
     from ..report.advice import advise
     from ..report.comparison import Question, compare_designs
-    from ..report.pictures import check_picture, draw_comparison
+    from ..report.pictures import FORMATS, check_picture
 
     _check(delta, epsilon, steps, population)
     if plot is not None:
-        check_picture(plot)
+        check_picture(plot, (*FORMATS, ".html"))
     plans = _designs(design, size, population)
     wanted, noise = _mechanism(mechanism, plans, neighbors)
     wanted = wanted.for_person(records_per_person)
@@ -70,7 +78,7 @@ def compare(
         found = compare_designs(plans, Question(noise, wanted, delta, epsilon, steps), population)
         advice = advise(found)
         if plot is not None:
-            draw_comparison(found, plot)
+            _draw(found, mechanism, plot)
     _show(found, advice, mechanism, plot, json)
     if any(row.failed for row in found.rows):
         raise typer.Exit(1)
@@ -177,6 +185,27 @@ def _tables(found: "Comparison", mechanism: str) -> None:
     views = [_view(row) for row in found.rows if row.aligned]
     if views:
         grid(f"MUST's view{once}, base ε = {at}", ["<design", "η", "ε'", "<type", "ε'/ε", "δ'-δ"], views)
+
+
+def _draw(found: "Comparison", mechanism: str, path: Path) -> None:
+    """The picture; on a page also the ranking, and theorem and assumptions of every design."""
+    from ..report.html import Report
+    from ..report.pictures import comparison_figure, save
+
+    figure, asked = comparison_figure(found), found.question
+    if path.suffix.lower() != ".html":
+        save(figure, path)
+        return
+    fresh = f", {asked.steps:,} fresh draws" if asked.steps > 1 else ""
+    page = Report("Designs compared", f"{mechanism}, {asked.neighbors}{fresh}")
+    at, rows = as_asked(asked.epsilon), [[*_guarantee(rank, row)] for rank, row in enumerate(found.rows, 1)]
+    header = ["rank", "design", "ε certified", "ε attack", f"δ({at}) certified", "δ attack", "draws", "distinct"]
+    page.add_table(header, rows, f"Ranked by ε at δ = {as_asked(asked.delta)}")
+    page.add_figure(figure, "δ(ε) of every design: solid lines are certified, dashed ones are attacks")
+    for row in found.rows:
+        if row.guarantee is not None:
+            page.add_guarantee(row.guarantee, epsilon=asked.epsilon, delta=asked.delta, heading=row.label)
+    page.write(path)
 
 
 def _guarantee(rank: int, row: "Row") -> list[str]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from .completion import designs, mechanisms
+
 if TYPE_CHECKING:
     from ..accounting.budget import Budget
     from ..core.design import Design
@@ -14,11 +16,19 @@ if TYPE_CHECKING:
     from ..core.schedule import Schedule
 
 DesignSpec = Annotated[
-    str, typer.Option("--design", metavar="SPEC", help="How the sample is drawn, e.g. poisson:rate=0.01")
+    str,
+    typer.Option(
+        "--design", metavar="SPEC", help="How the sample is drawn, e.g. poisson:rate=0.01", autocompletion=designs
+    ),
 ]
 MechanismSpec = Annotated[
     str,
-    typer.Option("--mechanism", metavar="SPEC", help="What is computed on it, e.g. gaussian:sigma=4,sensitivity=2"),
+    typer.Option(
+        "--mechanism",
+        metavar="SPEC",
+        help="What is computed on it, e.g. gaussian:sigma=4,sensitivity=2",
+        autocompletion=mechanisms,
+    ),
 ]
 Relation = Annotated[
     str | None,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .completion import columns
 from .console import waiting
 from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget, read_pair
 from .released import Told, check_page
@@ -31,10 +32,18 @@ def query(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The records: .csv, .parquet or .feather, or a folder.")],
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What all answers may cost together.")],
     count: Annotated[bool, typer.Option("--count", help="How many records there are.")] = False,
-    total: Annotated[Columns, typer.Option("--sum", metavar="COLUMN", help="The sum of a column.")] = None,
-    mean: Annotated[Columns, typer.Option("--mean", metavar="COLUMN", help="The mean of a column.")] = None,
-    variance: Annotated[Columns, typer.Option("--variance", metavar="COLUMN", help="The variance of a column.")] = None,
-    median: Annotated[Columns, typer.Option("--median", metavar="COLUMN", help="The median of a column.")] = None,
+    total: Annotated[
+        Columns, typer.Option("--sum", metavar="COLUMN", help="The sum of a column.", autocompletion=columns)
+    ] = None,
+    mean: Annotated[
+        Columns, typer.Option("--mean", metavar="COLUMN", help="The mean of a column.", autocompletion=columns)
+    ] = None,
+    variance: Annotated[
+        Columns, typer.Option("--variance", metavar="COLUMN", help="The variance of a column.", autocompletion=columns)
+    ] = None,
+    median: Annotated[
+        Columns, typer.Option("--median", metavar="COLUMN", help="The median of a column.", autocompletion=columns)
+    ] = None,
     quantile: Annotated[
         Columns, typer.Option("--quantile", metavar="COLUMN:P", help="A quantile of a column, e.g. income:0.9.")
     ] = None,
@@ -49,13 +58,22 @@ def query(
         Columns,
         typer.Option("--bounds", metavar="[COLUMN=]LOW:HIGH", help="PUBLIC range of the numbers, of all or of one."),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="COLUMN", help="One answer for each of its values.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="COLUMN", help="One answer for each of its values.", autocompletion=columns),
+    ] = None,
     values: Annotated[
         str | None,
         typer.Option("--values", metavar="A,B,…", help="Those values; they must be public. An empty one is no value."),
     ] = None,
     person: Annotated[
-        str | None, typer.Option("--person", metavar="COLUMN", help="Names the person of a record: they are protected.")
+        str | None,
+        typer.Option(
+            "--person",
+            metavar="COLUMN",
+            help="Names the person of a record: they are protected.",
+            autocompletion=columns,
+        ),
     ] = None,
     records: Annotated[
         int, typer.Option("--records", metavar="J", help="So many records of a person are kept, by a keyed choice.")
@@ -112,8 +130,8 @@ def _questions(
     from ..errors import InvalidInput
 
     made: list[Question] = [table.count()] if count else []
-    for what, columns in asked.items():
-        for text in columns or []:
+    for what, named in asked.items():
+        for text in named or []:
             made.append(_question(table, what, text, ranges))
     if not made:
         raise InvalidInput("nothing was asked; say --count, --mean COLUMN, --median COLUMN, or see --help")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .completion import reproductions
 from .console import emit, grid, say, waiting
 from .options import Json
 
@@ -24,7 +25,12 @@ Examples:
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="[list|all|NAME]", help="'list' (the default), 'all', or the name of an entry.")
+        str,
+        typer.Argument(
+            metavar="[list|all|NAME]",
+            help="'list' (the default), 'all', or the name of an entry.",
+            autocompletion=reproductions,
+        ),
     ] = "list",
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files it writes.")] = Path("out"),
     full: Annotated[

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from .completion import theorems
 from .console import emit, grid, say
 from .options import Json
 
@@ -17,7 +18,10 @@ Examples:
 
 def theorem(
     name: Annotated[
-        str | None, typer.Argument(metavar="ID", help="An id, or a line of 'because'; without it all are listed.")
+        str | None,
+        typer.Argument(
+            metavar="ID", help="An id, or a line of 'because'; without it all are listed.", autocompletion=theorems
+        ),
     ] = None,
     bibtex: Annotated[bool, typer.Option("--bibtex", help="Print only how to cite it.")] = False,
     json: Json = False,

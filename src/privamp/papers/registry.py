@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ..errors import InvalidInput
+from ..validation import meant
 from .printed import Check
 
 
@@ -62,5 +63,5 @@ def entry(name: str) -> Entry:
     """The entry of this name, or InvalidInput that lists those there are."""
     known = entries()
     if name not in known:
-        raise InvalidInput(f"the name must be one of {', '.join(known)}, got {name!r} instead")
+        raise InvalidInput(f"the name must be one of {', '.join(known)}, got {name!r} instead{meant(name, known)}")
     return known[name]

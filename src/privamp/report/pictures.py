@@ -23,11 +23,12 @@ DOT = {"marker": "o", "markeredgecolor": "white", "markersize": 8, "zorder": 5}
 FORMATS = (".png", ".svg")
 
 
-def check_picture(path: Path) -> None:
+def check_picture(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
     """A name that can be written and a library that draws, before anything is computed."""
     need("matplotlib", "a picture")
-    if path.suffix.lower() not in FORMATS:
-        raise InvalidInput(f"a picture must be named .png or .svg, got {path.name!r} instead")
+    if path.suffix.lower() not in formats:
+        names = f"{', '.join(formats[:-1])} or {formats[-1]}"
+        raise InvalidInput(f"a picture must be named {names}, got {path.name!r} instead")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
         raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
 
@@ -61,7 +62,7 @@ def tidy(axes: Any, title: str, subtitle: str) -> None:
     axes.set_axisbelow(True)
 
 
-def draw_comparison(found: Comparison, path: Path) -> None:
+def comparison_figure(found: Comparison) -> Any:
     """delta(epsilon) of every design, and the aligned profiles."""
     rows = [row for row in found.rows if row.guarantee is not None]
     figure = new_figure(11.0, 5.2)
@@ -71,7 +72,7 @@ def draw_comparison(found: Comparison, path: Path) -> None:
     handles, labels = left.get_legend_handles_labels()
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), frameon=False)
-    save(figure, path)
+    return figure
 
 
 def _curves(axes: Any, asked: Question, rows: list[Row]) -> None:
