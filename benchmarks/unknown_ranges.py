@@ -2,7 +2,7 @@
 
     python benchmarks/unknown_ranges.py --data FOLDER [--runs 100] [--epsilon 0.1 1]
 
-privamp           find_bounds with a tenth of epsilon, then the mean between them with the rest (Gaussian noise).
+privamp           find_bounds with a tenth of epsilon (pure), then the mean between them with the rest (Gaussian noise).
 private quantiles both quartiles by the exponential mechanism between plus and minus 10^7, a twentieth of epsilon each,
                   then the mean between them, widened to both sides by twice their distance: the idea of Smith (2011),
                   with privamp's own mean. (Far quantiles do worse: outside of all records every number is as good.)
@@ -64,8 +64,8 @@ def answers(x: np.ndarray, epsilon: float, rng: np.random.Generator) -> dict[str
     table, held = open_table(pa.table({"x": x})), np.sort(x)
 
     def found() -> np.ndarray:
-        low, high = table.find_bounds("x", epsilon=0.1 * epsilon, delta=0.1 * DELTA).value
-        return np.array([table.mean("x", (low, high)).run(epsilon=0.9 * epsilon, delta=0.9 * DELTA).value])
+        low, high = table.find_bounds("x", epsilon=0.1 * epsilon).value
+        return np.array([table.mean("x", (low, high)).run(epsilon=0.9 * epsilon, delta=DELTA).value])
 
     def by_quantiles() -> np.ndarray:
         low, high = sorted(quantile(held, q, 0.05 * epsilon, rng) for q in (0.25, 0.75))

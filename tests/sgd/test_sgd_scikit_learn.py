@@ -94,6 +94,13 @@ def test_labels_can_be_text():
     assert fitted.score(X, words) > 0.8
     odd = model(**calm).fit(X, [None, 7, *words[2:].tolist()])  # such a record adds nothing, and is not refused
     assert odd.predict_proba(X).shape == (120, 2)
+    masked = np.ma.masked_array(words, mask=[True] + [False] * 119)
+    assert model(**calm).fit(X, masked).score(X, masked) <= 119 / 120  # what is masked is no label
+    for wrong in ("yes", iter(words), np.stack([words, words], axis=1)):
+        with pytest.raises(InvalidInput, match="one column of labels"):
+            model(**calm).fit(X, wrong)
+    with pytest.raises(InvalidInput, match="intercept must be True or False"):
+        model(intercept="yes").fit(X, LABELS)
     for labels in [("a", "a"), ("a", 1), "ab", 7]:
         with pytest.raises(InvalidInput, match="two texts"):
             model(labels=labels).fit(X, words)

@@ -21,7 +21,7 @@ from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray
 from .clipped_gradients import clipped_sum_of
 from .descent import Descent
-from .scikit_learn import Estimator, features_of, names_of, not_fitted, targets_of
+from .scikit_learn import Estimator, features_of, names_of, not_fitted, targets_of, words_of
 
 
 class _Regression(Estimator):
@@ -65,6 +65,8 @@ class _Regression(Estimator):
     @property
     def descent(self) -> Descent:
         """The checked plan of a fit."""
+        if self.intercept not in (True, False):
+            raise InvalidInput(f"intercept must be True or False, got {self.intercept!r} instead")
         given = {field.name: getattr(self, field.name) for field in fields(Descent)}
         return Descent(**given | {"population": self.records if self.population is None else self.population})
 
@@ -222,8 +224,8 @@ class PrivateLogistic(_Regression):
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """The share of your own records whose label is predicted: a diagnostic without privacy."""
-        is_text = isinstance(self.labels[0], str)
-        return float(np.mean(self.predict(X) == (np.asarray(y, dtype=object) if is_text else column_of(y, "y"))))
+        truth: Any = words_of(y) if isinstance(self.labels[0], str) else column_of(y, "y")
+        return float(np.mean(self.predict(X) == truth))
 
     def _link(self, score: FloatArray) -> FloatArray:
         chance: FloatArray = expit(score)
@@ -231,11 +233,7 @@ class PrivateLogistic(_Regression):
 
     def _targets(self, y: ArrayLike) -> FloatArray:
         low, high = _checked(self.labels)
-        if not isinstance(low, str):
-            targets: Any = column_of(y, "y")
-        else:
-            targets = np.empty(len(y), dtype=object)  # type: ignore[arg-type]
-            targets[:] = [entry if isinstance(entry, str) else None for entry in np.asarray(y, dtype=object).tolist()]
+        targets: Any = words_of(y) if isinstance(low, str) else column_of(y, "y")
         return np.where(targets == high, 1.0, np.where(targets == low, 0.0, np.nan))
 
 

@@ -10,7 +10,7 @@ import warnings
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..core.several_fits import OneOfSeveral
 from ..errors import InvalidInput
@@ -91,6 +91,18 @@ def targets_of(y: Any, model: str) -> ArrayLike:
     )
     column: ArrayLike = array[:, 0]
     return column
+
+
+def words_of(y: Any) -> NDArray[Any]:
+    """One text per record, entry by entry; None where it is none."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = np.ma.filled(y.astype(object), None)
+    entries = y if isinstance(y, (list, tuple)) else np.asarray(y, dtype=object)
+    if isinstance(entries, np.ndarray) and entries.ndim != 1:
+        raise InvalidInput(f"y must be one column of labels, got an array of {entries.ndim} dimensions instead")
+    words = np.empty(len(entries), dtype=object)
+    words[:] = [entry if isinstance(entry, str) else None for entry in entries]
+    return words
 
 
 def names_of(X: Any, model: Any, *, reset: bool) -> None:
