@@ -68,6 +68,7 @@ def test_every_job_gives_one_result(job):
         assert np.all(smaller <= larger)
     assert np.array_equal(again.interval(0.9), found.interval(0.9))
     assert len(found.plot().axes) == 1
+    assert found._repr_html_().startswith("<svg role=")
 
 
 def test_centres_have_names_counts_and_a_picture():

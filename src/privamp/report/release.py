@@ -9,6 +9,7 @@ import numpy as np
 from ..core.release import Release
 from ..errors import InvalidInput
 from ..numerics.printing import shown_down, shown_up
+from . import interval_lines
 from .centres import picture_of_centres
 from .html import Report
 from .pictures import COLORS, new_figure, tidy
@@ -121,8 +122,20 @@ def _shown(release: Release) -> str:
 
 
 def fragment_of(release: Release) -> str:
-    """The tables and the guarantee, without the page around them."""
-    return page_of(release, "Release").body()
+    """A picture, the tables and the guarantee, without the page around them."""
+    return _drawn(release) + page_of(release, "Release").body()
+
+
+def _drawn(release: Release, level: float = 0.95) -> str:
+    """The intervals of numbers, where they are known."""
+    if isinstance(release.value, Mapping) or np.ndim(release.value) > 1:
+        return ""
+    if release.numbers(level)["interval"] is None:
+        return ""
+    low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in release.interval(level))
+    value = np.atleast_1d(np.asarray(release.value, dtype=np.float64))
+    names = release.names or tuple(str(at + 1) if value.size > 1 else "" for at in range(value.size))
+    return interval_lines.lines_of(names, value, low, high, f"released values with their {100 * level:g}% intervals")
 
 
 def picture_of(release: Release, level: float = 0.95) -> "Figure":
