@@ -4,6 +4,7 @@ import pytest
 
 from privamp import ApproxDP, Gaussian, InvalidInput, Neighbors, Poisson, WithoutReplacement, amplify, compose
 from privamp.accounting.adaptive_attack import turning_attack
+from privamp.core.certificate import disagreements
 
 RO = Neighbors.REPLACE_ONE
 ONE = amplify(Gaussian(1.0), WithoutReplacement(10, 1000), RO)
@@ -40,3 +41,13 @@ def test_a_symmetric_pair_is_composed_plainly():
 def test_what_has_no_order_to_turn_is_refused(guarantee, match):
     with pytest.raises(InvalidInput, match=match):
         turning_attack(guarantee, 3, 2.0)
+
+
+def test_a_certificate_from_before_the_hint_still_holds():
+    many = compose(ONE, 3)
+    assert "adaptive=True" in many.because[-1]
+    content = many.to_json(epsilon=1.0)["certificate"]
+    old = dict(content, because=[line.partition("; compose(")[0] for line in content["because"]])
+    assert not [line for line in disagreements({"certificate": old}, many) if "digest" not in line]
+    none = dict(old, because=old["because"][:-1])
+    assert any("does not name" in line for line in disagreements({"certificate": none}, many))

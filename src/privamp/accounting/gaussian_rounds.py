@@ -37,7 +37,7 @@ from .triangle_cells import Cells, OneSide, Shape
 
 ROUNDS = (
     "Rounds of Gaussian noise, turning from round to round, by recursion over the loss [replace-one → replace-one] "
-    "(docs/designs/rounds.md, Thm 1 to 4)"
+    "(docs/designs/rounds.md, Thm 1 to 3)"
 )
 _WORK = 2.2e8  # points, cells and rounds of one cover, multiplied
 _FIRST, _LONGER = 16, 4  # rounds of the first cover; each next one serves until so many times as many are done
