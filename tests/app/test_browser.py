@@ -2,7 +2,13 @@
 
 import http.client
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -205,3 +211,16 @@ def test_the_page_names_nothing_from_elsewhere(explorer) -> None:
     imports = json.loads(re.search(r'type="importmap">\s*(\{.*?\})\s*</script>', page, re.DOTALL)[1])["imports"]
     assert {*loaded} <= {own}
     assert all(value.startswith("/") for value in imports.values())
+
+
+def test_ctrl_c_ends_it_without_a_word() -> None:
+    if find_spec("nicegui") is None or os.name != "posix":
+        pytest.skip("NiceGUI is not installed (make test-app)")
+    command = [sys.executable, "-u", "-m", "privamp", "serve", "--no-browser"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, **pipes) as server:
+        server.stdout.readline()
+        time.sleep(1.0)  # its processes are being prepared
+        os.killpg(server.pid, signal.SIGINT)
+        _, errors = server.communicate(timeout=30)
+    assert (server.returncode, errors) == (0, "")

@@ -9,10 +9,11 @@ import os
 import signal
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, ClassVar
 
@@ -102,7 +103,8 @@ class Work:
         with self._lock:
             if turn != self._turn:
                 return None
-            process.start()
+            with _interrupts_held():
+                process.start()
             self._running.add(process)
         theirs.close()
         try:
@@ -153,5 +155,20 @@ def _nothing(job: Any) -> Any:
 def warm_up() -> None:
     """Start the server of processes, so that the first job does not wait for its imports."""
     process = _context().Process(target=_nothing, args=(0,), daemon=True)
-    process.start()
+    with _interrupts_held():
+        process.start()
     process.join()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Processes started here never hear Ctrl-C, which is for the server: it ends them itself."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # starting it later would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
