@@ -35,6 +35,7 @@ _SIGNS = {
     "∖": r"\backslash ",
     "⊆": r"\subseteq ",
     "⊂": r"\subset ",
+    "⊇": r"\supseteq ",
     "∘": r"\circ ",
     "∗": r"\ast ",
     "⊗": r"\otimes ",

@@ -55,6 +55,7 @@ def test_no_theorem_shows_latex_in_a_terminal() -> None:
         (r"\{x \mid x ≤ \max(a, b)\}", "{x | x ≤ max(a, b)}"),
         (r"e^{uε} ≤ 10{,}000 · e^{2}", "e^{uε} ≤ 10,000 · e^2"),
         (r"\frac{1}{t} Σ_i x_i + \frac{1}{n}", "(1/t) Σ_i x_i + 1/n"),
+        (r"\lvert x−y \rvert + 1", "|x−y| + 1"),
         (r"\binom{n}{k}", "C(n, k)"),
     ],
 )

@@ -18,6 +18,7 @@ _ACCENTS = {"hat": "\u0302", "bar": "\u0304", "tilde": "\u0303"}
 _ARRAY = re.compile(r"\s*\\begin\{array\}\{[lcr]*\}\s*(.*?)\s*\\end\{array\}", re.S)
 _FUNCTION = re.compile(r"\\(log|max|min|exp|sup|inf|Pr|sin|cosh|cos|ln)(?![A-Za-z])")
 _SPACES = {r"\,": " ", r"\;": " ", r"\quad": "    ", r"\qquad": "        ", r"\left": "", r"\right": "", r"\mid": "|"}
+_BAR = re.compile(r"\\lvert |\\lvert(?![A-Za-z])| ?\\rvert(?![A-Za-z])")
 _SPACE = re.compile(r"\\(?:[,;]|(?:quad|qquad|left|right|mid)(?![A-Za-z]))")
 _SIMPLE = re.compile(r"([_^])\{([^\W\d_]['′]*|\d+|\*)\}")  # n_{i}: no braces needed
 _NAMED = re.compile(r"([_^])\{\\text\{(\w+)\}\}")
@@ -54,7 +55,7 @@ def plain_formula(latex: str) -> str:
     less        max(x, y)
     """
     latex = _FUNCTION.sub(r"\1", latex.replace(r"\{", "\ue000").replace(r"\}", "\ue001"))
-    latex = _SPACE.sub(lambda found: _SPACES[found[0]], latex)
+    latex = _SPACE.sub(lambda found: _SPACES[found[0]], _BAR.sub("|", latex))
     latex = _ACCENT.sub(lambda found: found[2] + _ACCENTS[found[1]], _WORDS.sub(r"\1", _NAMED.sub(r"\1\2", latex)))
     before = None
     while latex != before:
