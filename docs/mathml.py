@@ -64,6 +64,7 @@ _SIGNS = {
 _SIGN = re.compile("|".join(_SIGNS))
 _RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "₀₁₂₃₄₅₆₇₈₉₊₋ₙ"
 _PLAIN = str.maketrans(_RAISED + _LOWERED, "0123456789+-n" * 2)
+_LONG = 36  # characters; browsers do not break lines within a formula, so long ones scroll
 _ROOT = re.compile(r"√(\w)")
 _ACCENTED = re.compile("(\\w)([\u0302\u0303\u0304])")
 _ACCENTS = {"\u0302": "hat", "\u0303": "tilde", "\u0304": "bar"}
@@ -97,6 +98,8 @@ def on_page_content(html: str, **kwargs: Any) -> str:
     def typeset(found: re.Match[str]) -> str:
         display = "block" if found[1] == "div" else "inline"
         math = mathml(unescape(found[2]).strip(), display)
-        return f'<div class="formula">{math}</div>' if found[1] == "div" else math
+        if display == "inline" and len(found[2]) < _LONG:
+            return math
+        return f'<{found[1]} class="formula">{math}</{found[1]}>'
 
     return _FOUND.sub(typeset, html)

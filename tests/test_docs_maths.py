@@ -96,3 +96,5 @@ def test_the_hook_replaces_what_arithmatex_marks() -> None:
     assert "from $5 to $6" in html
     assert '<div class="formula"><math' in html
     assert "arithmatex" not in html
+    long = hook.on_page_content(f'<span class="arithmatex">\\({" + ".join("abcdefghijkl")}\\)</span>')
+    assert long.startswith('<span class="formula"><math'), "it scrolls on a phone"
