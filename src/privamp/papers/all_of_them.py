@@ -19,6 +19,7 @@ from .files import columns, csv_of
 from .printed import AGREES, APART, DIFFERS, ERRATUM, INSIDE, KINDS, OWN, Check, apart
 from .registry import Entry, Outcome
 
+SHORT = ("agree", "own print", "errata", "apart", "differ", "ours")  # `KINDS` as heads of columns
 WHAT_DIFFERS = "Differs. The verdict says what may be behind it, where that is known."
 Progress = Callable[[int, int], None]
 HEADER = ("entry", "what", "printed", "ours", "verdict", "kind", "seconds")
@@ -80,7 +81,7 @@ def in_a_sentence(results: Sequence[Result]) -> str:
     return (
         f"{printed} printed statements: {found[AGREES]} agree with what we computed, {found[INSIDE]} agree with the "
         f"paper's own numbers only, {found[ERRATUM]} are errata with a test, {found[APART]} cannot be compared, "
-        f"{found[DIFFERS]} differ ({found[DIFFERS] - known} of them unexplained). "
+        f"{found[DIFFERS]} differ ({found[DIFFERS] - known} of them without a guess why). "
         f"{found[OWN]} further checks are our own."
     )
 
@@ -88,7 +89,12 @@ def in_a_sentence(results: Sequence[Result]) -> str:
 def write_report(results: Sequence[Result], out_dir: Path) -> tuple[Path, Path]:
     """`index.html` and `reproduction.csv` in the folder."""
     page = Report("Published tables and figures, recomputed", in_a_sentence(results))
-    page.add_table(("paper", "entry", *KINDS, "seconds", "erratum"), _overview(results, out_dir), "By table or figure.")
+    page.add_table(
+        ("paper", "entry", *SHORT, "seconds", "erratum"),
+        _overview(results, out_dir),
+        "How many statements of each kind, by table or figure (own print: agrees with the paper's own numbers only; "
+        "apart: not comparable).",
+    )
     _unexplained(page, results)
     _better(page, results)
     for paper in dict.fromkeys(result.entry.paper for result in results):
@@ -147,4 +153,4 @@ def _better(page: Report, results: Sequence[Result]) -> None:
 def as_text(results: Sequence[Result]) -> str:
     """A line for each entry, then the counts."""
     rows = [(r.entry.name, *(str(r.kinds[kind]) for kind in KINDS), f"{r.seconds:.1f}") for r in results]
-    return f"{columns(('entry', *KINDS, 'seconds'), rows)}\n\n{in_a_sentence(results)}"
+    return f"{columns(('entry', *SHORT, 'seconds'), rows)}\n\n{in_a_sentence(results)}"

@@ -25,8 +25,8 @@ SMALLER = "ours is a smaller setting ({setting}), made for seconds on a processo
 NO_TORCH = "not trained: needs PyTorch (pip install 'privamp[torch]')"
 NO_RUN = "no run of ours is kept for this cell"
 ADAPTS = (
-    "ours is SGD with one learning rate, so a clip that grows makes noisy steps larger; where it has Adam, whose "
-    "steps do not grow with the clip, is not printed"
+    "ours is SGD with one learning rate, so a clip that grows makes noisy steps larger; it is not printed where the "
+    "paper has Adam, whose steps do not grow with the clip"
 )
 OURS = "ours: "  # before a sentence of the paper that our own accuracies are held against
 
