@@ -163,7 +163,7 @@ NEEDS_MORE = [
     ("survey", "plan", *PLAN),
     ("survey", "draw", *PLAN, "--id", "id", "--out", "drawn.csv"),
     ("survey", "estimate", *PLAN, *VALUE),
-    ("survey", "pilot", *PLAN, *VALUE),
+    ("survey", "pilot", *PLAN, "--value", "x", "--bounds", "0:1"),
     ("audit", "records"),
     ("audit", "mistakes", "--plot", "picture.png"),
 ]
