@@ -119,6 +119,18 @@ class Mechanism(ABC):
         return None
 
     @property
+    def line_step(self) -> float:
+        """How far one record moves a number, in units of the noise that is added to it; 0 where that is not so."""
+        return 0.0
+
+    def log_slope(self, places: FloatArray) -> FloatArray | None:
+        """log of the noise's density one add/remove step after `places` (in steps) over that at them, or None.
+
+        Falls along the line.
+        """
+        return None
+
+    @property
     def is_pure(self) -> bool:
         """Whether a single release is pure DP under the mechanism's own relation."""
         return self.profile(self.neighbors).largest_loss < float("inf")

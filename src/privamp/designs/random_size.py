@@ -11,6 +11,7 @@ that is exact over all eps_d-DP mechanisms. Proofs: docs/designs/random_size.md.
 Theorem 3 (replace-one → replace-one, every mechanism). sum_m t(m) (m/n) delta(log(1 + (alpha-1) n/m)).
 Theorem 4 (add/remove → replace-one, mechanisms that are not pure, few sizes). Transport (core/transport.py): with a
 the record in or out and s others drawn, components (a, s) and (b, s') are a + b + |s - s'| apart. docs/transport.md.
+Theorem 5 (add/remove → replace-one, Gaussian noise). Sizes along a chain (kept_sizes.py): exact up to a grid.
 """
 
 import math
@@ -24,7 +25,6 @@ import numpy as np
 
 from ..chance.keys import Key
 from ..core.curves import pure_curve
-from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -37,6 +37,7 @@ from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mix, log_sum, log_unmix
 from ..numerics.size_chain import LARGEST_STEP, replaced
 from ..validation import in_order, in_range, nonnegative, positive, whole
+from . import kept_sizes
 from .fixed_size import BottomK
 from .keyed_order import SizeOnly, Weights
 from .pure_only import is_black_box, lower_profile, pure_epsilon
@@ -141,6 +142,7 @@ class RandomSize(SizeOnly):
             is_covered,
             searches=True,
         ),
+        *kept_sizes.theorems("Random size", RO.kind),
     )
 
     def __post_init__(self) -> None:
@@ -274,22 +276,18 @@ class RandomSize(SizeOnly):
             yield cls.uniform(n, n, n), n
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """The chain's own event for black boxes; else a sum in which the replaced record stands against all others."""
-        if neighbors.records > 1 or neighbors.kind != RO.kind:
-            return None
-        if not is_black_box(mechanism, neighbors):
-            return mechanism.on_a_line(*self._against_all())
-        add = pure_epsilon(mechanism, AR)
-        return lower_profile(replaced(self.chances, add).lower) if add <= LARGEST_STEP else None
+        """The chain's own event for black boxes; else sums that follow the worst sequence over sizes."""
+        found = self.attacks(mechanism, neighbors)
+        return Profile.maximum(found.values()) if found else None
 
-    def _against_all(self) -> tuple[Places, Places]:
-        """Places of a sum of -1 for every record, and 1 for the replaced one."""
-        p: dict[float, float] = {}
-        total = float(np.sum(self.chances))
-        for m, t in enumerate((self.chances / total).tolist()):
-            for place, part in ((2.0 - m, m / self.population), (-float(m), 1.0 - m / self.population)):
-                p[place] = p.get(place, 0.0) + t * part
-        return p, {-float(m): t for m, t in enumerate((self.chances / total).tolist())}
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """Sum by sum."""
+        if neighbors.records > 1 or neighbors.kind != RO.kind:
+            return {}
+        if not is_black_box(mechanism, neighbors):
+            return kept_sizes.attacks(self, mechanism, neighbors)
+        add = pure_epsilon(mechanism, AR)
+        return {"event": lower_profile(replaced(self.chances, add).lower)} if add <= LARGEST_STEP else {}
 
     def __repr__(self) -> str:
         if len(self.sizes) <= _SHOWN:

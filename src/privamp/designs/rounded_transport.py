@@ -106,7 +106,8 @@ def _scenes(design: Any) -> dict[str, tuple[Places, Places]]:
     if design.how != "random":
         return {f"{n} others": against_all(design.share, design.share, n, design.how) for n in range(20)}
     r = float(design.share)
-    whole = {2.0: r * (1.0 - r), 1.0: r * r, 0.0: (1.0 - r) ** 2, -1.0: r * (1.0 - r)}
+    # a sum of the record and of how far the number of others is from the usual one: both move it in one direction
+    whole = {2.0: r * (1.0 - r), 1.0: r, 0.0: (1.0 - r) ** 2}
     carried = {1.0: r, -1.0: 1.0 - r}, {0.0: r, -1.0: 1.0 - r}
     return {"whole": (whole, {0.0: 1.0}), "carried": carried, "alone": ({1.0: r, 0.0: 1.0 - r}, {0.0: 1.0})}
 

@@ -13,6 +13,8 @@ Theorem 3 (add/remove → replace-one). Simple random sampling's bound at q = E 
 the range, with the larger of the mechanism's two profiles.
 Theorem 4 (replace-one → replace-one). E of (m/n) d(log(1 + (alpha-1)n/m)), m = min(Bin(n, p), B), n public; in a range,
 simple random sampling's bound at min(1, B/n), n the smallest.
+Theorem 5 (pure mechanisms, a range of up to 512 numbers). The chain program (numerics/size_chain.py), exact; Gaussian
+noise: sizes along a chain (kept_sizes.py).
 
 Proofs: docs/designs/truncated_poisson.md. Heads and survivors are drawn by two keyed numbers per record.
 """
@@ -23,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import binom
@@ -43,6 +45,7 @@ from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum, log_unmix
 from ..validation import in_range, whole
+from . import kept_sizes
 from .fixed_size import BottomK
 from .head_counts import expected_kept, heads, worst_mixture
 from .multiplicity import one_sided
@@ -145,7 +148,7 @@ class TruncatedPoisson(Design):
     >>> from privamp import Gaussian, Neighbors, amplify, compose
     >>> step = amplify(Gaussian(4.0), TruncatedPoisson(0.1, 120, at_least=1000, at_most=1001))
     >>> round(compose(step, 100).epsilon(1e-6), 3)
-    1.205
+    1.182
     """
 
     rate: float  # p
@@ -158,6 +161,8 @@ class TruncatedPoisson(Design):
         Theorem("Truncated Poisson, one swapped, by heads", f"{PAGE}, Thm 2", AR.kind, RO.kind, False, _swapped),
         Theorem("Truncated Poisson, one swapped, mean size", f"{PAGE}, Thm 3", AR.kind, RO.kind, False, _at_mean),
         Theorem("Truncated Poisson, one replaced, by size", f"{PAGE}, Thm 4", RO.kind, RO.kind, False, _by_size),
+        *kept_sizes.pure_theorems("Truncated Poisson", f"{PAGE}, Thm 5"),
+        *kept_sizes.theorems("Truncated Poisson", AR.kind, RO.kind),
     )
     holds_everyone: ClassVar[bool] = False  # a part of the draw has at most `most` records
     word: ClassVar[Word | None] = Word(
@@ -291,9 +296,17 @@ class TruncatedPoisson(Design):
             yield cls(rate, most, n), n
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """A sum in which only the changed record is not zero, at the smallest number of records."""
+        """The largest of several attacks."""
+        found = self.attacks(mechanism, neighbors)
+        return Profile.maximum(found.values()) if found else None
+
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """The changed record alone, at the smallest number of records; sums that follow the sizes along a chain."""
         if neighbors.records > 1:
-            return None
+            return {}
         if neighbors.kind == AR.kind:
-            return mechanism.mixture(AR, Multiplicity.binomial(1, self.chance(self.at_least + 1)))
-        return mechanism.opposite_mixture(self.chance(max(self.at_least, 1)))
+            alone = mechanism.mixture(AR, Multiplicity.binomial(1, self.chance(self.at_least + 1)))
+        else:
+            alone = mechanism.opposite_mixture(self.chance(max(self.at_least, 1)))
+        found = {} if alone is None else {"alone": alone}
+        return found | kept_sizes.attacks(self, mechanism, neighbors)

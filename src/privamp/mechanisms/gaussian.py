@@ -103,6 +103,15 @@ class Gaussian(Mechanism):
         return seen_on_a_line(lambda x: as_floats(log_ndtr(-x)), edges, moved[0], moved[1])
 
     @property
+    def line_step(self) -> float:
+        """Sensitivity over sigma."""
+        return self.sensitivity / self.sigma
+
+    def log_slope(self, places: FloatArray) -> FloatArray | None:
+        """-theta^2 (2 f + 1)/2."""
+        return -0.5 * self.line_step**2 * (2.0 * places + 1.0)
+
+    @property
     def influence(self) -> Influence | None:
         """u/sigma for a record of l2 norm u."""
         return Influence("gaussian", 0.0, 1.0 / self.sigma, 2.0, True) if self.neighbors.kind == "add-remove" else None

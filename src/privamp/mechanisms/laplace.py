@@ -94,6 +94,15 @@ class Laplace(Mechanism):
         return seen_on_a_line(_log_tail, edges, moved[0], moved[1])
 
     @property
+    def line_step(self) -> float:
+        """Sensitivity over scale."""
+        return self.sensitivity / self.scale
+
+    def log_slope(self, places: FloatArray) -> FloatArray | None:
+        """theta (|f| - |f + 1|)."""
+        return self.line_step * (np.abs(places) - np.abs(places + 1.0))
+
+    @property
     def influence(self) -> Influence | None:
         """u/scale for a record of l1 norm u; reached along an axis."""
         return Influence("pure", 0.0, 1.0 / self.scale, 1.0, True) if self.neighbors.kind == "add-remove" else None

@@ -82,6 +82,42 @@ def added(smaller: FloatArray, larger: FloatArray, epsilon: float) -> ChainValue
     return ChainValue(max(first.lower, second.lower), max(first.upper, second.upper))
 
 
+def largest_of(
+    p_in: FloatArray, p_out: FloatArray, q_in: FloatArray, q_out: FloatArray, epsilon: float
+) -> ChainValue:
+    """The largest over several pairs of data sets, shape (pairs, sizes), and both orders: the record in and out.
+
+    Column j: j shared records are drawn, with the changed record of P (of Q) or without it.
+    """
+    _check(epsilon)
+    lower = upper = 0.0
+    for first, second in (((p_in, p_out), (q_in, q_out)), ((q_in, q_out), (p_in, p_out))):
+        more = (first[1] + math.exp(epsilon) * first[0]) * _LIFT
+        less = (second[1] + math.exp(-epsilon) * second[0]) * _LIFT
+        found = _largest(more - less, _ETA * (more + less), less, epsilon)
+        lower, upper = max(lower, found.lower), max(upper, found.upper)
+    return ChainValue(lower, upper)
+
+
+def _largest(gain: FloatArray, slack: FloatArray, base: FloatArray, epsilon: float) -> ChainValue:
+    """Rows are solved until one pass over each of the others shows that it is not above the largest found."""
+    lower, upper, a = 0.0, -1.0, math.exp(epsilon) * (1.0 + _STEP)
+    for row in _from_the_middle(gain.shape[0]):
+        if upper >= 0.0:
+            high = math.expm1(upper) * (1.0 - 1e-12)
+            if _best_sum(gain[row] + slack[row] - high * (base[row] * (1.0 - _ETA)), a, 0.0) <= 0.0:
+                continue
+        found = _solve(gain[row], slack[row], base[row], epsilon, about=1.0)
+        lower, upper = max(lower, found.lower), max(upper, found.upper)
+    return ChainValue(lower, upper)
+
+
+def _from_the_middle(rows: int) -> list[int]:
+    """The ends and the middle first: one of them is often the largest."""
+    first = [0, rows - 1, rows // 2]
+    return list(dict.fromkeys([*first, *range(rows)]))
+
+
 def _check(epsilon: float) -> None:
     if not 0.0 <= epsilon <= LARGEST_STEP:
         raise NumericalFailure(f"the chain program needs an epsilon of at most {LARGEST_STEP:g}")

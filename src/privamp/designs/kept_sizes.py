@@ -1,0 +1,146 @@
+"""Designs that are known by the number of records drawn: chances by size, bounds and attacks (core/size_paths.py).
+
+Random size: m of n with chance t(m); the record is one of them with chance m/n, and the others are m - 1 or m.
+Truncated Poisson: K heads among the others; the record stays with chance p if K < B and p B/(K+1) if K >= B, and with
+it min(K, B - 1) others, without it min(K, B). Every number of records of a public range is a pair of its own.
+Theorem: docs/transport.md, Thm 9.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from ..core.mechanism import Mechanism
+from ..core.neighbors import Neighbors
+from ..core.profile import Profile
+from ..core.size_paths import Ladder, bounded, is_on_a_line, paths
+from ..core.theorem import Theorem
+from ..errors import NoTheorem
+from ..numerics.log_domain import FloatArray
+from ..numerics.size_chain import LARGEST_STEP, ChainValue, largest_of
+from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
+
+AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+PAGE = "docs/transport.md, Thm 9"
+_RARE = 1e-40  # sizes that are rarer at both ends are left out, and count as seen
+_SHARES = (0.99, 0.6, 0.1)  # of the largest loss of noise that has one: there attacks are made
+_MOST_SIZES, _MOST_PAIRS = 1000, 512
+
+
+def of_sizes(chances: FloatArray) -> Ladder:
+    """One record of n replaced, m drawn with chance `chances[m]`."""
+    n, t = chances.size - 1, chances / np.sum(chances)
+    m = np.arange(n + 1.0)
+    inside, outside = np.append(t[1:] * m[1:] / n, 0.0), t * (n - m) / n
+    inside, outside = inside[None, :], outside[None, :]
+    return _trimmed(inside, outside, inside, outside)
+
+
+def of_heads(rate: float, most: int, others: Sequence[int], kind: str) -> Ladder:
+    """One record more than each of these numbers of others, or one beside them replaced."""
+    rows = [_kept(rate, most, n) for n in others]
+    inside, outside, without = (np.stack(part) for part in zip(*rows, strict=True))
+    if kind == RO.kind:
+        return _trimmed(inside, outside, inside, outside)
+    return _trimmed(inside, outside, np.zeros(inside.shape), without)
+
+
+def _kept(rate: float, most: int, others: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Chances of so many others with the record, of so many without it, and of so many where it does not exist."""
+    heads = np.arange(others + 1)
+    chance = binom.pmf(heads, others, rate)
+    stays = rate * np.where(heads < most, 1.0, most / (heads + 1.0))
+    kept = np.minimum(heads, most)
+    inside, outside, without = (np.zeros(most + 1) for _ in range(3))
+    np.add.at(inside, np.minimum(heads, most - 1), chance * stays)
+    np.add.at(outside, kept, chance * (1.0 - stays))
+    np.add.at(without, kept, chance)
+    return inside, outside, without
+
+
+def _trimmed(p_in: FloatArray, p_out: FloatArray, q_in: FloatArray, q_out: FloatArray) -> Ladder:
+    """Without sizes at both ends that hardly occur."""
+    drawn = np.max(np.maximum.reduce([p_in, p_out, q_in, q_out]), axis=0)
+    live = np.flatnonzero(drawn > _RARE)
+    held = slice(int(live[0]), int(live[-1]) + 1)
+    if held.stop - held.start > _MOST_SIZES:
+        raise NoTheorem(f"sizes are followed one by one up to {_MOST_SIZES} of them")
+    left = 2.0 * _RARE * (drawn.size - (held.stop - held.start))
+    inside, outside = p_in[:, held], p_out[:, held]
+    if q_in is p_in:
+        return Ladder(inside, outside, inside, outside, left)
+    return Ladder(inside, outside, q_in[:, held], q_out[:, held], left)
+
+
+def ladder_of(design: Any, kind: str) -> Ladder:
+    """The chances of a design under a relation, or NoTheorem where its numbers of records are too many."""
+    if not hasattr(design, "most"):
+        return of_sizes(design.chances)
+    less = 1 if kind == RO.kind else 0
+    if design.at_most is None or design.at_most - design.at_least > _MOST_PAIRS:
+        raise NoTheorem(f"ranges of at most {_MOST_PAIRS} numbers of records are followed one by one")
+    others = range(max(design.at_least - less, 0), design.at_most)
+    if not others:
+        raise NoTheorem("a record more or less changes a number of records that is public; declare a range of it")
+    return of_heads(design.rate, design.most, others, kind)
+
+
+def _is_followed(mechanism: Mechanism) -> bool:
+    return mechanism.is_gaussian and is_on_a_line(mechanism)
+
+
+def _followed(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    found = bounded(ladder_of(design, neighbors.kind), mechanism)
+    return found.symmetrised() if neighbors.kind == RO.kind else found
+
+
+def _pure(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    return upper_profile(_value(design, pure_epsilon(mechanism, AR), neighbors.kind).upper)
+
+
+def _value(design: Any, epsilon: float, kind: str) -> ChainValue:
+    if epsilon > LARGEST_STEP:
+        raise NoTheorem(f"the chain program is evaluated up to epsilon {LARGEST_STEP:g}")
+    one = ladder_of(design, kind)
+    return largest_of(one.p_in, one.p_out, one.q_in, one.q_out, epsilon)
+
+
+def theorems(what: str, *relations: str) -> tuple[Theorem, ...]:
+    """Size by size along a chain, for Gaussian noise."""
+    return tuple(
+        Theorem(f"{what}, sizes along a chain", PAGE, AR.kind, kind, False, _followed, _is_followed)  # type: ignore[arg-type]
+        for kind in relations
+    )
+
+
+def pure_theorems(what: str, cite: str) -> tuple[Theorem, ...]:
+    """The chain program for pure mechanisms."""
+    kinds = (AR.kind, RO.kind)
+    return tuple(Theorem(f"{what}, chain program", cite, AR.kind, kind, True, _pure, _is_pure) for kind in kinds)
+
+
+def _is_pure(mechanism: Mechanism) -> bool:
+    return mechanism.neighbors.kind == AR.kind and mechanism.is_pure
+
+
+def attacks(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+    """Sums that follow the worst sequence over sizes; for a black box the worst event."""
+    if neighbors.records > 1:
+        return {}
+    try:
+        if is_black_box(mechanism, neighbors):
+            loss = _value(design, pure_epsilon(mechanism, AR), neighbors.kind).lower
+            return {"event": lower_profile(loss)} if math.isfinite(loss) else {}
+        if not is_on_a_line(mechanism):
+            return {}
+        shares = () if mechanism.is_gaussian else _SHARES
+        losses = [_value(design, pure_epsilon(mechanism, AR), neighbors.kind).lower] if shares else []
+        aims = [share * loss for share in shares for loss in losses]
+        scenes = paths(ladder_of(design, neighbors.kind), mechanism, aims)
+    except NoTheorem:
+        return {}
+    found = {name: mechanism.on_a_line(*scene) for name, scene in scenes.items()}
+    return {name: attack for name, attack in found.items() if attack is not None}
