@@ -6,7 +6,6 @@ it min(K, B - 1) others, without it min(K, B). Every number of records of a publ
 Theorem: docs/transport.md, Thm 9.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,6 +45,13 @@ def of_heads(rate: float, most: int, others: Sequence[int], kind: str) -> Ladder
     if kind == RO.kind:
         return _trimmed(inside, outside, inside, outside)
     return _trimmed(inside, outside, np.zeros(inside.shape), without)
+
+
+def of_coins(others: int, after: float, before: float, own: float) -> Ladder:
+    """One record more, kept with chance `own`, that changes the chance of each of the others."""
+    sizes = np.arange(others + 1)
+    here, without = binom.pmf(sizes, others, after)[None, :], binom.pmf(sizes, others, before)[None, :]
+    return _trimmed(own * here, (1.0 - own) * here, np.zeros(here.shape), without)
 
 
 def _kept(rate: float, most: int, others: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -98,13 +104,12 @@ def _followed(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profil
 
 
 def _pure(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(_value(design, pure_epsilon(mechanism, AR), neighbors.kind).upper)
+    return upper_profile(_chain(ladder_of(design, neighbors.kind), pure_epsilon(mechanism, AR)).upper)
 
 
-def _value(design: Any, epsilon: float, kind: str) -> ChainValue:
+def _chain(one: Ladder, epsilon: float) -> ChainValue:
     if epsilon > LARGEST_STEP:
         raise NoTheorem(f"the chain program is evaluated up to epsilon {LARGEST_STEP:g}")
-    one = ladder_of(design, kind)
     return largest_of(one.p_in, one.p_out, one.q_in, one.q_out, epsilon)
 
 
@@ -131,16 +136,25 @@ def attacks(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any
     if neighbors.records > 1:
         return {}
     try:
-        if is_black_box(mechanism, neighbors):
-            loss = _value(design, pure_epsilon(mechanism, AR), neighbors.kind).lower
-            return {"event": lower_profile(loss)} if math.isfinite(loss) else {}
-        if not is_on_a_line(mechanism):
-            return {}
-        shares = () if mechanism.is_gaussian else _SHARES
-        losses = [_value(design, pure_epsilon(mechanism, AR), neighbors.kind).lower] if shares else []
-        aims = [share * loss for share in shares for loss in losses]
-        scenes = paths(ladder_of(design, neighbors.kind), mechanism, aims)
+        return _seen(ladder_of(design, neighbors.kind), mechanism, neighbors)
     except NoTheorem:
         return {}
+
+
+def seen_with_others(coins: tuple[int, float, float, float], mechanism: Mechanism) -> dict[Any, Profile]:
+    """The same for one record more among independent coins; nobody need be there."""
+    try:
+        return _seen(of_coins(*coins), mechanism, AR) if coins[0] else {}
+    except NoTheorem:
+        return {}
+
+
+def _seen(ladder: Ladder, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+    if is_black_box(mechanism, neighbors):
+        return {"event": lower_profile(_chain(ladder, pure_epsilon(mechanism, AR)).lower)}
+    if not is_on_a_line(mechanism):
+        return {}
+    loss = 0.0 if mechanism.is_gaussian else _chain(ladder, pure_epsilon(mechanism, AR)).lower
+    scenes = paths(ladder, mechanism, [share * loss for share in _SHARES if loss > 0.0])
     found = {name: mechanism.on_a_line(*scene) for name, scene in scenes.items()}
     return {name: attack for name, attack in found.items() if attack is not None}

@@ -4,10 +4,10 @@ Records whose share would exceed 1 are kept for certain and the rest shares what
 exceeds 1: q_i = min(1, z r_i) with z such that the q_i add up to m (all 1 when there are at most m records).
 The sizes r_i lie in a public range and every population has at least `at_least` records.
 
-Theorem 3 (add/remove). For pure M, log(1 + q(a-1)) + q(a-1), q = min(1, m high/(high + at_least low)) the largest
-probability any record can have in the larger population: one record lowers the others' probabilities by at
-most its own. It can exceed eps. Replace-one, with one record less: log[(1 + q(a-1))/(1 - q(1 - 1/a))] + q(a-1), for
-the others' probabilities differ by q at most. Without public facts only
+Theorem 3. For pure M, the larger of log(1 + q(a-1)) + qc/(1 - Qc), c = 1 - 1/a, and -log(1 - qc) + q(a-1), with q =
+min(1, m high/(high + at_least low)) the largest probability any record can have in the larger population, Q that of
+the smaller one: one record lowers the others' probabilities by at most its own. It can exceed eps. Replace-one: the
+same with q = Q, for the others' probabilities differ by the two records' own at most. Without public facts only
 eps + a - 1 is left, and that is approached. Cutting only once, min(1, m r_i / sum of r), is refused: one large
 newcomer can lower any number of probabilities from 1 to nearly 0, and the loss has no bound.
 Proofs: docs/designs/pps.md.
@@ -39,6 +39,7 @@ from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_drop, log_mix
 from ..validation import in_range, one_of, positive, whole
+from . import kept_sizes
 from .coins import coin_law
 from .flips import Flips, exchanged, exchanged_or_gone, one_more
 from .poisson_pps import changed_records, size_measures
@@ -53,7 +54,7 @@ def _added(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors
 
 
 def _replaced(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(design.replaced_loss(pure_epsilon(mechanism, AR), max(design.at_least - 1, 0)))
+    return upper_profile(design.added_loss(pure_epsilon(mechanism, AR), max(design.at_least - 1, 0)))
 
 
 def _added_transport(design: "ProportionalPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -142,14 +143,13 @@ class ProportionalPPS(Design):
         return min(1.0, self.size * self.high / (self.high + others * self.low))
 
     def added_loss(self, epsilon: float, others: int) -> float:
-        """log(1 + q(a-1)) + q(a-1)."""
-        q = self.largest_probability(others)
-        own = float(log_mix(q, epsilon))
-        return own + q * math.expm1(epsilon) if epsilon < 700.0 else math.inf
-
-    def replaced_loss(self, epsilon: float, others: int) -> float:
-        """log(1 + q(a-1)) - log(1 - q(1 - 1/a)) + q(a-1)."""
-        return self.added_loss(epsilon, others) - log_drop(self.largest_probability(others), epsilon)
+        """The larger of log(1 + q(a-1)) + qc/(1 - Qc), c = 1 - 1/a, and -log(1 - qc) + q(a-1)."""
+        if epsilon >= 700.0:
+            return math.inf
+        q, before = self.largest_probability(others), self.largest_probability(max(self.at_least - 1, 0))
+        c = -math.expm1(-epsilon)
+        gone = float(log_mix(q, epsilon)) + q * c / (1.0 - before * c)
+        return max(gone, q * math.expm1(epsilon) - log_drop(q, epsilon)) * (1.0 + 1e-15)
 
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial at the largest probability: the worst case for a person."""
@@ -206,13 +206,28 @@ class ProportionalPPS(Design):
                     yield cls(m, low, high, n), Population(len(r), f"sizes {r}", size=r)
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """The changed record alone is looked for, in the smallest population."""
+        """The largest of several attacks."""
+        found = self.attacks(mechanism, neighbors)
+        return Profile.maximum(found.values()) if found else None
+
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """In the smallest population: the changed record alone, or with the number of others, all of the least size."""
+        if neighbors.records > 1:
+            return {}
         q = self.largest_probability(self.at_least)
+        found = kept_sizes.seen_with_others(self._coins(), mechanism) if neighbors.kind == AR.kind else {}
         if not is_black_box(mechanism, neighbors):
-            return None if neighbors.records > 1 else _looked_for(q, mechanism, neighbors)
+            alone = _looked_for(q, mechanism, neighbors)
+            return found if alone is None else found | {"alone": alone}
         epsilon = pure_epsilon(mechanism, AR)
         loss = float(log_mix(q, epsilon))
-        return lower_profile(loss if neighbors.kind == AR.kind else loss - log_drop(q, epsilon))
+        return found | {"alone": lower_profile(loss if neighbors.kind == AR.kind else loss - log_drop(q, epsilon))}
+
+    def _coins(self) -> tuple[int, float, float, float]:
+        """Others of the least size, their probability after and before a record of the largest comes, and its own."""
+        n = self.at_least
+        after, own = (capped(as_floats([self.low] * n + [self.high]), self.size)[i] for i in (0, -1))
+        return n, float(after), float(capped(as_floats([self.low] * max(n, 1)), self.size)[0]), float(own)
 
 
 def _looked_for(chance: float, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:

@@ -27,6 +27,7 @@ from ..chance.stream import Stream
 from ..core.design import Design, Units
 from ..core.hub_plan import Hub
 from ..core.identity import keep_plain
+from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -49,8 +50,10 @@ from .keyed_order import all_once, draw_size, joined, ordered, sizes_then_subset
 from .moves import moved
 from .multiplicity import shared_absence
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
+from .strata_seen import sizes_seen, weighted_event
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
+_LARGEST = 100.0  # epsilon: events of black boxes are weighed up to here
 PAGE, TRANSPORT = "docs/designs/proportional.md, shared rate", "docs/transport.md, Thm 6"
 
 
@@ -249,16 +252,27 @@ class SharedRate(Design):
             yield Population(more[first:], stratum=alike[first:]), Population(ids, stratum=alike[:-1])
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
-        """Everybody in one stratum, of which `size` are drawn: the changed record stands against all others."""
+        """The largest of several attacks."""
+        found = self.attacks(mechanism, neighbors)
+        return Profile.maximum(found.values()) if found else None
+
+    def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
+        """Everybody in one stratum, the changed record against all others; several, with strata's sizes seen."""
         if neighbors.records > 1:
-            return None
+            return {}
         newcomers = 1 if neighbors.kind == AR.kind else 0
         chance = self.size / (self.at_least + newcomers)
+        scenes: dict[str, tuple[Places, Places]]
+        scenes = {} if chance >= 1.0 else {"one stratum": ({2.0: chance, 0.0: 1.0 - chance}, {0.0: 1.0})}
+        if self.rounding == "random" and self.strata > 1 and neighbors.scope == "anywhere":
+            scenes |= sizes_seen(self.size, self.at_least, self.strata, neighbors.kind)
         if is_black_box(mechanism, neighbors):
-            return lower_profile(float(log_mix(chance, 2.0 * pure_epsilon(mechanism, AR))))
-        if chance >= 1.0:
-            return None
-        return mechanism.on_a_line({2.0: chance, 0.0: 1.0 - chance}, {0.0: 1.0})
+            epsilon = pure_epsilon(mechanism, AR)
+            losses = [float(log_mix(chance, 2.0 * epsilon))]
+            losses += [weighted_event(*scene, epsilon) for scene in scenes.values() if epsilon < _LARGEST]
+            return {None: lower_profile(max(losses))}
+        found = {name: mechanism.on_a_line(*scene) for name, scene in scenes.items()}
+        return {name: attack for name, attack in found.items() if attack is not None}
 
     @classmethod
     def small_cases(cls) -> Iterator[tuple["SharedRate", Population]]:

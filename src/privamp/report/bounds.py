@@ -16,6 +16,7 @@ from ..designs.conditional_poisson import ConditionalPoisson
 from ..designs.multistage import MultiStage
 from ..designs.poisson import Poisson
 from ..designs.poisson_pps import PoissonPPS
+from ..designs.pps_clusters import PPSClusters
 from ..designs.proportional import Proportional
 from ..designs.proportional_pps import ProportionalPPS
 from ..designs.random_size import RandomSize
@@ -23,6 +24,7 @@ from ..designs.shared_rate import SharedRate
 from ..designs.simple_random import WithoutReplacement
 from ..designs.stratified import Stratified
 from ..designs.systematic import Systematic
+from ..designs.systematic_pps import SystematicPPS
 from ..designs.truncated_poisson import TruncatedPoisson
 from ..designs.with_replacement import WithReplacement
 from ..errors import PrivampError
@@ -35,6 +37,7 @@ DESIGNS: dict[str, Design] = {
     "without replacement, 100 of 1,000": WithoutReplacement(100, 1000),
     "with replacement, 100 of 1,000": WithReplacement(100, 1000),
     "two stages, wor 100 then wr 50 of 1,000": MultiStage((("wor", 100), ("wr", 50)), 1000),
+    "three stages, wor 200, wr 100, wr 50 of 1,000": MultiStage((("wor", 200), ("wr", 100), ("wr", 50)), 1000),
     "truncated Poisson, rate .1, cap 120": TruncatedPoisson(0.1, 120, 800, 1000),
     "random size, 50 to 150 of 1,000": RandomSize.uniform(50, 150, 1000),
     "proportional, rate .1": Proportional(0.1),
@@ -42,6 +45,9 @@ DESIGNS: dict[str, Design] = {
     "systematic, every tenth, secret order": Systematic(10),
     "systematic, slots of 3": Systematic(10, "slots", 3),
     "clusters, 5 of 50, up to 4 members": ClusterSampling(5, 50, 4),
+    "clusters, 5 of 50, up to 10 members by coins .3": ClusterSampling(5, 50, 10, Poisson(0.3)),
+    "6 of 30 clusters by public size, 5 of each": PPSClusters((40, 60, 50, 50, 40, 60) * 5, 6, 5),
+    "systematic by public size, 3 of 6 clusters": SystematicPPS((40, 60, 50, 50, 40, 60), 3),
     "one of 3 clusters, public probabilities": ClusterPPS((0.5, 0.3, 0.2), 3),
     "one of 4 clusters by size": ClusterBySize(4, 5, 2),
     "Poisson, public probabilities up to .1": PoissonPPS(0.1, 0.01),

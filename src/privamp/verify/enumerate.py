@@ -150,7 +150,8 @@ def _laws(
     first: Law, second: Law, ids: Sequence[int], assigned: FloatArray, digits: int = 9
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     drawn = [np.array([[units.count(i) for i in ids] for units in law], dtype=float) for law in (first, second)]
-    return _placed([np.round(assigned @ times.reshape(len(times), len(ids)).T, digits) for times in drawn], (first, second))
+    sums = [np.round(assigned @ times.reshape(len(times), len(ids)).T, digits) for times in drawn]
+    return _placed(sums, (first, second))
 
 
 def _placed(sums: Sequence[FloatArray], both: tuple[Law, Law]) -> tuple[FloatArray, FloatArray, FloatArray]:
