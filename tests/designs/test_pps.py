@@ -80,7 +80,11 @@ def test_recursive_capping():
 
 def test_proportional_pps_closed_form_and_the_loss_without_public_facts():
     design, q, a = PoissonPPS.proportional(10, 1.0, 5.0, 1000), 50 / 1005, math.e
-    assert amplify(PureDP(1.0), design).epsilon() == pytest.approx(math.log1p(q * (a - 1)) + q * (a - 1), rel=1e-10)
+    c, before = 1 - 1 / a, 50 / 1004
+    gone, there = math.log1p(q * (a - 1)) + q * c / (1 - before * c), q * (a - 1) - math.log1p(-q * c)
+    found = amplify(PureDP(1.0), design)
+    assert found.epsilon() == pytest.approx(max(gone, there), rel=1e-10)
+    assert found.lower.epsilon() > 0.97 * found.epsilon()
     free = ProportionalPPS(4, 1.0, 1e9, 0)
     assert free.added_loss(1.0, 0) == pytest.approx(1.0 + a - 1.0)
     # a newcomer that takes a whole unit from many others: epsilon + a - 1 is approached

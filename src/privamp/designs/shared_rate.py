@@ -78,7 +78,15 @@ def _replaced(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) 
 
 
 def _moved(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(2.0 * design.stratum_loss(pure_epsilon(mechanism, AR)))
+    epsilon = pure_epsilon(mechanism, AR)
+    twice = 2.0 * design.stratum_loss(epsilon)
+    if design.strata == 1 or epsilon > _LARGEST:
+        return upper_profile(twice)
+    share = rounded.share_replaced(design.rate, design.rounding)
+    inside = float(log_mix(float(share), 2.0 * epsilon))
+    through = [weighted_event(one.p, {-c: chance for c, chance in one.q.items()}, epsilon)
+               for hub in moved(design.components()) for one in (hub, hub.turned)]  # fmt: skip
+    return upper_profile(min(twice, max(inside, *through) * (1.0 + 1e-12)))
 
 
 def _added_transport(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:

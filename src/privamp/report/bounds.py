@@ -16,7 +16,6 @@ from ..designs.conditional_poisson import ConditionalPoisson
 from ..designs.multistage import MultiStage
 from ..designs.poisson import Poisson
 from ..designs.poisson_pps import PoissonPPS
-from ..designs.pps_clusters import PPSClusters
 from ..designs.proportional import Proportional
 from ..designs.proportional_pps import ProportionalPPS
 from ..designs.random_size import RandomSize
@@ -46,7 +45,6 @@ DESIGNS: dict[str, Design] = {
     "systematic, slots of 3": Systematic(10, "slots", 3),
     "clusters, 5 of 50, up to 4 members": ClusterSampling(5, 50, 4),
     "clusters, 5 of 50, up to 10 members by coins .3": ClusterSampling(5, 50, 10, Poisson(0.3)),
-    "6 of 30 clusters by public size, 5 of each": PPSClusters((40, 60, 50, 50, 40, 60) * 5, 6, 5),
     "systematic by public size, 3 of 6 clusters": SystematicPPS((40, 60, 50, 50, 40, 60), 3),
     "one of 3 clusters, public probabilities": ClusterPPS((0.5, 0.3, 0.2), 3),
     "one of 4 clusters by size": ClusterBySize(4, 5, 2),
