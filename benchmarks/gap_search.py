@@ -29,11 +29,12 @@ def chains() -> None:
         moment = float(np.logaddexp(law.log_none, np.logaddexp.reduce(law.log_p + law.counts)))
         bound = amplify(PureDP(1.0, neighbors=RO), design).epsilon()
         truth = exact_epsilon(design, n, RO, 1.0)
-        print(f"{'-'.join(kind for kind, _ in stages)} of {n}: bound {bound:.4f}, program {truth:.4f}, moment {moment:.4f}")
+        name = "-".join(kind for kind, _ in stages)
+        print(f"{name} of {n}: bound {bound:.4f}, program {truth:.4f}, moment {moment:.4f}")
 
 
 def moved() -> None:
-    """Gaussian noise, rate .1: (record in, others, chance) of a stratum with the record, and (others, chance) without."""
+    """Gaussian noise, rate .1: (record in, others, chance) of a stratum with it, and (others, chance) without."""
     r = 0.1
     whole = ([(1, -1, (1 - r) * r), (1, 0, r * r), (0, 0, (1 - r) ** 2), (0, 1, r * (1 - r))], [(0, 1.0)])
     carried = ([(1, 0, r), (0, 1, 1 - r)], [(0, r), (1, 1 - r)])

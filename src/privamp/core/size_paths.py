@@ -122,9 +122,7 @@ def _curve(ladder: Ladder, mechanism: Mechanism) -> Curve:
     return Curve(lambda epsilon: table().log_delta(epsilon))
 
 
-def paths(
-    ladder: Ladder, mechanism: Mechanism, epsilons: Sequence[float] = ()
-) -> dict[str, tuple[Places, Places]]:
+def paths(ladder: Ladder, mechanism: Mechanism, epsilons: Sequence[float] = ()) -> dict[str, tuple[Places, Places]]:
     """Places of the sums that are nearly worst at some deltas, or at these epsilons, both directions."""
     line, stakes, found = _line_of(mechanism), Chords.of(stakes_of(mechanism)), {}
     few = ladder.some(_with_sequences(ladder))
@@ -202,9 +200,7 @@ def _coefficients(ladder: Ladder, epsilon: FloatArray) -> Coefficients:
     return c.reshape(-1, sizes), b.reshape(-1, sizes), e.reshape(-1, sizes)
 
 
-def _log_bounds(
-    ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArray, sequences: IntArray
-) -> FloatArray:
+def _log_bounds(ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArray, sequences: IntArray) -> FloatArray:
     """log of the bound at these epsilons for every pair, shape (E, N), by the sequences of the nearest epsilons."""
     pairs, sizes = ladder.p_in.shape
     nearest = np.argmin(np.abs(epsilons[:, None] - _SHARED), axis=1)

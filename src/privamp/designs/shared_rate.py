@@ -84,8 +84,9 @@ def _moved(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> 
         return upper_profile(twice)
     share = rounded.share_replaced(design.rate, design.rounding)
     inside = float(log_mix(float(share), 2.0 * epsilon))
-    through = [weighted_event(one.p, {-c: chance for c, chance in one.q.items()}, epsilon)
-               for hub in moved(design.components()) for one in (hub, hub.turned)]  # fmt: skip
+    ways = [one for hub in moved(design.components()) for one in (hub, hub.turned)]
+    laws = [({float(c): x for c, x in one.p.items()}, {-float(c): x for c, x in one.q.items()}) for one in ways]
+    through = [weighted_event(p, q, epsilon) for p, q in laws]
     return upper_profile(min(twice, max(inside, *through) * (1.0 + 1e-12)))
 
 
