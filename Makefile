@@ -74,8 +74,9 @@ test-spark: $(VENV)-spark/.spark  ## the tests of privamp.spark, in an environme
 test-app: $(VENV)-app/.app  ## the tests of the explorer in a real browser, with NiceGUI and Playwright; needs Chromium
 	$(VENV)-app/bin/python -m pytest $(PYTEST_FLAGS) tests/app src/privamp/app "tests/cli/test_examples_in_help.py::test_examples_work[serve]"
 
-lint: $(VENV)/.test  ## ruff
+lint: $(VENV)/.test  ## ruff, rules and format
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 types: $(VENV)/.test  ## mypy, strict
 	$(BIN)/mypy

@@ -168,9 +168,9 @@ def test_claims_travel_as_events():
 
 def test_an_event_of_a_design_that_they_do_not_have():
     clusters = amplify(PureDP(0.5), ClusterSampling(5, 50, max_size=4), AR)
-    assert GuaranteeAccountant().compose(GuaranteeEvent.of(clusters), 3).get_epsilon(0.0) == compose(
-        clusters, 3
-    ).epsilon()
+    assert (
+        GuaranteeAccountant().compose(GuaranteeEvent.of(clusters), 3).get_epsilon(0.0) == compose(clusters, 3).epsilon()
+    )
     assert not PLDAccountant().supports(GuaranteeEvent.of(clusters))
 
 

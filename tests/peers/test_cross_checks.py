@@ -65,8 +65,10 @@ def test_autodp_is_above(is_poisson):
         noise.neighboring = "replace_one"
     step = zoo.AmplificationBySampling(PoissonSampling=is_poisson)(noise, 0.05, improved_bound_flag=True)
     theirs = zoo.Composition()([step], [100]).get_approxDP(1e-6)
-    ours = amplify(Gaussian(2.0), Poisson(0.05), AR) if is_poisson else amplify(
-        Gaussian(2.0, 0.5), WithoutReplacement(1, 20), RO
+    ours = (
+        amplify(Gaussian(2.0), Poisson(0.05), AR)
+        if is_poisson
+        else amplify(Gaussian(2.0, 0.5), WithoutReplacement(1, 20), RO)
     )
     lower, upper = bracket(compose(ours, 100), 1e-6)
     assert lower <= theirs
@@ -76,9 +78,7 @@ def test_autodp_is_above(is_poisson):
 @pytest.mark.parametrize(("sigma", "rounds", "epochs"), [(1.0, 50, 1), (2.0, 20, 3)])
 def test_pld_accounting_on_balls_in_bins(sigma, rounds, epochs):
     pld = pytest.importorskip("PLD_accounting", reason="PLD_accounting is not installed")
-    high, low = pld.gaussian_allocation_epsilon_range(
-        delta=1e-6, sigma=sigma, num_steps=rounds, num_epochs=epochs
-    )
+    high, low = pld.gaussian_allocation_epsilon_range(delta=1e-6, sigma=sigma, num_steps=rounds, num_epochs=epochs)
     lower, upper = bracket(amplify(Gaussian(sigma), BallsInBins(rounds, epochs)), 1e-6)
     assert low <= upper
     assert lower <= high

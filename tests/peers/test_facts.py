@@ -78,9 +78,7 @@ def without_replacement(epsilon, q, shift):
     mpmath.mp.dps = 40
     q, shift, epsilon = mpmath.mpf(q), mpmath.mpf(shift), mpmath.mpf(epsilon)
     inner = mpmath.log(1 + (mpmath.exp(epsilon) - 1) / q)
-    return q * (
-        mpmath.ncdf(shift / 2 - inner / shift) - mpmath.exp(inner) * mpmath.ncdf(-shift / 2 - inner / shift)
-    )
+    return q * (mpmath.ncdf(shift / 2 - inner / shift) - mpmath.exp(inner) * mpmath.ncdf(-shift / 2 - inner / shift))
 
 
 def test_the_value_by_mpmath_where_dp_accounting_is_too_small():

@@ -66,9 +66,7 @@ def test_declared_noise_is_exact_as_well():
     for noise in (Laplace(2.0), ExactGaussian(2.0)):
         found = estimate(drawn(WithoutReplacement(3, 6)), np.arange(6.0), bounds=(0, 7), sd="range", mechanism=noise)
         assert WORDS not in found.guarantee.assumes
-        assert found.noise_error == pytest.approx(
-            2.0 * (math.sqrt(2.0) if isinstance(noise, Laplace) else 1.0)
-        )
+        assert found.noise_error == pytest.approx(2.0 * (math.sqrt(2.0) if isinstance(noise, Laplace) else 1.0))
 
 
 def whole_answers(values, kept, kind, theta, *, nearest=False):

@@ -22,9 +22,7 @@ def test_without_torch_the_room_says_what_to_install() -> None:
 
 def test_the_accounting_needs_no_torch() -> None:
     rooms = ("importance", "sampled_gaussian", "plan", "batches", "dpis")
-    code = (
-        f"import sys; sys.modules['torch'] = None\nfor room in {rooms}: __import__(f'privamp.torch.{{room}}')"
-    )
+    code = f"import sys; sys.modules['torch'] = None\nfor room in {rooms}: __import__(f'privamp.torch.{{room}}')"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 

@@ -378,9 +378,7 @@ class Store:
                 "nothing was spent; put the newest one back"
             )
         if known.verified_by:
-            added = connection.execute(
-                f"SELECT {COLUMNS} FROM events WHERE number > ? ORDER BY number", (seen,)
-            )
+            added = connection.execute(f"SELECT {COLUMNS} FROM events WHERE number > ? ORDER BY number", (seen,))
             check_links(seen_hash, map(read_event, added), seen)
         known.newest = number, hash_
         return number, hash_

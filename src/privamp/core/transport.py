@@ -66,7 +66,6 @@ class Components:
         return Components(self.q, self.p, self.apart.T)
 
 
-
 Weights = tuple[FloatArray, FloatArray]  # pi and rho, both (I, J)
 
 

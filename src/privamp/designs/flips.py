@@ -152,4 +152,3 @@ def exchanged_or_gone(chance: float, flips: Flips, mechanism: Mechanism) -> Prof
     gone, here = (_Rows.of({c: often}, flips, floor) for (c, often), floor in zip(own.items(), (1.0, 0.0), strict=True))
     rows = _Rows(*(np.concatenate([getattr(gone, name), getattr(here, name)]) for name in ("mass", "far", "floor")))
     return Profile.symmetric(_pooled(rows, (left, left), flips.lost, stakes_of(mechanism)))
-

@@ -186,6 +186,7 @@ class _Several:
 
     def sampled(self, log_x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The sum at log(alpha - 1): any shares are sound, a common slope of all G_j is best."""
+
         def is_above(slope: FloatArray) -> NDArray[np.bool_]:
             return ~(log_sum(self.log_p[:, None] + self._extra(slope, log_x)) > self.log_p0)
 

@@ -82,9 +82,7 @@ def added(smaller: FloatArray, larger: FloatArray, epsilon: float) -> ChainValue
     return ChainValue(max(first.lower, second.lower), max(first.upper, second.upper))
 
 
-def largest_of(
-    p_in: FloatArray, p_out: FloatArray, q_in: FloatArray, q_out: FloatArray, epsilon: float
-) -> ChainValue:
+def largest_of(p_in: FloatArray, p_out: FloatArray, q_in: FloatArray, q_out: FloatArray, epsilon: float) -> ChainValue:
     """The largest over several pairs of data sets, shape (pairs, sizes), and both orders: the record in and out.
 
     Column j: j shared records are drawn, with the changed record of P (of Q) or without it.
