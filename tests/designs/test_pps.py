@@ -86,6 +86,7 @@ def test_proportional_pps_closed_form_and_the_loss_without_public_facts():
     assert found.epsilon() == pytest.approx(max(gone, there), rel=1e-10)
     assert found.lower.epsilon() > 0.97 * found.epsilon()
     free = ProportionalPPS(4, 1.0, 1e9, 0)
+    assert 1e79 < free.added_loss(183.5, 0) < 1e80  # 1 - Qc is 1/a, and not a difference that rounds to 0
     assert free.added_loss(1.0, 0) == pytest.approx(1.0 + a - 1.0)
     # a newcomer that takes a whole unit from many others: epsilon + a - 1 is approached
     losses = []

@@ -127,9 +127,9 @@ def paths(ladder: Ladder, mechanism: Mechanism, epsilons: Sequence[float] = ()) 
     line, stakes, found = _line_of(mechanism), Chords.of(stakes_of(mechanism)), {}
     few = ladder.some(_with_sequences(ladder))
     for name, one in (("one more", few), ("one less", few.turned)):
-        for which, epsilon in _aims(one, line, stakes, epsilons):
+        for number, (which, epsilon) in enumerate(_aims(one, line, stakes, epsilons)):
             p, q = _places(one.some([which]), line, epsilon)
-            found[f"{name}, {which}, {epsilon:g}"] = (p, q) if one is few else (q, p)
+            found[f"{name}, {number}"] = (p, q) if one is few else (q, p)
         if ladder.p_in is ladder.q_in:
             break
     return found

@@ -148,8 +148,8 @@ class ProportionalPPS(Design):
             return math.inf
         q, before = self.largest_probability(others), self.largest_probability(max(self.at_least - 1, 0))
         c = -math.expm1(-epsilon)
-        gone = float(log_mix(q, epsilon)) + q * c / (1.0 - before * c)
-        return max(gone, q * math.expm1(epsilon) - log_drop(q, epsilon)) * (1.0 + 1e-15)
+        gone = float(log_mix(q, epsilon)) + q * c / ((1.0 - before) + before * math.exp(-epsilon))
+        return max(gone, q * math.expm1(epsilon) - log_drop(q, epsilon)) * (1.0 + 1e-14)
 
     def appearances(self, records: int = 1) -> Multiplicity:
         """Binomial at the largest probability: the worst case for a person."""
