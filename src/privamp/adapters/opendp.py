@@ -26,14 +26,6 @@ from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike, check_budget
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
-from ..designs.multistage import MultiStage
-from ..designs.poisson import Poisson
-from ..designs.proportional import Proportional
-from ..designs.random_size import RandomSize
-from ..designs.simple_random import WithoutReplacement
-from ..designs.systematic import Systematic
-from ..designs.truncated_poisson import TruncatedPoisson
-from ..designs.with_replacement import WithReplacement
 from ..errors import InvalidInput
 from ..validation import in_range
 from .opendp_measurements import mechanism_of, run_on
@@ -46,9 +38,6 @@ with imported("opendp", "privamp.adapters.opendp"):
 __all__ = ["Amplified", "mechanism_of", "run_on"]
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
-_ALIKE = (  # their laws do not depend on where a record stands; Systematic's with order "random"
-    Poisson, TruncatedPoisson, WithoutReplacement, WithReplacement, MultiStage, RandomSize, Proportional, Systematic
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +93,7 @@ def _check_design(design: Design, relation: Neighbors) -> None:
             f"OpenDP's vectors hold numbers alone, and its distances count records; {design} under {relation} needs "
             "more"
         )
-    if type(design) not in _ALIKE or getattr(design, "order", "random") != "random":
+    if not design.treats_alike:
         raise InvalidInput(
             f"OpenDP's distances do not see the order of records, and {design} may draw by it; take a design that "
             "treats all places alike, such as Poisson or WithoutReplacement"

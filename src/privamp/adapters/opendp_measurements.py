@@ -14,9 +14,6 @@ import numpy as np
 
 from ..core.neighbors import Neighbors
 from ..core.sample import Sample
-from ..designs.conditional_poisson import ConditionalPoisson
-from ..designs.simple_random import WithoutReplacement
-from ..designs.with_replacement import WithReplacement
 from ..errors import InvalidInput
 from ..mechanisms.black_box import ApproxDP, PureDP
 from ..validation import whole
@@ -29,7 +26,6 @@ with imported("opendp", "privamp.adapters.opendp"):
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _ADDED, _REPLACED = ("SymmetricDistance()", "InsertDeleteDistance()"), ("ChangeOneDistance()", "HammingDistance()")
 _BY_PLACE = "HammingDistance()"
-_OF_ONE_SIZE = (WithoutReplacement, WithReplacement, ConditionalPoisson)  # `size` records in every sample
 
 
 def mechanism_of(measurement: Any, *, delta: float | None = None) -> PureDP | ApproxDP:
@@ -80,7 +76,7 @@ def run_on(sample: Sample, measurement: Any, records: Sequence[Any], *, delta: f
     """
     mechanism, by_place = _black_box(measurement, delta), _metric(measurement) == _BY_PLACE
     size = measurement.input_domain.size
-    if size is not None and not (isinstance(sample.design, _OF_ONE_SIZE) and sample.design.size == size):
+    if size is not None and sample.design.sample_size != size:
         raise InvalidInput(
             f"the measurement is for {size} records, and OpenDP does not check that; samples by {sample.design} have "
             "not that number for certain"

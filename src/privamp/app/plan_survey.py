@@ -158,13 +158,13 @@ def python(state: State, results: Mapping[str, Any]) -> str:
         for each in state.lines
     )
     sizes = {name: found.interviews for name in METHODS if isinstance(found := results.get(name), Allocated)}
-    said = f", which reach a standard error of {state.error!r}" if state.goal == "error" else ""
+    reached = f", which reach a standard error of {state.error!r}" if state.goal == "error" else ""
     return f"""\
 from privamp import survey
 
 strata = [
 {listed}]
-sizes = {sizes!r}  # interviews{said}
+sizes = {sizes!r}  # interviews{reached}
 for method, size in sizes.items():
     found = survey.allocate(strata, size, {state.epsilon!r}, method, {state.used_delta!r}, {state.noise!r})
     print(method, found.sizes, found.variance**0.5, found.guarantee.epsilon({state.used_delta!r}), sep=" | ")

@@ -159,6 +159,16 @@ class Design(Answers, ABC):
         return None
 
     @property
+    def treats_alike(self) -> bool:
+        """Whether its law is the same for every record, wherever it stands and whatever its columns hold."""
+        return False
+
+    @property
+    def sample_size(self) -> int | None:
+        """The number of entries in every sample, where it is certain."""
+        return None
+
+    @property
     def weighing_rule(self) -> RuleLike | None:
         """The rule whose weights the drawn records carry; they are certified for what the rule looked at alone."""
         return None

@@ -103,6 +103,11 @@ class ConditionalPoisson(Design):
         return {"odds": Numbers(self.low, self.high)}
 
     @property
+    def sample_size(self) -> int | None:
+        """`size`."""
+        return self.size
+
+    @property
     def public_size(self) -> int | None:
         """The declared population."""
         return self.population

@@ -64,6 +64,16 @@ class FixedSize(Design):
         return self.population
 
     @property
+    def treats_alike(self) -> bool:
+        """Any set of records is as likely as any other of its size."""
+        return True
+
+    @property
+    def sample_size(self) -> int | None:
+        """`draws`."""
+        return self.draws
+
+    @property
     def weight(self) -> float | None:
         """population/draws: every record has the same share of the entries."""
         return self.population / self.draws

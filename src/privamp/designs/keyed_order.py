@@ -33,6 +33,11 @@ class SizeOnly(Design):
     def size_weights(self, population: int) -> Weights:
         """The exact law of the sample size when there are `population` records, as whole-number weights."""
 
+    @property
+    def treats_alike(self) -> bool:
+        """All subsets of one size are equally likely."""
+        return True
+
     def weights(self, population: Population) -> FloatArray | None:
         """Number of records over expected size, which may depend on the secret number of records."""
         law, n = self.size_weights(population.size), population.size

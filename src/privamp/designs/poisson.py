@@ -159,6 +159,11 @@ class Poisson(Design):
         return 1.0 / self.rate if self.rate > 0 else None
 
     @property
+    def treats_alike(self) -> bool:
+        """One coin for all."""
+        return True
+
+    @property
     def equal_chances(self) -> Coins:
         """Independent coins of one chance."""
         return Coins(self.rate)

@@ -179,6 +179,11 @@ class Systematic(FixedShare):
         return Fraction(1, self.step)
 
     @property
+    def treats_alike(self) -> bool:
+        """Slots go by the id."""
+        return self.order == "random"
+
+    @property
     def how(self) -> str:
         """A random start rounds at random."""
         return "random"

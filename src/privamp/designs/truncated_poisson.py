@@ -235,6 +235,11 @@ class TruncatedPoisson(Design):
         return w**2 * float(np.sum(m * (m - 1.0) * at)) / (n * (n - 1.0)) - 1.0
 
     @property
+    def treats_alike(self) -> bool:
+        """One coin and one order for all."""
+        return True
+
+    @property
     def most_held(self) -> int | None:
         """The cap."""
         return self.most
