@@ -1,5 +1,6 @@
 """Design effects: R's numbers without noise, paid for, and none where noise hides them."""
 
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from privamp import ClusterSampling, InvalidInput, Poisson, PoissonPPS, Populati
 from privamp.audits.records import interviews, strata
 from privamp.survey import adjust, estimate
 from privamp.survey.basis import Basis
+from privamp.survey.effects import Effect
 from privamp.survey.estimation import WeightedTotals
 from privamp.testing import seeded_key
 
@@ -64,11 +66,11 @@ def test_it_is_paid_for_out_of_the_same_budget(release, noise):
 
     def made(seed, **more):
         sample = STRATA.draw(Population(400, stratum=STRATUM), seeded_key(seed))
-        return release(sample, VALUES, bounds=(0, 100), epsilon=100.0, **noise, **more)
+        return release(sample, VALUES, bounds=(0, 100), epsilon=300.0, **noise, **more)
 
     plain, told = made(6), made(5, design_effect=True)
     delta = noise.get("delta", 0.0)
-    assert told.guarantee.epsilon(delta) <= 100.0 * (1 + 1e-9)
+    assert told.guarantee.epsilon(delta) <= 300.0 * (1 + 1e-9)
     assert told.guarantee.epsilon(delta) == pytest.approx(plain.guarantee.epsilon(delta), rel=1e-2)
     assert "design_effect" not in plain.details
     assert 0.1 < told.design_effect < 0.8  # strata explain most of what differs
@@ -77,6 +79,35 @@ def test_it_is_paid_for_out_of_the_same_budget(release, noise):
 def test_none_where_noise_hides_it():
     sample = STRATA.draw(Population(400, stratum=STRATUM), seeded_key(5))
     assert adjust(sample, VALUES, bounds=(0, 100), epsilon=0.01, design_effect=True).design_effect is None
+
+
+@pytest.mark.parametrize("release", [adjust, estimate])
+@pytest.mark.parametrize(("epsilon", "is_told"), [(3.0, False), (30.0, True)])
+def test_what_is_told_is_not_made_large_by_noise(release, epsilon, is_told):
+    """The median of what is told is the truth, to a quarter, and noise alone tells nothing."""
+    stratum = np.repeat(["a", "b"], [1500, 500])
+    values = np.where(stratum == "a", 30.0, 60.0) + 10.0 * np.random.default_rng(5).standard_normal(2000)
+    design = Stratified({"a": WithoutReplacement(150, 1500), "b": WithoutReplacement(50, 500)})
+    within = sum(n / 2000 * values[stratum == h].var(ddof=1) for h, n in (("a", 1500), ("b", 500)))
+    true = within / values.var(ddof=1)
+    found = [
+        release(design, values, bounds=(0, 100), epsilon=epsilon, key=seeded_key(seed), stratum=stratum,
+                design_effect=True).design_effect
+        for seed in range(60)
+    ]  # fmt: skip
+    told = [effect for effect in found if effect is not None]
+    if not is_told:
+        assert len(told) <= 1
+    else:
+        assert len(told) > 30
+        assert np.median(told) == pytest.approx(true, rel=0.25)
+
+
+def test_noise_of_a_total_counts_too():
+    quiet = Effect(squares=2e5, noise=1.0, total=1e4, records=1000.0, weight=10.0)
+    assert quiet.of(9e5, 1.0) == pytest.approx(0.99)
+    assert replace(quiet, total_noise=1e3).of(9e5, 1.0) is None
+    assert quiet.of(-1.0, 1.0) is None
 
 
 def test_what_cannot_be_compared_is_refused():

@@ -199,7 +199,7 @@ class _Task:
             total = one.value if self.statistic == "total" and one.fit.is_estimated else 0.0
             noise = unit * self.second.scale_of(len(each) + k)
             records = float(one.fit.people.sum())
-            found.append(Effect((square + known) * bound**2, noise * bound**2, total, records, weight))
+            found.append(Effect((square + known) * bound**2, noise * bound**2, total, records, weight, one.noise))
         return found
 
     def _spread(self, share: float) -> ExactRelease:

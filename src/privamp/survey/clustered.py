@@ -148,7 +148,7 @@ class _Task:
         raised = _WIDE if cut.size < c.cap else _QUIET
         spread = max(seen * unit - mean, 0.0) + raised * self.loud.sd * self.second.scale * unit
         variance = self._variance(spread, s2, records, cut)
-        effect = Effect(squares, wide[2], total, count, self.units.by.heaviest)
+        effect = Effect(squares, wide[2], total, count, self.units.by.heaviest, wide[0])
         part = (1.0 - c.share) * c.clusters**2 / c.drawn / (c.drawn - 1)
         again = (1.0 - c.rate) / c.rate * max(squares - total**2 / count, 0.0)
         noisy = self.loud.sd * self.second.scale * unit

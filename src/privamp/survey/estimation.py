@@ -167,11 +167,11 @@ class WeightedTotals:
         rows = (f.values[at] - self._middle) ** 2 - 0.5 * self._most_square[f.which[at]]
         return release.total(2, rows, f.weight[f.which[at]])
 
-    def _effect(self, squares: FloatArray, noise: float, total: float) -> Effect:
+    def _effect(self, squares: FloatArray, noise: float, total: float, total_noise: float) -> Effect:
         f, records = self.frame, float(self.records[0])
         known = 0.5 * float(np.sum(f.records * self._most_square))
         away = total + float(self.known[0]) - records * self._middle
-        return Effect(float(squares[0]) + known, noise, away, records, records / float(f.drawn.sum()))
+        return Effect(float(squares[0]) + known, noise, away, records, records / float(f.drawn.sum()), total_noise)
 
     def _per_square(self, lattice: Lattice) -> tuple[Fraction, list[Fraction]]:
         """The variance is the first number plus, from each stratum, its own times n sum u^2 - (sum u)^2."""
@@ -258,7 +258,7 @@ class WeightedTotals:
         ends = UNBOUNDED if self.statistic == "total" else (float(f.low.min()), float(f.high.max()))
         details = None
         if self.has_effect:
-            effect = self._effect(spread[1], unit * release.scale_of(2), float(totals[0]))
+            effect = self._effect(spread[1], unit * release.scale_of(2), float(totals[0]), unit * scale)
             details = {"design_effect": effect.of(float(spread[0][0]), unit * release.scale_of(1))}
         found = [
             source.release(v, s, e, certify, ends=ends, details=details)
