@@ -47,6 +47,8 @@ BAD = [
     ("all", {"--bounds": f"{BOUNDS},X=0:1"}, "stratum 'X', which has no records"),
     ("all", {"--bounds": f"{BOUNDS},E=0:1"}, "a name repeats"),
     *[("all", {name: "-1"}, f"{name[2:]} must be") for name in ("--sd", "--delta")],
+    *[("plan", {"--overall-sd": text}, "overall_sd must be a finite number") for text in ("nan", "inf", "-5")],
+    ("plan", {"--overall-mean": "5"}, "overall_mean needs overall_sd"),
     ("plan", {"--cluster": "kind"}, "has no column 'kind' (--cluster)"),
     ("estimate", {"--bounds": None}, "needs --bounds"),
     ("estimate", {"--statistic": "median"}, "statistic must be one of"),

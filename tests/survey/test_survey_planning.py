@@ -77,6 +77,8 @@ def test_gaussian_plans():
         ({"frame": {}}, "at least one record"),
         ({"frame": {"a": [1], "b": [1, 2]}}, "one length"),
         ({"icc": 2}, "icc must be"),
+        *[({"overall_sd": sd}, "overall_sd must be") for sd in (math.nan, math.inf, -5.0, "x", True)],
+        *[({"overall_mean": mean}, "overall_mean needs overall_sd") for mean in (0.5, "x", -1)],
         ({"overall_sd": 1, "overall_mean": 2.0}, "overall_mean must be"),
         ({"overall_sd": 1, "overall_mean": "x"}, "overall_mean must be"),
         ({"overall_sd": 1, "overall_mean": math.nan}, "overall_mean must be"),

@@ -28,7 +28,7 @@ from ..mechanisms.black_box import PureDP
 from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..numerics.entries import texts_of
-from ..validation import in_range, options_of, positive, whole
+from ..validation import in_range, nonnegative, options_of, positive, whole
 from .allocation import Stratum, allocate
 from .candidates import clusters_variance, column_of, expected_variance, noise_scale, sampling_variance, weights_of
 from .clustered import clusters_of, noise_factor
@@ -119,6 +119,10 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         in_range(0, 1, icc=self.icc)
+        if self.overall_sd is not None:
+            nonnegative(overall_sd=self.overall_sd)
+        if self.overall_mean is not None and self.overall_sd is None:
+            raise InvalidInput("overall_mean needs overall_sd, the standard deviation of everybody: give both or none")
 
 
 class PlanKeywords(TypedDict, total=False):
@@ -171,7 +175,7 @@ def plan(
     widest = float(high.max() - low.min())
     spread = 0.5 * widest * math.sqrt(records / max(records - 1, 1)) if overall_sd is None else float(overall_sd)
     away = None
-    if asked.overall_mean is not None and overall_sd is not None:
+    if asked.overall_mean is not None:
         in_range(float(low.min()), float(high.max()), overall_mean=asked.overall_mean)
         away = float(asked.overall_mean) - 0.5 * float(high.max() + low.min())
     facts = _Facts(records, size, epsilon, asked.delta, asked.noise, widest, spread, asked.icc, away)
