@@ -34,6 +34,14 @@ def test_the_example_to_its_printed_digits():
     assert (round(minimax.variance, 4), round(minimax.worst_cost.total, 4)) == (0.3026, 1.1605)
 
 
+def test_neyman_draws_nobody_of_a_stratum_without_spread_at_infinite_cost():
+    found = allocate([Stratum("a", 10, 1.0, 1.0), Stratum("b", 2, 1.0, 0.0)], 2, 0.03, "neyman")
+    assert sizes(found) == (1, 1)
+    assert found.ideal_cost.total == math.inf
+    assert math.isfinite(found.variance)
+    assert found.guarantee.epsilon() <= 0.03
+
+
 @pytest.mark.parametrize(
     ("method", "noise", "delta"),
     [(m, "laplace", 0.0) for m in ("optimal", "minimax", "proportional", "neyman")] + [("optimal", "gaussian", 1e-6)],

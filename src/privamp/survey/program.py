@@ -51,8 +51,8 @@ class Problem:
         return float(np.max(self.range / self.strength.phi(rates))) / self.total
 
     def noise_variance(self, scale: float) -> float:
-        """Of the noise."""
-        return self.strength.variance * scale**2
+        """Of the noise; inf where a stratum is hardly drawn."""
+        return self.strength.variance * scale * scale  # inf, not an error, where it is too large for a float
 
     def variance(self, rates: FloatArray) -> float:
         """Both, with the least noise that these rates allow."""
