@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privamp import InvalidInput, Poisson, Population, Stratified, WithoutReplacement
+from privamp import Budget, InvalidInput, Neighbors, Poisson, Population, Stratified, WithoutReplacement
 from privamp.audits.records import pilots
 from privamp.survey import Stratum, allocate, pilot
 from privamp.testing import seeded_key
@@ -64,6 +64,20 @@ def test_one_record_shows_no_spread():
     assert found.allocate(600, 1.0).sizes["a"] > 1
 
 
+def test_nothing_is_paid_for_a_pilot_that_shows_no_spread(tmp_path):
+    budget = Budget.create(tmp_path / "b.db", population="p", epsilon=2.0, neighbors=Neighbors.REPLACE_ONE)
+    design = Stratified({"a": WithoutReplacement(1, 5000), "b": WithoutReplacement(1, 3000),
+                         "c": WithoutReplacement(1, 500)})  # fmt: skip
+    for draws, columns in ((design, {"stratum": STRATUM}), (WithoutReplacement(1, 8500), {})):
+        with pytest.raises(InvalidInput, match="shows no spread"):
+            pilot(draws, VALUES, bounds=(0, 1000), epsilon=1.0, budget=budget, **columns)
+    assert not budget.log()
+
+
+def test_what_a_pilot_does_not_need_may_be_given_as_it_is():
+    assert piloted(10, variance_share=1 / 5, design_effect=False, weights="-".join(["horvitz", "thompson"])).sd["a"] > 0
+
+
 def test_hidden_strata_count_as_varied():
     found = piloted(4, 1e-3)
     for h in found.strata:
@@ -84,6 +98,7 @@ def test_the_second_oracle_finds_planted_mistakes():
         (lambda: pilot(SMALL, VALUES, bounds=1e200, epsilon=1.0, stratum=STRATUM, key=seeded_key(12)), "another unit"),
         (lambda: piloted(5, by=STRATUM), "got by instead"),
         (lambda: piloted(6, sd=1.0), "got sd instead"),
+        (lambda: piloted(13, variance_share=0.3), "got variance_share instead"),
         (lambda: piloted(7, epsilon=0.0), "epsilon"),
         (lambda: piloted(8, delta=1e-6), "delta"),
         (lambda: pilot(SMALL, VALUES[:10], bounds=BOUNDS, epsilon=1.0, stratum=STRATUM[:10]), "declare a size"),

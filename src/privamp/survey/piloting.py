@@ -91,7 +91,7 @@ def pilot(
     found = options_of(EstimateOptions, options, asked)
     others = [name for name in EstimateKeywords.__annotations__ if name not in _TAKEN]
     plain = EstimateOptions(bounds=(0, 1), epsilon=1.0)
-    unused = [name for name in others if getattr(found, name) is not getattr(plain, name)]
+    unused = [name for name in others if not _same(getattr(found, name), getattr(plain, name))]
     if unused or found.epsilon is None:
         raise InvalidInput(f"a pilot takes {', '.join(_TAKEN)}, got {unused[0] if unused else 'no epsilon'} instead")
     source = asked_of(sample, values, found, key, budget)
@@ -102,6 +102,8 @@ def pilot(
     frame = frame_of(source.sample, values, found.bounds, found.stratum, None)
     if not frame.fixed:
         raise InvalidInput(_STRATA)
+    if np.all(frame.drawn <= 1):
+        raise InvalidInput(_ONE_EACH)
     for pair in zip(frame.low.tolist(), frame.high.tolist(), strict=True):
         usual(pair)
     theta = signal(tuple(frame.rate.tolist()), float(found.epsilon), found.delta, found.noise)
@@ -120,6 +122,12 @@ _STRATA = (
     "a pilot needs strata that are drawn without replacement, or one such sample: sizes are public there, and one "
     "record moves the variance of its stratum alone"
 )
+_ONE_EACH = "this pilot draws one record of every stratum, which shows no spread; draw at least two of some stratum"
+
+
+def _same(given: Any, plain: Any) -> bool:
+    """Whether an option is as if it had not been given; columns and mappings never are."""
+    return given is plain or (isinstance(given, (bool, int, float, str)) and bool(given == plain))
 
 
 def _release(frame: Frame, noise: str, theta: FloatArray) -> ExactRelease:
