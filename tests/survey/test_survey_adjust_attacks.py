@@ -145,3 +145,25 @@ class TestBoundsByStratum:
     def test_a_stratum_that_has_no_bounds(self):
         with pytest.raises(InvalidInput, match="name every stratum"):
             by_stratum(6, {"a": (0, 10)})
+
+
+def test_assumes_says_whom_answers_stand_for():
+    """Bounds by stratum may divide cells by strata; then an answer no longer stands for everybody."""
+    stratum, level = np.repeat(["a", "b", "c"], [400, 300, 60]), np.arange(760) % 2
+    values = np.select([stratum == "a", stratum == "b"], [3.0, 300.0], 5300.0)
+    sizes = {"a": (60, 400), "b": (60, 300), "c": (20, 60)}
+    design = Stratified({name: WithoutReplacement(*pair) for name, pair in sizes.items()})
+    own = {"a": (0, 10), "b": (0, 1000), "c": (5000, 6000)}
+
+    def said(bounds, **options):
+        made = survey.adjust(design, values, bounds=bounds, epsilon=20.0, stratum=stratum, **options)
+        (sentence,) = [one for one in made.guarantee.assumes if "answers stand for" in one]
+        return sentence.removeprefix("answers stand for ").removesuffix(" who gave none")
+
+    assert said((0, 6000)) == "everybody"
+    assert said(own) == "the people of their stratum"
+    assert said({"a": (0, 5000), "b": (0, 5000), "c": (0, 6000)}) == "everybody"  # not worth dividing
+    assert said((0, 6000), classes=level) == "the people of their class"
+    assert said(own, classes=level) == "the people of their class and stratum"
+    margins = {"level": (level, {0: 380, 1: 380})}
+    assert said(own, margins=margins) == "the people of their categories of the margins"

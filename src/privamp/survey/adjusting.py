@@ -37,7 +37,13 @@ from .groups import in_order, labels_of, places
 from .released import UNBOUNDED, Asked, Source, asked_of
 
 STATISTICS = ("mean", "total", "proportion", "ratio")
-RESPONSE = "answers stand for the people of their class who gave none (of everybody, where no classes are given)"
+RESPONSES = {  # by what divides the cells: classes or margins, and strata
+    ("", False): "answers stand for everybody who gave none",
+    ("classes", False): "answers stand for the people of their class who gave none",
+    ("margins", False): "answers stand for the people of their categories of the margins who gave none",
+    ("", True): "answers stand for the people of their stratum who gave none",
+    ("classes", True): "answers stand for the people of their class and stratum who gave none",
+}
 PUBLIC_CLASSES = "the column given as `classes` is public, and a replaced record keeps its value of it"
 
 
@@ -223,7 +229,8 @@ class _Task:
     ) -> Any:
         noise = self.options.noise
         unit = math.sqrt(2.0 if noise == "laplace" else 1.0)
-        assumes = (RESPONSE, *self.groups.assumes)
+        by = "margins" if self.options.margins is not None else "" if self.options.classes is None else "classes"
+        assumes = (RESPONSES[by, self.by.is_divided], *self.groups.assumes)
         source = Source(self.source.sample, noise, "private estimate", self.basis.relation, assumes)
         certify = source.certify()
         found = []
