@@ -20,6 +20,10 @@ def offered(line, folder):
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "people.csv").write_text("income,age,id\n1,2,3\n", encoding="utf-8")
+    (tmp_path / "evil.csv").write_text('age,"\\$(touch PWNED)",`id`,*,a b,ä\n1,2,3,4,5,6\n', encoding="utf-8")
+    with (tmp_path / "huge.csv").open("wb") as file:
+        file.write(b"income,")
+        file.truncate(1 << 34)  # no line ends; a sparse file
     (tmp_path / "broken.parquet").write_text("no table", encoding="utf-8")
     return tmp_path
 
@@ -32,6 +36,8 @@ def folder(tmp_path):
         ("privamp reproduce sd-f", ["sd-figure-2"]),
         ("privamp query people.csv --mean i", ["income", "id"]),
         ("privamp query broken.parquet --mean i", []),
+        ("privamp query evil.csv --mean ", ["age"]),  # a shell would run the others
+        ("privamp query huge.csv --mean ", []),
         ("privamp theorem poisson-", ["poisson-1", "poisson-2"]),
     ],
 )

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privamp import Gaussian, Laplace, Neighbors, RandomSize, TruncatedPoisson, amplify, compose
+from privamp import Gaussian, Laplace, Neighbors, PureDP, RandomSize, TruncatedPoisson, amplify, compose
 from privamp.core.size_paths import Ladder, bounded, paths
 from privamp.designs.kept_sizes import of_heads, of_sizes
+from privamp.errors import DegradingDesign
 from privamp.numerics.size_chain import largest_of, replaced
 from privamp.verify import exact_delta
 
@@ -93,3 +94,38 @@ def test_the_pure_chain_of_several_pairs_is_the_largest_of_them() -> None:
     values = [largest_of(e.p_in, e.p_out, e.q_in, e.q_out, 0.8).upper for e in each]
     together = largest_of(all_of_them.p_in, all_of_them.p_out, all_of_them.q_in, all_of_them.q_out, 0.8)
     assert together.lower <= max(values) <= together.upper * (1.0 + 1e-11)
+
+
+@pytest.mark.parametrize(
+    ("design", "epsilon", "truth"),
+    [
+        (TruncatedPoisson(0.3, 290, 400, 401), 2.0, 1.09752),
+        (TruncatedPoisson(0.3, 290, 400, 401), 5.0, 3.97933),
+        (TruncatedPoisson(0.05, 60, 120, 121), 5.0, 2.1667),
+    ],
+)
+def test_rare_sizes_count_under_pure_mechanisms(design, epsilon, truth):
+    """An event may weigh a size by e^(epsilon s): leaving out sizes of chance 1e-40 gave 1.07046, 3.81163, 2.1247."""
+    for mechanism in (PureDP(epsilon), Laplace(1.0 / epsilon)):
+        found = amplify(mechanism, design, Neighbors.ADD_REMOVE)
+        assert truth - 1e-4 <= found.epsilon() <= truth + 1e-4
+        assert found.lower.epsilon(0.0) <= found.epsilon()
+
+
+def test_sizes_too_rare_for_floats_are_not_followed():
+    with pytest.warns(DegradingDesign):
+        found = amplify(PureDP(5.0), TruncatedPoisson(0.01, 400, 1000, 1001), Neighbors.ADD_REMOVE)
+    assert found.epsilon() > 5.0
+
+
+@pytest.mark.parametrize(
+    ("design", "sigma", "neighbors", "epsilon"),
+    [
+        (RandomSize(np.array([0, 3, 1, 0, 3, 0, 2, 2]) / 11), 0.83, Neighbors.REPLACE_ONE, 9.42),
+        (TruncatedPoisson(0.2, 2, 15, 16), 0.6, Neighbors.REPLACE_ONE, 0.55),
+    ],
+)
+def test_an_attack_rounds_its_sums_to_steps_of_one(design, sigma, neighbors, epsilon):
+    """Rounding halves of floats made a step of two, and an attack of up to 1.94 times the bound."""
+    found = amplify(Gaussian(sigma), design, neighbors)
+    assert found.lower.delta(epsilon) <= found.delta(epsilon)

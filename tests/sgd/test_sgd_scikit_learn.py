@@ -166,3 +166,13 @@ def test_names_of_columns_are_kept_and_compared():
     assert fitted.predict(table).shape == (120,)
     with pytest.raises(InvalidInput, match="feature names should match"):
         fitted.predict(table[["one", "age"]])
+
+
+@pytest.mark.parametrize("rate", [lambda step: 1 / step, lambda: 0.1, lambda step: -0.1, lambda step: "fast"])
+def test_a_bad_learning_rate_is_refused_before_it_is_paid_for(rate, tmp_path):
+    budget = Budget.create(tmp_path / "study.db", population="people", epsilon=5, delta=1e-5)
+    model = PrivateLinear(Poisson(0.5), sigma=2.0, steps=2, population=20, learning_rate=rate)
+    x = np.linspace(0, 1, 20)
+    with pytest.raises(InvalidInput, match="learning_rate"):
+        model.fit(x[:, None], x, budget=budget)
+    assert not budget.log()

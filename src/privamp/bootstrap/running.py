@@ -57,6 +57,8 @@ def run(
     """
     if jobs is not None:
         whole(1, 1024, jobs=jobs)
+    if progress is not None and not callable(progress):
+        raise InvalidInput(f"progress must be a function of two numbers, got {type(progress).__name__} instead")
     computed = statistic_of(statistic, bounds, sensitivity)
     rows = computed.rows(values)
     chosen = plan(len(rows), options=options, least=computed.least, **asked)

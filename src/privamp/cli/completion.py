@@ -1,13 +1,18 @@
 """What the shell offers after a tab: specs word by word and key by key, reproductions, columns of the file given.
 
-`privamp --install-completion` sets it up. A shell must not wait long or see an error: nothing is read but the header
-of a table, and what cannot be read has no columns.
+`privamp --install-completion` sets it up. A shell must not wait long or see an error: no more is read than the start of
+a table, and what cannot be read has no columns. Shells evaluate what they are offered, and the header of a table is
+somebody else's text: only names of plain characters are offered.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..core.words import Word
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_LONGEST_HEADER = 1 << 16
 
 
 def designs(incomplete: str) -> list[str]:
@@ -54,7 +59,8 @@ def theorems(incomplete: str) -> list[str]:
 
 def columns(incomplete: str) -> list[str]:
     """Columns of the first table that the command line names so far."""
-    return _starting(incomplete, next(filter(None, map(_header, _typed())), []))
+    names = next(filter(None, map(_header, _typed())), [])
+    return _starting(incomplete, filter(_PLAIN.fullmatch, names))
 
 
 def _typed() -> list[str]:
@@ -97,7 +103,8 @@ def _header(word: str) -> list[str]:
             import csv
 
             with path.open(encoding="utf-8-sig", newline="") as lines:
-                return next(csv.reader(lines), [])
+                header = lines.readline(_LONGEST_HEADER)
+            return next(csv.reader([header]), []) if header.endswith("\n") else []
     except Exception:  # the shell shows nothing rather than a traceback
         pass
     return []

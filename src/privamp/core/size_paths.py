@@ -289,8 +289,8 @@ def _slopes(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> Sequenc
 
 def _places(ladder: Ladder, line: _Line, epsilon: float) -> tuple[Places, Places]:
     """Where the sum of the best path lies with which chance, for one pair."""
-    best = line.place[_best_path(*_coefficients(ladder, as_floats([epsilon])), line)[0]]
-    f = np.floor(best - best[0] + 0.5)  # whole steps: what the exact verifier enumerates in small cases
+    at = _best_path(*_coefficients(ladder, as_floats([epsilon])), line)[0]
+    f = as_floats((at - at[0] + line.step // 2) // line.step)  # whole steps of at most one, rounded as whole numbers
     return _law(f, ladder.p_out[0], f + 1.0, ladder.p_in[0]), _law(f, ladder.q_out[0], f - 1.0, ladder.q_in[0])
 
 

@@ -6,7 +6,7 @@ it min(K, B - 1) others, without it min(K, B). Every number of records of a publ
 Theorem: docs/transport.md, Thm 9.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,10 @@ from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/transport.md, Thm 9"
 _RARE = 1e-40  # sizes that are rarer at both ends are left out, and count as seen
+_LEAST = 1e-290  # of a chance that is followed exactly; below, floats lose digits
 _SHARES = (0.99, 0.6, 0.1)  # of the largest loss of noise that has one: there attacks are made
-_MOST_SIZES, _MOST_PAIRS = 1000, 512
+_MOST_SIZES, _MOST_PAIRS, _MOST_CHANCES = 1000, 512, 10_000_000
+_WIDEST = 64.0  # noise over one record's step, up to which sizes are followed: the grid grows with it
 
 
 def of_sizes(chances: FloatArray) -> Ladder:
@@ -35,23 +37,27 @@ def of_sizes(chances: FloatArray) -> Ladder:
     m = np.arange(n + 1.0)
     inside, outside = np.append(t[1:] * m[1:] / n, 0.0), t * (n - m) / n
     inside, outside = inside[None, :], outside[None, :]
-    return _trimmed(inside, outside, inside, outside)
+    return Ladder(inside, outside, inside, outside)
 
 
 def of_heads(rate: float, most: int, others: Sequence[int], kind: str) -> Ladder:
     """One record more than each of these numbers of others, or one beside them replaced."""
+    if len(others) * max(others[-1], most) > _MOST_CHANCES:
+        raise NoTheorem("so many records, or numbers of records, are not followed size by size")
     rows = [_kept(rate, most, n) for n in others]
     inside, outside, without = (np.stack(part) for part in zip(*rows, strict=True))
     if kind == RO.kind:
-        return _trimmed(inside, outside, inside, outside)
-    return _trimmed(inside, outside, np.zeros(inside.shape), without)
+        return Ladder(inside, outside, inside, outside)
+    return Ladder(inside, outside, np.zeros(inside.shape), without)
 
 
 def of_coins(others: int, after: float, before: float, own: float) -> Ladder:
     """One record more, kept with chance `own`, that changes the chance of each of the others."""
+    if others > _MOST_CHANCES:
+        raise NoTheorem("so many records are not followed size by size")
     sizes = np.arange(others + 1)
     here, without = binom.pmf(sizes, others, after)[None, :], binom.pmf(sizes, others, before)[None, :]
-    return _trimmed(own * here, (1.0 - own) * here, np.zeros(here.shape), without)
+    return Ladder(own * here, (1.0 - own) * here, np.zeros(here.shape), without)
 
 
 def _kept(rate: float, most: int, others: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -67,44 +73,89 @@ def _kept(rate: float, most: int, others: int) -> tuple[FloatArray, FloatArray, 
     return inside, outside, without
 
 
-def _trimmed(p_in: FloatArray, p_out: FloatArray, q_in: FloatArray, q_out: FloatArray) -> Ladder:
-    """Without sizes at both ends that hardly occur."""
-    drawn = np.max(np.maximum.reduce([p_in, p_out, q_in, q_out]), axis=0)
-    live = np.flatnonzero(drawn > _RARE)
+def _held(one: Ladder) -> slice:
+    """All sizes but those at both ends that hardly occur."""
+    live = np.flatnonzero(np.max(_largest(one), axis=0) > _RARE)
     held = slice(int(live[0]), int(live[-1]) + 1)
     if held.stop - held.start > _MOST_SIZES:
         raise NoTheorem(f"sizes are followed one by one up to {_MOST_SIZES} of them")
-    left = 2.0 * _RARE * (drawn.size - (held.stop - held.start))
-    inside, outside = p_in[:, held], p_out[:, held]
-    if q_in is p_in:
+    return held
+
+
+def _largest(one: Ladder) -> FloatArray:
+    chances: FloatArray = np.maximum.reduce([one.p_in, one.p_out, one.q_in, one.q_out])
+    return chances
+
+
+def _trimmed(one: Ladder) -> Ladder:
+    """Without rare sizes, whose chance counts as seen: for bounds on noise that sums chances up."""
+    held = _held(one)
+    return _cut(one, lambda part: part[:, held], 2.0 * _RARE * (one.p_in.shape[1] - (held.stop - held.start)))
+
+
+def _folded(one: Ladder) -> Ladder:
+    """Rare sizes taken to the nearest held one: a query may treat them alike, so attacks on it are attacks."""
+    held = _held(one)
+
+    def joined(part: FloatArray) -> FloatArray:
+        inner = part[:, held].copy()
+        inner[:, 0] += np.sum(part[:, : held.start], axis=1)
+        inner[:, -1] += np.sum(part[:, held.stop :], axis=1)
+        return inner
+
+    return _cut(one, joined, 0.0)
+
+
+def _cut(one: Ladder, cut: Callable[[FloatArray], FloatArray], left: float) -> Ladder:
+    inside, outside = cut(one.p_in), cut(one.p_out)
+    if one.q_in is one.p_in:
         return Ladder(inside, outside, inside, outside, left)
-    return Ladder(inside, outside, q_in[:, held], q_out[:, held], left)
+    return Ladder(inside, outside, cut(one.q_in), cut(one.q_out), left)
 
 
 def ladder_of(design: Any, kind: str) -> Ladder:
     """The chances of a design under a relation, or NoTheorem where its numbers of records are too many."""
     if not hasattr(design, "most"):
         return of_sizes(design.chances)
+    return of_heads(design.rate, design.most, _others(design, kind), kind)
+
+
+def _others(design: Any, kind: str) -> range:
+    """The numbers of other records that the public range allows."""
     less = 1 if kind == RO.kind else 0
     if design.at_most is None or design.at_most - design.at_least > _MOST_PAIRS:
         raise NoTheorem(f"ranges of at most {_MOST_PAIRS} numbers of records are followed one by one")
     others = range(max(design.at_least - less, 0), design.at_most)
     if not others:
         raise NoTheorem("a record more or less changes a number of records that is public; declare a range of it")
-    return of_heads(design.rate, design.most, others, kind)
+    return others
+
+
+def _whole(design: Any, kind: str) -> Ladder:
+    """With every size. A pure mechanism may weigh a size by e^(epsilon s), so that none is rare enough to leave out."""
+    one, others = ladder_of(design, kind), _others(design, kind)
+    can_be = np.arange(design.most + 1) <= np.minimum(others, design.most)[:, None]
+    rarest = np.min(_largest(one)[can_be]) if 0.0 < design.rate < 1.0 else 1.0
+    if design.most >= _MOST_SIZES or rarest < _LEAST:
+        raise NoTheorem("sizes are followed where each of them has a chance above 1e-290, and up to a thousand of them")
+    return one
 
 
 def _is_followed(mechanism: Mechanism) -> bool:
-    return mechanism.is_gaussian and is_on_a_line(mechanism)
+    return mechanism.is_gaussian and _has_a_grid(mechanism)
+
+
+def _has_a_grid(mechanism: Mechanism) -> bool:
+    return is_on_a_line(mechanism) and mechanism.line_step * _WIDEST >= 1.0
 
 
 def _followed(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    found = bounded(ladder_of(design, neighbors.kind), mechanism)
+    found = bounded(_trimmed(ladder_of(design, neighbors.kind)), mechanism)
     return found.symmetrised() if neighbors.kind == RO.kind else found
 
 
 def _pure(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(_chain(ladder_of(design, neighbors.kind), pure_epsilon(mechanism, AR)).upper)
+    return upper_profile(_chain(_whole(design, neighbors.kind), pure_epsilon(mechanism, AR)).upper)
 
 
 def _chain(one: Ladder, epsilon: float) -> ChainValue:
@@ -136,7 +187,7 @@ def attacks(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any
     if neighbors.records > 1:
         return {}
     try:
-        return _seen(ladder_of(design, neighbors.kind), mechanism, neighbors)
+        return _seen(_folded(ladder_of(design, neighbors.kind)), mechanism, neighbors)
     except NoTheorem:
         return {}
 
@@ -144,7 +195,7 @@ def attacks(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any
 def seen_with_others(coins: tuple[int, float, float, float], mechanism: Mechanism) -> dict[Any, Profile]:
     """The same for one record more among independent coins; nobody need be there."""
     try:
-        return _seen(of_coins(*coins), mechanism, AR) if coins[0] else {}
+        return _seen(_folded(of_coins(*coins)), mechanism, AR) if coins[0] else {}
     except NoTheorem:
         return {}
 
@@ -152,7 +203,7 @@ def seen_with_others(coins: tuple[int, float, float, float], mechanism: Mechanis
 def _seen(ladder: Ladder, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
     if is_black_box(mechanism, neighbors):
         return {"event": lower_profile(_chain(ladder, pure_epsilon(mechanism, AR)).lower)}
-    if not is_on_a_line(mechanism):
+    if not _has_a_grid(mechanism):
         return {}
     loss = 0.0 if mechanism.is_gaussian else _chain(ladder, pure_epsilon(mechanism, AR)).lower
     scenes = paths(ladder, mechanism, [share * loss for share in _SHARES if loss > 0.0])

@@ -22,12 +22,13 @@ from ..core.line_attack import Places
 from ..core.neighbors import Neighbors
 
 Law = Mapping[float, float]
+_MOST_STRATA = 200  # whose sizes are added up one by one
 
 
 def sizes_seen(size: int, at_least: int, strata: int, kind: str, fewest: int = 20) -> dict[str, tuple[Places, Places]]:
     """Places of the sum in the smallest population, or nothing where its shares are not whole."""
     n = at_least
-    if gcd(n, size) < strata or size >= n or n < fewest:
+    if gcd(n, size) < strata or size >= n or n < fewest or strata > _MOST_STRATA:
         return {}
     pieces, unit = gcd(n, size), n // gcd(n, size)  # a stratum of `unit` records, or of several times as many, is whole
     own = max(min(pieces // 10, pieces - strata + 1), 1)
@@ -66,5 +67,8 @@ def _sum(first: Law, second: Law) -> Law:
 
 def weighted_event(p: Places, q: Places, epsilon: float) -> float:
     """The loss of an event with weight e^(epsilon place): an epsilon-DP mechanism on sums of steps of one allows it."""
-    top, bottom = (math.fsum(chance * math.exp(epsilon * place) for place, chance in law.items()) for law in (p, q))
-    return math.log(top / bottom)
+    highest = max(*p, *q)
+    top, bottom = (
+        math.fsum(chance * math.exp(epsilon * (place - highest)) for place, chance in law.items()) for law in (p, q)
+    )
+    return math.log(top / bottom) if top > 0.0 and bottom > 0.0 else 0.0

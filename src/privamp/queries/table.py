@@ -150,8 +150,8 @@ class Table:
     ) -> "Release":
         """Bounds that hold all but a few records of a column whose range is not known: two numbers, low and high.
 
-        They are powers of two times `smallest`, up to `largest` in size, both public. It is a release of its own: its
-        epsilon adds to that of what is asked with these bounds (about a tenth of all is enough).
+        They are powers of two times `smallest`, up to the first that is at least `largest`, both public. It is a
+        release of its own: its epsilon adds to that of what is asked with these bounds (a tenth of all is enough).
         """
         edges = edges_of(smallest, largest)
         found = self.histogram(column, edges).run(epsilon=epsilon, delta=delta)

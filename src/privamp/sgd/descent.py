@@ -10,7 +10,7 @@ to 2 clip per copy. The guarantee is compose(amplify(mechanism, design), steps):
 afresh in every step, and for gradients that depend on all earlier steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, replace
 from typing import cast
 
@@ -139,20 +139,40 @@ class Descent:
         )  # a design without a theorem is refused before anything is drawn
         population, key = Population.of(population), given_key(key)
         label = population.label_by(key)  # asked for before anything is charged
+        rates = [self._rate(step) for step in range(self.steps)]  # public, so they are refused before the charge
 
         def certify(neighbors: Neighbors | None) -> Guarantee:
             return compose(amplify(mechanism, self.design, neighbors), self.steps)
 
         with whole_job(f"descent by {self.design} on {label}", key, certify, budget, self.delta):
-            here, total, sample = self._descended(clipped_sum, start, population, key, mechanism)
+            here, total, sample = self._descended(clipped_sum, start, population, key, mechanism, rates)
         guarantee = compose(sample.guarantee(self.neighbors).fresh(), self.steps)
         if not is_proved:
             guarantee = replace(guarantee, assumes=(*guarantee.assumes, CLIPPED))
         mean = total / (self.steps - self.steps // 2)
         return Descended(mean if self.average else here, mechanism, guarantee)
 
+    def _rate(self, step: int) -> float:
+        if not callable(self.learning_rate):
+            return self.learning_rate
+        try:
+            rate = self.learning_rate(step)
+        except Exception as error:
+            raise InvalidInput(
+                f"learning_rate must be a number or a function of the steps 0, 1, …; at step {step} it raised a "
+                f"{type(error).__name__}"
+            ) from None
+        positive(learning_rate=rate)
+        return float(rate)
+
     def _descended(
-        self, clipped_sum: ClippedSum, start: FloatArray, population: Population, key: Key, mechanism: Gaussian
+        self,
+        clipped_sum: ClippedSum,
+        start: FloatArray,
+        population: Population,
+        key: Key,
+        mechanism: Gaussian,
+        rates: Sequence[float],
     ) -> tuple[FloatArray, FloatArray, Sample]:
         """Where it ended, the sum over the second half of the steps, and the last sample."""
         here, total = np.array(start, dtype=np.float64), np.zeros_like(start, dtype=np.float64)
@@ -160,7 +180,7 @@ class Descent:
         for step in range(self.steps):
             sample = self._fresh(population, key, step)._planned([mechanism], None, "descent")
             noisy = _released(sample, mechanism, clipped_sum, here)
-            here = self._moved(here, noisy / size, step)
+            here = self._moved(here, noisy / size, rates[step])
             if step >= self.steps // 2:
                 total += here
         return here, total, sample
@@ -177,9 +197,7 @@ class Descent:
             )
         return sample
 
-    def _moved(self, here: FloatArray, gradient: FloatArray, step: int) -> FloatArray:
-        rate = self.learning_rate(step) if callable(self.learning_rate) else self.learning_rate
-        positive(learning_rate=rate)
+    def _moved(self, here: FloatArray, gradient: FloatArray, rate: float) -> FloatArray:
         there: FloatArray = here - rate * (gradient + self.l2 * here)
         if self.radius is not None:
             there *= min(1.0, self.radius / max(float(np.linalg.norm(there)), 1e-300))

@@ -76,7 +76,7 @@ class _Regression(Estimator):
         y: ArrayLike,
         *,
         key: Key | None = None,
-        population: Population | None = None,
+        population: Population | int | None = None,
         budget: BudgetLike | None = None,
     ) -> Self:
         """Train on records (X, y), charged to `budget` before anything is drawn; by default to that of the model.
@@ -85,6 +85,7 @@ class _Regression(Estimator):
         """
         descent, budget = self.descent, _opened(self.budget) if budget is None else budget
         features, targets = features_of(X), self._targets(targets_of(y, type(self).__name__))
+        population = None if population is None else Population.of(population)
         if features.shape[0] != targets.shape[0] or (population is not None and population.size != targets.shape[0]):
             raise InvalidInput("X, y and the population must have one row per record, but their lengths differ")
         if self.intercept:
