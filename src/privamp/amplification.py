@@ -16,7 +16,7 @@ from .core.design import Design
 from .core.guarantee import NOT_PRIVATE, Guarantee, Lower, Part
 from .core.ledger import Finished, Ledger
 from .core.mechanism import Mechanism
-from .core.neighbors import Neighbors
+from .core.neighbors import Neighbors, check_relation
 from .core.profile import Profile
 from .core.schedule import Followed, OneOf, Schedule
 from .core.theorem import Theorem
@@ -52,7 +52,8 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
         raise InvalidInput(
             f"amplify takes a mechanism and a design, got {type(mechanism).__name__} and {type(design).__name__}"
         )
-    neighbors = neighbors or design.natural
+    neighbors = design.natural if neighbors is None else neighbors
+    check_relation(neighbors)
     if isinstance(design, Schedule):
         return _over_rounds(mechanism, design, neighbors)
     return guaranteed(mechanism, design, neighbors, theorem_bounds(mechanism, design, neighbors))

@@ -23,6 +23,7 @@ from privamp import (
     PrivateKMeans,
     PrivateSum,
     Rounds,
+    WithoutReplacement,
     bootstrap,
     private_norm_histogram,
     survey,
@@ -94,6 +95,9 @@ DOORS = {  # what draws from a data set by a key, with a label or without: door(
     ),
     "survey.estimation.estimate": lambda folder, key, label: survey.estimate(
         Poisson(0.5), X, bounds=(0, 1), epsilon=0.5, key=key, label=label
+    ),
+    "survey.piloting.pilot": lambda folder, key, label: survey.pilot(
+        WithoutReplacement(20, N), X, bounds=(0, 1), epsilon=0.5, key=key, label=label
     ),
     "survey.adjusting.adjust": lambda folder, key, label: survey.adjust(
         Poisson(0.5), X, bounds=(0, 1), epsilon=0.5, key=key, label=label

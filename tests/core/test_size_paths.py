@@ -129,3 +129,20 @@ def test_an_attack_rounds_its_sums_to_steps_of_one(design, sigma, neighbors, eps
     """Rounding halves of floats made a step of two, and an attack of up to 1.94 times the bound."""
     found = amplify(Gaussian(sigma), design, neighbors)
     assert found.lower.delta(epsilon) <= found.delta(epsilon)
+
+
+@pytest.mark.parametrize("numbers", [range(40, 80), range(20, 140)])
+def test_a_range_of_numbers_costs_what_its_worst_number_costs(numbers: range) -> None:
+    """Pairs must not be given sequences that suit another pair: that made a range cost up to a hundred times its worst."""
+    together = bounded(of_heads(0.5, 30, numbers, RO.kind), Gaussian(2.0))
+    alone = [bounded(of_heads(0.5, 30, [n], RO.kind), Gaussian(2.0)) for n in numbers[::5]]
+    for epsilon in (0.5, 1.0, 2.0, 3.0):
+        worst = max(one.delta(epsilon) for one in alone)
+        assert 0.9 * worst <= together.delta(epsilon) <= 1.25 * worst
+
+
+def test_bounds_fall_evenly_in_epsilon() -> None:
+    """Every epsilon has a sequence of its own: one that four of them shared left stairs, twice too high."""
+    bound = bounded(of_heads(0.5, 30, [39], RO.kind), Gaussian(4.2))
+    deltas = np.array([bound.delta(epsilon) for epsilon in np.linspace(0.9, 1.04, 8)])
+    assert np.all(np.diff(np.log(deltas)) < -0.2)

@@ -23,12 +23,11 @@ from ..core.claim import Claim
 from ..core.curves import group
 from ..core.guarantee import Guarantee, Part
 from ..core.mechanism import Mechanism
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Profile
 from ..errors import BudgetExceeded, InvalidInput, NoTheorem
 from ..mechanisms.black_box import ApproxDP, PureDP
 from ..mechanisms.gaussian import Gaussian, gaussian_curve
-from ..mechanisms.noise import check_relation
 from ..numerics.printing import as_asked, shown_down
 from ..numerics.roots import least_passing
 from ..numerics.rounding import number_up

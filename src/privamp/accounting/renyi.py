@@ -25,12 +25,11 @@ import numpy as np
 from ..core.curves import group
 from ..core.guarantee import Guarantee
 from ..core.mechanism import ONE, Change, Mechanism
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Curve, Profile
 from ..errors import Infeasible
 from ..mechanisms.black_box import BlackBox
 from ..mechanisms.gaussian import Gaussian
-from ..mechanisms.noise import check_relation
 from ..numerics.log_domain import FloatArray, log1mexp, log_sum
 from ..numerics.roots import first_at_most
 from ..numerics.rounding import number_up

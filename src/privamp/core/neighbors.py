@@ -67,5 +67,13 @@ class Neighbors:
         return f"{self.kind}{scope}{person}"
 
 
+def check_relation(neighbors: object) -> None:
+    """Whatever is stated for a relation is given one, not its name."""
+    if not isinstance(neighbors, Neighbors):
+        raise InvalidInput(
+            f"neighbors must be Neighbors.ADD_REMOVE or Neighbors.REPLACE_ONE, got {neighbors!r} instead"
+        )
+
+
 Neighbors.ADD_REMOVE = Neighbors("add-remove")
 Neighbors.REPLACE_ONE = Neighbors("replace-one")

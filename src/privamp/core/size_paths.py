@@ -37,12 +37,11 @@ from .transport import stakes_of
 IntArray = NDArray[np.intp]
 
 _OFF = 1e-10  # relative: chances are computed to well within it
-_FINE, _HIGHEST = 8.0, 4.0  # points per unit of noise, and where events are looked for, in units of noise
+_FINE, _HIGHEST = 16.0, 4.0  # points per unit of noise, and where events are looked for, in units of noise
 _LOWEST = {True: -12.0, False: -45.0}  # Gaussian noise, and others with heavier tails
 _EPSILONS = np.concatenate([np.linspace(0.0, 0.1, 13), np.geomspace(0.1, 60.0, 133)[1:]])
-_EVERY = 4  # how many epsilons share a sequence; pairs that are not the worst are looked at so often
-_SHARED = _EPSILONS[_EVERY // 2 :: _EVERY]
-_APART = 12  # of the pairs of data sets at most so many have sequences of their own
+_TOGETHER, _COARSE, _EVERY = 48, 4.0, 2  # more pairs are looked at first with fewer points and epsilons
+_APART, _ROUNDS = 12, 6  # then so many of them as finely as the rest, so often
 _NOTHING = -120.0  # a log of delta beyond which nothing is looked at
 _ORDERS, _SPACE = np.linspace(-10.0, 30.0, 8001), 0.005  # log gamma of the table of divergences
 _PIECE, _MOST = 400_000, 4_000_000  # numbers worked on together
@@ -115,7 +114,7 @@ def _curve(ladder: Ladder, mechanism: Mechanism) -> Curve:
 
     @cache
     def table() -> Table:
-        bounds = _largest(ladder, _line_of(mechanism), Chords.of(stakes_of(mechanism)))
+        bounds = _largest(ladder, mechanism)
         bounds = np.logaddexp(bounds, math.log(ladder.left) if ladder.left > 0.0 else -math.inf)
         return Table(log_expm1(_EPSILONS) + OUTWARD, np.minimum(np.minimum.accumulate(bounds), 0.0))
 
@@ -124,8 +123,8 @@ def _curve(ladder: Ladder, mechanism: Mechanism) -> Curve:
 
 def paths(ladder: Ladder, mechanism: Mechanism, epsilons: Sequence[float] = ()) -> dict[str, tuple[Places, Places]]:
     """Places of the sums that are nearly worst at some deltas, or at these epsilons, both directions."""
-    line, stakes, found = _line_of(mechanism), Chords.of(stakes_of(mechanism)), {}
-    few = ladder.some(_with_sequences(ladder))
+    line, stakes, found = _line_of(mechanism, _FINE), Chords.of(stakes_of(mechanism)), {}
+    few = ladder.some(_spread(np.arange(ladder.p_in.shape[0])))
     for name, one in (("one more", few), ("one less", few.turned)):
         for number, (which, epsilon) in enumerate(_aims(one, line, stakes, epsilons)):
             p, q = _places(one.some([which]), line, epsilon)
@@ -140,46 +139,50 @@ def _aims(ladder: Ladder, line: _Line, stakes: Chords, epsilons: Sequence[float]
     last = ladder.p_in.shape[0] - 1
     if epsilons:
         return [(which, epsilon) for which in sorted({0, last // 2, last}) for epsilon in epsilons]
-    bounds = _log_bounds(ladder, line, stakes, _EPSILONS, _best_paths(ladder, line))
+    bounds = _bounds(ladder, line, stakes, _EPSILONS)
     at = [np.argmax(bounds <= np.log(target), axis=0) for target in _TARGETS]
     return [(int(np.argmax(one)), float(_EPSILONS[np.max(one)])) for one in at]
 
 
-def _largest(ladder: Ladder, line: _Line, stakes: Chords) -> FloatArray:
+def _largest(ladder: Ladder, mechanism: Mechanism) -> FloatArray:
     """log of the largest bound over all pairs at every epsilon of the table.
 
-    Pairs are looked at at some epsilons first, with chords between; what may be the largest is looked at at all.
+    Many pairs are looked at coarsely first, at some epsilons with chords between; then, a few times, those that are the
+    largest somewhere are looked at again.
     """
-    own, pairs = _with_sequences(ladder), np.arange(ladder.p_in.shape[0])
-    best = _best_paths(ladder.some(own), line)
-    nearest = np.argmin(np.abs(pairs[:, None] - own), axis=1)
-
-    def looked_at(which: IntArray, epsilons: FloatArray) -> FloatArray:
-        return _log_bounds(ladder.some(which), line, stakes, epsilons, best[:, nearest[which]])
-
-    largest, others = np.max(looked_at(own, _EPSILONS), axis=1), np.setdiff1d(pairs, own)
-    if not others.size:
-        return as_floats(largest)
+    stakes, fine = Chords.of(stakes_of(mechanism)), _line_of(mechanism, _FINE)
+    pairs = np.arange(ladder.p_in.shape[0])
+    if pairs.size <= _TOGETHER:
+        return as_floats(np.max(_bounds(ladder, fine, stakes, _EPSILONS), axis=1))
     some = np.append(np.arange(0, _EPSILONS.size - 1, _EVERY), _EPSILONS.size - 1)
-    log_x, at = log_expm1(_EPSILONS[some]) + OUTWARD, log_expm1(_EPSILONS)
-    known = np.minimum.accumulate(looked_at(others, _EPSILONS[some]))
-    chords = np.stack([Table(log_x, one).at(at) for one in known.T], axis=1) + OUTWARD
-    is_below = np.all(chords <= largest[:, None], axis=0)
-    if np.any(~is_below):
-        largest = np.maximum(largest, np.max(looked_at(others[~is_below], _EPSILONS), axis=1))
-    return as_floats(np.maximum(largest, np.max(chords[:, is_below], axis=1, initial=-np.inf)))
+    first = np.minimum.accumulate(_bounds(ladder, _line_of(mechanism, _COARSE), stakes, _EPSILONS[some]))
+    log_x, at, is_known = log_expm1(_EPSILONS[some]) + OUTWARD, log_expm1(_EPSILONS), np.zeros(pairs.size, dtype=bool)
+    found = np.stack([Table(log_x, one).at(at) for one in first.T], axis=1) + OUTWARD
+    for _ in range(_ROUNDS):
+        is_seen = np.max(found, axis=1) > _NOTHING
+        worst = np.unique(np.argmax(found[is_seen], axis=1))
+        worst = _spread(worst[~is_known[worst]])
+        if not worst.size:
+            break
+        again = _bounds(ladder.some(worst), fine, stakes, _EPSILONS)
+        found[:, worst], is_known[worst] = np.minimum(found[:, worst], again), True
+    return as_floats(np.max(found, axis=1))
 
 
-def _with_sequences(ladder: Ladder) -> IntArray:
-    """The pairs that have sequences of their own."""
-    pairs = ladder.p_in.shape[0]
-    chosen: IntArray = np.unique(np.linspace(0, pairs - 1, min(pairs, _APART)).astype(np.intp))
+def _bounds(ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArray) -> FloatArray:
+    """log of the bound at these epsilons for every pair, shape (E, N), each by its best sequences."""
+    return _log_bounds(ladder, line, stakes, epsilons, _best_paths(ladder, line, epsilons))
+
+
+def _spread(pairs: IntArray) -> IntArray:
+    """Some of them, the first and the last among them."""
+    chosen: IntArray = pairs[np.unique(np.linspace(0, pairs.size - 1, min(pairs.size, _APART)).astype(np.intp))]
     return chosen
 
 
-def _line_of(mechanism: Mechanism) -> _Line:
+def _line_of(mechanism: Mechanism, fine: float) -> _Line:
     unit = 1.0 / float(mechanism.line_step)
-    step = max(int(np.ceil(_FINE / unit)), 1)
+    step = max(int(np.ceil(fine / unit)), 1)
     first, last = _LOWEST[mechanism.is_gaussian] * unit - 2.0, _HIGHEST * unit
     place = np.arange(int(first * step), int(last * step) + 1) / step
     slope, before = (mechanism.log_slope(at) for at in (place, place - 1.0))
@@ -201,13 +204,12 @@ def _coefficients(ladder: Ladder, epsilon: FloatArray) -> Coefficients:
 
 
 def _log_bounds(ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArray, sequences: IntArray) -> FloatArray:
-    """log of the bound at these epsilons for every pair, shape (E, N), by the sequences of the nearest epsilons."""
+    """log of the bound at these epsilons for every pair, shape (E, N), by the sequences of each."""
     pairs, sizes = ladder.p_in.shape
-    nearest = np.argmin(np.abs(epsilons[:, None] - _SHARED), axis=1)
     step, found = max(_PIECE // (sizes * pairs), 1), np.zeros((0, pairs))
     for start in range(0, epsilons.size, step):
         here = slice(start, start + step)
-        at = sequences[nearest[here]].reshape(-1, sizes)
+        at = sequences[here].reshape(-1, sizes)
         now = _evaluated(*_coefficients(ladder, epsilons[here]), at, line, stakes).reshape(-1, pairs)
         found = np.vstack([found, now])
         if np.max(now[-1]) < _NOTHING:  # no larger at larger epsilons
@@ -215,11 +217,11 @@ def _log_bounds(ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArra
     return np.vstack([found, np.repeat(found[-1:], epsilons.size - found.shape[0], axis=0)])
 
 
-def _best_paths(ladder: Ladder, line: _Line) -> IntArray:
-    """The best sequences at some epsilons for every pair, shape (E, N, S)."""
+def _best_paths(ladder: Ladder, line: _Line, epsilons: FloatArray) -> IntArray:
+    """The best sequences at these epsilons for every pair, shape (E, N, S)."""
     pairs, sizes = ladder.p_in.shape
     step = max(_MOST // (pairs * sizes * line.place.size), 1)
-    pieces = [_SHARED[start : start + step] for start in range(0, _SHARED.size, step)]
+    pieces = [epsilons[start : start + step] for start in range(0, epsilons.size, step)]
     return np.vstack([_best_path(*_coefficients(ladder, at), line) for at in pieces]).reshape(-1, pairs, sizes)
 
 

@@ -83,7 +83,7 @@ class ProportionalPPS(Design):
 
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), ProportionalPPS(size=10, low=1, high=5, at_least=1000)).epsilon(), 6)
-    0.167515
+    0.117441
     """
 
     size: float  # m
@@ -225,9 +225,10 @@ class ProportionalPPS(Design):
 
     def _coins(self) -> tuple[int, float, float, float]:
         """Others of the least size, their probability after and before a record of the largest comes, and its own."""
-        n = self.at_least
-        after, own = (capped(as_floats([self.low] * n + [self.high]), self.size)[i] for i in (0, -1))
-        return n, float(after), float(capped(as_floats([self.low] * max(n, 1)), self.size)[0]), float(own)
+        n, m = self.at_least, self.size
+        own = min(1.0, m * self.high / (self.high + n * self.low))
+        after = (m - 1.0) / max(n, 1) if own == 1.0 else own * self.low / self.high
+        return n, min(max(after, 0.0), 1.0), min(1.0, m / max(n, 1)), own
 
 
 def _looked_for(chance: float, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:

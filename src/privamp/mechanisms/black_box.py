@@ -17,13 +17,12 @@ from ..chance.stream import Stream
 from ..core.curves import approx_curve, group, pair_attack, pure_curve
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray, log1mexp, log_sum
 from ..validation import in_range, nonnegative
 from .discrete_laplace import discrete_laplace_curve, log_chain
-from .noise import check_relation
 
 _RAREST = 1e-300  # a smaller chance of "no" would vanish, and its loss look infinite; only steps above 690 have one
 

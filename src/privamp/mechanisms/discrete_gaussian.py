@@ -25,7 +25,7 @@ from ..chance.stream import Stream
 from ..core.curves import discrete_curve
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Curve, Profile
 from ..core.row_sums import RowBound
 from ..errors import InvalidInput, NoTheorem
@@ -34,7 +34,7 @@ from ..validation import whole
 from .discrete_gaussian_vectors import discrete_gaussian_vector_curve
 from .discrete_mixture import ENTRIES, discrete_mixture, identical
 from .gaussian import Gaussian
-from .noise import check_relation, check_sizes, check_whole_sensitivity, like, shift_of, whole_numbers, whole_shift_of
+from .noise import check_sizes, check_whole_sensitivity, like, shift_of, whole_numbers, whole_shift_of
 
 _REACH = 60.0  # the table reaches this many sigmas: e^-1800, far below the smallest double
 _RIPPLE, _SMOOTHED = 1e-22, 0.4358  # eta of the covering noise, and the largest s/sigma: sigma' is .9 sigma there

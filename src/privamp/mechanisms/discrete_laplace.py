@@ -26,12 +26,12 @@ from ..core.curves import pair_attack
 from ..core.influence import Influence
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Curve, Profile
 from ..core.row_sums import RowBound
 from ..numerics.log_domain import FloatArray, as_floats, log1mexp
 from .discrete_mixture import ENTRIES, discrete_mixture, identical
-from .noise import check_relation, check_sizes, check_whole_sensitivity, like, whole_numbers, whole_shift_of
+from .noise import check_sizes, check_whole_sensitivity, like, whole_numbers, whole_shift_of
 
 
 def discrete_laplace_curve(rate: float, shift: int) -> Curve:

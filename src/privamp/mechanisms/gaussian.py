@@ -17,13 +17,13 @@ from ..core.influence import Influence
 from ..core.line_attack import Places, seen_on_a_line
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Curve, Profile
 from ..core.row_sums import RowBound
 from ..numerics.log_domain import FloatArray, as_floats, log_mills_gap
 from ..validation import in_range
 from .gaussian_mixture import gaussian_mixture, opposite_gaussians
-from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
+from .noise import check_sizes, like, numbers, on_grid, shift_of
 from .opposite_mixtures import opposite_mixtures
 
 _CELLS = 2400  # of an attack's output

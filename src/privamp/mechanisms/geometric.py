@@ -12,11 +12,11 @@ from ..chance.discrete import discrete_laplace, rational_scale
 from ..chance.stream import Stream
 from ..core.mechanism import ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Profile
 from ..core.row_sums import RowBound
 from .discrete_laplace import discrete_laplace_curve, discrete_laplace_mixture
-from .noise import check_relation, check_sizes, like, whole_numbers, whole_shift_of
+from .noise import check_sizes, like, whole_numbers, whole_shift_of
 
 
 @dataclass(frozen=True, slots=True)

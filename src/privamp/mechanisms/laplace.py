@@ -16,12 +16,12 @@ from ..core.influence import Influence
 from ..core.line_attack import Places, seen_on_a_line
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Curve, Profile
 from ..core.row_sums import RowBound
 from ..numerics.log_domain import FloatArray, as_floats, log1mexp
 from .laplace_mixture import laplace_mixture
-from .noise import check_relation, check_sizes, like, numbers, on_grid, shift_of
+from .noise import check_sizes, like, numbers, on_grid, shift_of
 
 _CELLS = 2000  # of an attack's output
 

@@ -16,14 +16,6 @@ _FINE = 24  # bits kept below the scale of the noise
 _LARGEST = 2**62  # whole numbers are cut here, so that noise finds room in 64 bits
 
 
-def check_relation(neighbors: object) -> None:
-    """A mechanism is stated for one relation."""
-    if not isinstance(neighbors, Neighbors):
-        raise InvalidInput(
-            f"neighbors must be Neighbors.ADD_REMOVE or Neighbors.REPLACE_ONE, got {neighbors!r} instead"
-        )
-
-
 def shift_of(mechanism: Mechanism, sensitivity: float, neighbors: Neighbors, change: Change) -> float:
     """How far the change moves the value: copies * weight * norm * (own steps in one step of `neighbors`)."""
     norm = sensitivity if change.norm is None else change.norm

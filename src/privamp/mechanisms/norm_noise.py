@@ -21,7 +21,7 @@ from ..chance.stream import Stream
 from ..core.influence import Influence
 from ..core.mechanism import IDEALISED, ONE, Change, Mechanism
 from ..core.multiplicity import Multiplicity
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.profile import Profile
 from ..core.row_sums import RowBound
 from ..errors import InvalidInput
@@ -29,7 +29,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
 from .laplace import laplace_curve
 from .laplace_mixture import laplace_mixture
-from .noise import check_relation, check_sizes, numbers, on_grid, shift_of
+from .noise import check_sizes, numbers, on_grid, shift_of
 
 
 def directions(p: float, shape: tuple[int, ...], stream: Stream) -> FloatArray:

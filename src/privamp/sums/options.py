@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from ..core.bounds import is_number, pairs_of
 from ..core.design import Design
 from ..core.mechanism import Mechanism
-from ..core.neighbors import Neighbors
+from ..core.neighbors import Neighbors, check_relation
 from ..core.release import renamed
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace
@@ -74,8 +74,8 @@ class SumOptions:
         if self.norms is not None and not isinstance(self.norms, NormHistogram):
             raise InvalidInput(f"norms must be a NormHistogram, got {type(self.norms).__name__} instead")
         in_range(0, 1, error_share=self.error_share)
-        if self.neighbors is not None and not isinstance(self.neighbors, Neighbors):
-            raise InvalidInput("neighbors must be Neighbors.ADD_REMOVE or Neighbors.REPLACE_ONE")
+        if self.neighbors is not None:
+            check_relation(self.neighbors)
 
     def _check_noise(self) -> None:
         """The combinations that make sense."""
