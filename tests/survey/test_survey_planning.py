@@ -1,5 +1,6 @@
 """Plans: candidates side by side, from public columns only; and what one record can do to Neyman's allocation."""
 
+import itertools
 import math
 import re
 from pathlib import Path
@@ -122,6 +123,37 @@ def test_a_plan_promises_what_estimates_deliver(text):
         for seed in range(100)
     ]  # fmt: skip
     assert promised == pytest.approx(math.sqrt(np.mean((np.array(values) - x.mean()) ** 2)), rel=0.25)
+
+
+@pytest.mark.parametrize("text", ["wr:size=50,population=400", "multistage:wor=200,wr=50,population=400"])
+@pytest.mark.parametrize("shape", [(2, 6), (40, 3)])
+def test_errors_of_fixed_sizes_do_not_grow_with_the_distance_from_the_middle(text, shape):
+    """Plan, told error and 200 estimates agree for a mean far from the middle of the bounds, and intervals cover."""
+    design, x = spec.design(text), np.random.default_rng(2).beta(*shape, 400) * 100
+    known = {"overall_sd": x.std(ddof=1), "overall_mean": x.mean()}
+    found = plan({"id": np.arange(400)}, size=50, epsilon=1e4, bounds=(0, 100), designs={"mine": design}, **known)
+    promised = next(row for row in found.rows if row.name == "mine").standard_error
+    made = [estimate(design, x, bounds=(0, 100), epsilon=1e4, key=seeded_key(seed)) for seed in range(200)]
+    true = np.std([one.value for one in made])
+    assert promised == pytest.approx(true, rel=0.15)
+    assert np.sqrt(np.mean([one.sampling_error**2 for one in made])) == pytest.approx(true, rel=0.15)
+    ends = np.array([one.interval(0.95) for one in made])
+    assert np.mean((ends[:, 0] <= x.mean()) & (x.mean() <= ends[:, 1])) >= 0.92
+
+
+@pytest.mark.parametrize("draws", [1, 2, 3, 10])
+def test_the_variance_of_a_fixed_size_is_estimated_without_bias(draws):
+    """V = Q - shrink T^2 over every sample with replacement from four records; never too small on average."""
+    x = np.array([3.0, 3.5, 5.0, 9.0])
+    by = spec.design(f"wr:size={draws},population=4").weighting(4, 4.0, {})
+    sizes = [np.array(one) for one in itertools.product(range(draws + 1), repeat=4) if sum(one) == draws]
+    chance = [math.factorial(draws) / math.prod(map(math.factorial, n.tolist())) / 4.0**draws for n in sizes]
+    total = np.array([n @ (by.weight * x) for n in sizes])
+    seen = np.array([n @ (by.second * x**2) for n in sizes]) - by.shrink * total**2
+    true = np.average(total**2, weights=chance) - np.average(total, weights=chance) ** 2
+    assert np.average(seen, weights=chance) >= true * (1 - 1e-9)
+    if draws > 2:
+        assert np.average(seen, weights=chance) == pytest.approx(true)
 
 
 def spreads(values, strata):

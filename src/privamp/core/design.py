@@ -181,7 +181,8 @@ class Design(Answers, ABC):
         """
         if self.weight is None or self.spread is None:
             return None
-        return Weighting.equal(self.weight, self.spread, records)
+        is_fixed = known is not None and known == self.public_size and self.spread_of_size == 0.0
+        return Weighting.equal(self.weight, self.spread, records, known if is_fixed else None)
 
     @property
     def holds_everyone(self) -> bool:

@@ -51,8 +51,17 @@ class Weighting:
     refusal: str = ""  # why no variance can be estimated, if so
 
     @classmethod
-    def equal(cls, weight: float, spread: float, records: int) -> "Weighting":
-        """One weight for everybody, and a variance of at most `spread` times the sum of squares."""
-        ones = np.ones(records)
-        second = weight * spread
-        return cls(weight * ones, weight, 1.0 / weight, 0.0, second * ones, second, 0.0, spread, per_record=True)
+    def equal(cls, weight: float, spread: float, records: int, fixed: float | None = None) -> "Weighting":
+        """One weight for everybody, and a variance of at most `spread` times the sum of squares.
+
+        `fixed` is the public number N of records where the number of entries drawn is fixed. All weights then add up
+        to N, so that values less their mean have the same variance: at most v = spread (sum z^2 - (sum z)^2 / N). With
+        shrink/(1 + shrink) = spread/N, V has the mean (1 + shrink) v - shrink Var(T), which is at least v.
+        """
+        ones, part = np.ones(records), 0.0 if fixed is None else spread / fixed
+        shrink = part / (1.0 - part) if part <= _MOST_PART else 0.0  # one or two draws show no spread
+        second = weight * spread * (1.0 + shrink)
+        return cls(weight * ones, weight, 1.0 / weight, 0.0, second * ones, second, shrink, spread, per_record=True)
+
+
+_MOST_PART = 0.5

@@ -5,6 +5,7 @@ through `Sample.release`, whose ledger certifies it. The sampling error is priva
 sd="range", the largest that bounds and caps allow: free, and too large. Weights and sensitivities: `units`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -138,7 +139,8 @@ def _total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Rele
             sample, release, lambda d: [units.total(release, 0, z, d), units.squares(release, 1, z, most, d)]
         )
         variance = squares - units.by.shrink * max(total**2 - (loud.sd * scale) ** 2, 0.0)
-        variance = max(variance, 0.0) + 0.5 * loud.sd * wide  # half its noise up: err to the wide side
+        shaken = float(np.hypot(wide, 2.0 * units.by.shrink * total * scale))
+        variance = max(variance, 0.0) + 0.5 * loud.sd * shaken  # half its noise up: err to the wide side
     else:
         (total,) = _released(sample, release, lambda d: [units.total(release, 0, z, d)])
         if isinstance(sd, str):
@@ -151,7 +153,9 @@ def _total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Rele
     value = (total + (known or 0.0) * centre) / per
     source = Source(sample.sample, loud.noise, asked.source, sample.design.natural)
     ends = UNBOUNDED if asked.statistic == "total" else (asked.low, asked.high)
-    return source.release(value, np.sqrt(variance) / per, loud.sd * scale / per, ends=ends)
+    is_fixed = bool(asked.share) and units.by.cluster is None and not units.by.is_share and units.by.shrink > 0.0
+    df = 1.0 / units.by.shrink if is_fixed else math.inf  # m - 1 of m draws
+    return source.release(value, np.sqrt(variance) / per, loud.sd * scale / per, ends=ends, df=df)
 
 
 def _share_total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Release:
