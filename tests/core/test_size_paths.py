@@ -133,7 +133,7 @@ def test_an_attack_rounds_its_sums_to_steps_of_one(design, sigma, neighbors, eps
 
 @pytest.mark.parametrize("numbers", [range(40, 80), range(20, 140)])
 def test_a_range_of_numbers_costs_what_its_worst_number_costs(numbers: range) -> None:
-    """Pairs must not be given sequences that suit another pair: that made a range cost up to a hundred times its worst."""
+    """Pairs must not be given sequences that suit another: a range cost up to a hundred times its worst."""
     together = bounded(of_heads(0.5, 30, numbers, RO.kind), Gaussian(2.0))
     alone = [bounded(of_heads(0.5, 30, [n], RO.kind), Gaussian(2.0)) for n in numbers[::5]]
     for epsilon in (0.5, 1.0, 2.0, 3.0):
