@@ -176,7 +176,7 @@ def shift(epsilon: float, delta: float) -> float:
     return float(largest_influence(np.array([1.0]), epsilon, delta)[0])
 
 
-def nobody_protected(data: Data, epsilon: float, seed: int) -> np.ndarray:
+def without_privacy(data: Data, epsilon: float, seed: int) -> np.ndarray:
     from sklearn.cluster import KMeans
 
     return KMeans(data.k, n_init=1, random_state=seed).fit(data.X).cluster_centers_
@@ -228,7 +228,7 @@ def google(data: Data, epsilon: float, seed: int) -> np.ndarray:
 
 
 METHODS: dict[str, Callable[[Data, float, int], np.ndarray]] = {
-    "nobody protected": nobody_protected,
+    "no privacy": without_privacy,
     "privamp, pure": ours,
     "privamp, (eps, delta)": lambda data, epsilon, seed: ours(data, epsilon, seed, DELTA),
     "privamp, pure, private ball": lambda data, epsilon, seed: ours(
@@ -240,7 +240,7 @@ METHODS: dict[str, Callable[[Data, float, int], np.ndarray]] = {
     "one centre, pure": one_centre,
     "one centre, (eps, delta)": lambda data, epsilon, seed: one_centre(data, epsilon, seed, DELTA),
 }
-SHOWN_ONLY = ("nobody protected", "privamp, pure, private ball", "privamp, pure, m = 10,000")  # not in the bar
+SHOWN_ONLY = ("no privacy", "privamp, pure, private ball", "privamp, pure, m = 10,000")  # not in the bar
 
 
 def run(task: tuple[str, str, float, tuple[int, ...], Path]) -> tuple[str, str, float, list[float], float]:
@@ -255,8 +255,8 @@ def tasks(names: list[str], methods: list[str], epsilons: tuple[float, ...], see
     found = []
     for method in methods:
         for name in names:
-            for epsilon in epsilons[:1] if method == "nobody protected" else epsilons:
-                few = min(seeds, 3) if method == "nobody protected" else seeds
+            for epsilon in epsilons[:1] if method == "no privacy" else epsilons:
+                few = min(seeds, 3) if method == "no privacy" else seeds
                 step = 2 if method in THEIRS else 5
                 found += [
                     (name, method, epsilon, tuple(range(at, min(at + step, few))), folder) for at in range(0, few, step)
@@ -295,7 +295,7 @@ def table(name: str, data: Data, found: dict, methods: list[str], epsilons: tupl
     print(f"\n| {name}, {len(data.X):,} x {data.X.shape[1]}, k = {data.k} | " + " | ".join(map(str, epsilons)) + " |")
     print("|---" * (len(epsilons) + 1) + "|")
     for method in methods:
-        if method == "nobody protected":
+        if method == "no privacy":
             cells = [f"{np.median(found[name, method, epsilons[0]]):.4f}"] + [""] * (len(epsilons) - 1)
         else:
             every = [found[name, method, epsilon] for epsilon in epsilons]
