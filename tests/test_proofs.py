@@ -10,9 +10,11 @@ from pathlib import Path
 
 import guarantee_cases
 import pytest
+from typer.testing import CliRunner
 
 from privamp import Gaussian, InvalidInput, Poisson, amplify, compose
-from privamp.proofs import _sections, cited, proof, proofs
+from privamp.cli.application import app
+from privamp.proofs import _PAGE, _marks, _sections, cited, proof, proofs
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,6 +54,31 @@ def test_no_theorem_of_a_page_is_without_an_id(page: str) -> None:
 
 def test_every_reason_of_a_saved_guarantee_leads_to_its_proof() -> None:
     assert not [line for line in reasons() if not cited(line)]
+
+
+def unknown(reason: str) -> list[str]:
+    """Theorems that a reason numbers but no page has."""
+    numbered = [(page, mark) for page, numbers in _PAGE.findall(reason) if numbers for mark in _marks(numbers)]
+    return [f"{page}-{mark}" for page, mark in numbered if f"{page}-{mark}".replace("_", "-") not in proofs()]
+
+
+def test_no_reason_of_a_saved_guarantee_numbers_a_theorem_that_is_not_there() -> None:
+    assert not [line for line in reasons() if unknown(line)]
+    assert unknown("Rounds (docs/designs/rounds.md, Thm 1 and 99)") == ["rounds-99"]
+
+
+def test_the_command_prints_all_that_a_saved_guarantee_cites() -> None:
+    for line in sorted(reasons()):
+        answer = CliRunner().invoke(app, ["theorem", line, "--json"], prog_name="privamp")
+        assert answer.exit_code == 0, line
+        found = json.loads(answer.stdout)["theorems"]
+        assert [each["id"] for each in found] == list(cited(line))
+        for each in found:
+            assert all(each[part] for part in ("title", "page", "test")), line
+            statement, _, argument = each["text"].partition("Proof")
+            assert len(statement) > 40, f"{each['id']} states nothing"
+            assert len(argument) > 20, f"{each['id']} proves nothing"
+            assert each["bibtex"].startswith("@"), each["id"]
 
 
 def test_every_theorem_of_every_design_leads_to_its_proof() -> None:

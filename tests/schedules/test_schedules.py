@@ -1,6 +1,6 @@
 """Schedules: bounds against enumeration, samplers against their laws, refusals, specs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ from privamp import (
 )
 from privamp.accounting.allocation import allocation_attack
 from privamp.accounting.some_of_many import some_of_many
-from privamp.core.schedule import OneOf, uniform_bins
+from privamp.core.schedule import OneOf, Schedule, uniform_bins
 from privamp.verify import check_design, check_schedule
 
 KEY = Key.from_bytes(bytes(range(32)))
@@ -57,6 +57,46 @@ class BinsByRank(BallsInBins):
 
 
 @dataclass(frozen=True, slots=True)
+class RateOfEverybody(CyclicPoisson):
+    """Counts a group's turns, but at the rate averaged over all rounds."""
+
+    def blocks(self):
+        return ((Poisson(self.rate), -(-self.steps // self.bands)),)
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteTurnsForgotten(CyclicPoisson):
+    """Rounds the number of a group's turns down."""
+
+    def blocks(self):
+        return ((Poisson(self.group_rate), self.steps // self.bands),)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsByRank(CyclicPoisson):
+    """Deals the groups out in the order of the records: not random at all."""
+
+    def groups(self, population, key):
+        return np.arange(Population.of(population).size) % self.bands
+
+
+@dataclass(frozen=True, slots=True)
+class OneRoundTooFew(Rounds):
+    """Pays for all rounds but the last."""
+
+    def blocks(self):
+        return ((self.design, max(self.steps - 1, 1)),)
+
+
+@dataclass(frozen=True, slots=True)
+class OneDrawForAll(Rounds):
+    """Draws once and uses the sample in every round."""
+
+    def drawn(self, population, key, step):
+        return self.design.draw(population, key, 0).reveal_secret()
+
+
+@dataclass(frozen=True, slots=True)
 class KnownGroups(CyclicPoisson):
     """Claims the attack on known groups although the key hides them."""
 
@@ -66,12 +106,29 @@ class KnownGroups(CyclicPoisson):
 
 
 @pytest.mark.parametrize(
-    ("planted", "kind"),
-    [(TooManyBins, "upper bounds"), (BinsByRank, "sampler follows its law"), (KnownGroups, "attacks")],
+    ("planted", "others", "kind"),
+    [
+        (TooManyBins(2), 0, "upper bounds"),
+        (BinsByRank(2), 2, "sampler follows its law"),
+        (RateOfEverybody(0.3, 2, 4), 0, "upper bounds"),
+        (IncompleteTurnsForgotten(0.3, 2, 3), 0, "upper bounds"),
+        (GroupsByRank(0.3, 2, 2), 2, "sampler follows its law"),
+        (KnownGroups(0.3, 2, 4), 0, "attacks"),
+        (OneRoundTooFew(Poisson(0.25), 2), 0, "upper bounds"),
+        (OneDrawForAll(Poisson(0.25), 2), 1, "sampler follows its law"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Schedule) else str(value),
 )
-def test_planted_mistakes_are_caught(planted, kind) -> None:
-    report = check_schedule(planted, checks=8)
-    assert any(tally.kind == kind and tally.violations for tally in report.tallies), str(report)
+def test_planted_mistakes_are_caught(monkeypatch, planted, others, kind) -> None:
+    """On one case each; the schedule without the mistake passes on it."""
+    honest = type(planted).__base__
+    for kept in (honest, type(planted)):
+        case = kept(*(getattr(planted, field.name) for field in fields(planted)))
+        monkeypatch.setattr(kept, "small_cases", classmethod(lambda _, case=case: iter([(case, others)])))
+        report = check_schedule(kept, checks=1)
+        broken = {tally.kind for tally in report.tallies if tally.violations}
+        assert (kind in broken) == (kept is not honest), str(report)
+        assert report.ok == (kept is honest)
 
 
 def test_rounds_are_composition() -> None:
