@@ -77,8 +77,10 @@ def test_gaussian_estimates_keep_their_budget(text, statistic):
     _, sample = drawn(text, 31)
     options = WEIGHTED[text] | ({} if statistic == "total" else {"population": RECORDS})
     found = estimate(sample, X, statistic, bounds=(0, 1), epsilon=1.0, delta=DELTA, noise="gaussian", **options)
-    if "second_rate" not in text:  # a program is solved for them
-        assert 0.98 <= found.guarantee.epsilon(DELTA) <= 1.0
+    if "second_rate" in text and statistic == "mean":
+        return  # a program is solved for them; once is enough
+    least = 0.9 if "second_rate" in text else 0.98
+    assert least <= found.guarantee.epsilon(DELTA) <= 1.0
     assert getattr(found.law, "kind", found.law) == "gaussian"
     assert math.isfinite(found.value)
     assert found.noise_error > 0
@@ -117,6 +119,28 @@ def test_designs_without_public_weights_say_why(text, noise):
     with pytest.raises(PrivampError, match=REFUSED[text]) as refused:
         estimate(sample, X, "total", bounds=(0, 1), epsilon=1.0, delta=DELTA * (noise == "gaussian"), noise=noise)
     assert str(refused.value).count(".") <= 3  # one sentence
+
+
+@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_designs_without_public_weights_are_not_planned(text, noise):
+    asked = {"size": 20, "epsilon": 1.0, "delta": DELTA * (noise == "gaussian"), "noise": noise, "bounds": (0, 1)}
+    with pytest.raises(PrivampError, match=REFUSED[text]):
+        plan(PUBLIC, cluster="cluster", designs={"mine": spec.design(text)}, **asked)
+
+
+def test_strata_are_planned_with_gaussian_noise():
+    asked = {"size": 20, "epsilon": 1.0, "delta": DELTA, "noise": "gaussian", "bounds": (0, 1)}
+    rows = {row.name: row for row in plan(PUBLIC, strata="stratum", sd={0: 0.2, 1: 0.4}, **asked).rows}
+    for method in ("proportional", "minimax", "optimal"):
+        planned = rows[f"stratified, {method}"]
+        strata = [Stratum(0, 20, 1.0, 0.2), Stratum(1, 20, 1.0, 0.4)]
+        found = allocate(strata, 20, 1.0, method, DELTA, "gaussian")
+        assert planned.design == found.design()
+        assert planned.standard_error_noise == pytest.approx(found.scale)
+        assert 0.99 <= found.guarantee.epsilon(DELTA) <= 1.0
+    with pytest.raises(PrivampError, match="name their column as strata="):
+        plan(PUBLIC, designs={"mine": rows["stratified, optimal"].design}, **asked)
 
 
 @pytest.mark.parametrize("part", [text for text in (*WEIGHTED, *REFUSED) if text.startswith(("wor", "poisson:"))])

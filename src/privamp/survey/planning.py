@@ -23,6 +23,7 @@ from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..designs.poisson import Poisson
 from ..designs.simple_random import WithoutReplacement
+from ..designs.stratified import Stratified
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.gaussian import Gaussian
@@ -281,6 +282,11 @@ def _given(f: _Facts, name: str, design: Design, columns: Mapping[str, Any]) -> 
     """A candidate of any kind that has public weights."""
     if not isinstance(design, Design):
         raise InvalidInput(f"designs maps names to designs, got {type(design).__name__} for {name!r} instead")
+    if isinstance(design, Stratified):
+        raise NoTheorem(
+            f"{name!r} is a design of strata, whose sizes the plan chooses itself; "
+            "name their column as strata=, or give the sizes to estimate"
+        )
     weights, half = weights_of(design, f.records, columns), 0.5 * f.range
     scale = noise_scale(design, weights, f.noise, f.epsilon, f.delta, half) / f.records
     clusters = clusters_of(Units(weights))
