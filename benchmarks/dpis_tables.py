@@ -4,7 +4,9 @@
     python benchmarks/dpis_tables.py --collect runs.jsonl more.jsonl > src/privamp/papers/dpis/measured.json
 
 All cells are trained with seed 1, then all with seed 2, and so on; what the file already has is left out, so a run that
-was stopped goes on with the same command. --minutes starts nothing that might not end in time. --collect keeps the
+was stopped goes on with the same command. --optimizer Adam --learning-rate 0.01 takes another optimiser than the tables
+(the paper has SGD and Adam, and does not print which where); --change keeps cells of DPIS with one of these options
+("" for none). --minutes starts nothing that might not end in time. --collect keeps the
 seeds that every cell of a data set has, with where and when they were run: `privamp reproduce dpis-table-3` prints
 those numbers as measured there. --tiny tries the script on a processor.
 """
@@ -28,14 +30,14 @@ for threads in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 
 from privamp.papers.dpis.cells import Cell, every_cell  # noqa: E402
-from privamp.papers.dpis.settings import DATA, FULL, Setting  # noqa: E402
+from privamp.papers.dpis.settings import DATA, FULL  # noqa: E402
 
 Asked = tuple[Cell, int]
 Noise = tuple[str, str, float]
 TINY = {"records": 400, "tests": 200, "batch": 40, "steps": 8}
 
 
-def one(cell: Cell, seed: int, device: str, tiny: bool, noises: dict[Noise, Any]) -> dict[str, Any]:
+def one(cell: Cell, seed: int, device: str, changes: dict[str, Any], noises: dict[Noise, Any]) -> dict[str, Any]:
     """One run, as a line of the file."""
     import torch
 
@@ -50,17 +52,18 @@ def one(cell: Cell, seed: int, device: str, tiny: bool, noises: dict[Noise, Any]
     began = time.perf_counter()
     try:
         key = seeded_key(seed)
-        found = training.trained(
-            cell.method, setting_of(cell, tiny), cell.epsilon, device=device, key=key, **cell.options
-        )
+        setting = replace(FULL[cell.data], **changes)
+        found = training.trained(cell.method, setting, cell.epsilon, device=device, key=key, **cell.options)
         result = asdict(found)
     except Infeasible as error:
         result = {"accuracy": None, "steps": 0, "gradients": 0, "why": str(error)}
     return {**asdict(cell), "seed": seed, **result, "seconds": round(time.perf_counter() - began, 2)}
 
 
-def setting_of(cell: Cell, tiny: bool) -> Setting:
-    return replace(FULL[cell.data], **TINY) if tiny else FULL[cell.data]
+def changes_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What is other than in the settings of the tables."""
+    given = {"optimizer": options.optimizer, "learning_rate": options.learning_rate}
+    return (TINY if options.tiny else {}) | {name: value for name, value in given.items() if value is not None}
 
 
 def calibrated(cells: list[Cell], pool: ProcessPoolExecutor, file: Path | None) -> dict[Noise, Any]:
@@ -100,6 +103,8 @@ def asked_for(options: argparse.Namespace) -> list[Asked]:
     cells = [cell for cell in every_cell() if cell.data in options.data]
     if options.method:
         cells = [cell for cell in cells if cell.method in options.method]
+    if options.change:
+        cells = [cell for cell in cells if cell.change in options.change]
     done = {(Cell(r["data"], r["method"], r["epsilon"], r["change"]), r["seed"]) for r in known(options.save)}
     return [(cell, seed) for seed in range(1, options.seeds + 1) for cell in ordered(cells) if (cell, seed) not in done]
 
@@ -125,7 +130,7 @@ def finished(options: argparse.Namespace, stop: float) -> Iterator[dict[str, Any
                     waiting.clear()
                     break
                 waiting.pop(0)
-                running.add(pool.submit(one, cell, seed, options.device, options.tiny, noises))
+                running.add(pool.submit(one, cell, seed, options.device, changes_of(options), noises))
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 result = future.result()
@@ -139,6 +144,7 @@ def train(options: argparse.Namespace) -> None:
     stop = time.monotonic() + 60.0 * options.minutes
     where = torch.cuda.get_device_name() if options.device != "cpu" else platform.processor() or "a processor"
     facts = {"device": where, "torch": torch.__version__, "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    facts |= changes_of(options)
     with options.save.open("a") as file:
         for count, result in enumerate(finished(options, stop), 1):
             file.write(json.dumps({**result, **facts}) + "\n")
@@ -175,6 +181,9 @@ def main() -> None:
     parser.add_argument("--save", type=Path, default=Path("dpis-runs.jsonl"))
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--method", nargs="+")
+    parser.add_argument("--change", nargs="+")
+    parser.add_argument("--optimizer", choices=("SGD", "Adam"))
+    parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=12)
     parser.add_argument("--minutes", type=float, default=1e6)

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from privamp.extras import is_installed
-from privamp.papers.dpis import accuracies, inputs, measured, scattering, table_3, table_4, table_5, table_6, training
+from privamp.papers.dpis import (
+    accuracies,
+    adam,
+    inputs,
+    measured,
+    scattering,
+    table_3,
+    table_4,
+    table_5,
+    table_6,
+    training,
+)
 from privamp.papers.dpis.cells import Cell, changed, every_cell
 from privamp.papers.dpis.measured import Accuracy, Found
 from privamp.papers.dpis.printed_tables import TABLE_3
@@ -123,3 +134,15 @@ def test_every_method_trains(data, method, monkeypatch):
     inputs.examples.cache_clear()
     assert 0.0 <= found.accuracy <= 100.0
     assert found.steps == 8
+
+
+def test_runs_with_adam_stand_beside_the_print():
+    where, found = adam.kept()
+    assert "torch" in where
+    assert set(found) <= set(every_cell())
+    rows = [*table_3.rows_of_table(), *table_4.rows_of_table()]
+    checks = list(adam.with_adam(rows))
+    assert {c.kind for c in checks} == {APART}
+    assert len(checks) == 10 + 8
+    lead = [found[Cell("IMDb", "DPIS", e)][0.01] - found[Cell("IMDb", "DP-SGD", e)][0.01] for e in table_3.EPSILONS]
+    assert -1.7 < min(lead) <= max(lead) < -0.7, "what accuracies.ADAPTS says of them"

@@ -33,6 +33,7 @@ class Setting:
     clip: float = 1.0
     delta: float = 1e-5
     words: int = 10_002
+    optimizer: str = "SGD"  # or "Adam", for which the momentum is the first of its two factors
 
     @property
     def rate(self) -> float:
@@ -47,7 +48,8 @@ class Setting:
     def __str__(self) -> str:
         rates = f"{self.learning_rate:g}" + ("" if self.data == "IMDb" else f" ({self.linear_rate:g} on features)")
         size = f"{self.records:,} records, batch {self.batch}, {self.steps} steps"
-        return f"{self.data}: {size}, clip {self.clip:g}, learning rate {rates}, momentum {self.momentum:g}"
+        how = f"{self.optimizer}, learning rate {rates}, momentum {self.momentum:g}"
+        return f"{self.data}: {size}, clip {self.clip:g}, {how}"
 
 
 QUICK: Final = {"MNIST": Setting("MNIST", 1000, 500, 100, 20)}

@@ -94,7 +94,7 @@ def _train(
     from ...torch.engine import PrivacyEngine, Progress
 
     learning = [p for p in module.parameters() if p.requires_grad]
-    optimizer = torch.optim.SGD(learning, learning_rate, momentum=setting.momentum)
+    optimizer = _optimizer(setting, learning, learning_rate)
     engine = PrivacyEngine(key=key)
     engine.make_private(
         module=module, optimizer=optimizer, criterion=torch.nn.CrossEntropyLoss(), data_loader=data,
@@ -112,6 +112,14 @@ def _train(
         computed += -(-taken // epoch) * setting.records
     engine.detach()
     return taken, computed
+
+
+def _optimizer(setting: Setting, learning: list[Any], learning_rate: float) -> Any:
+    """SGD with momentum or Adam with factors 0.9 and 0.999, as the paper has both."""
+    torch = _torch()
+    if setting.optimizer == "Adam":
+        return torch.optim.Adam(learning, learning_rate, betas=(setting.momentum, 0.999))
+    return torch.optim.SGD(learning, learning_rate, momentum=setting.momentum)
 
 
 def network(method: str, setting: Setting, shape: tuple[int, ...]) -> Any:
