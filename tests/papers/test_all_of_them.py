@@ -104,8 +104,10 @@ def test_links_stay_on_this_machine():
 
 @pytest.mark.slow
 def test_everything_quick(tmp_path):
-    """All entries as they ship, on the data at hand: nothing differs without an explanation."""
+    """All entries as they ship, on the data at hand: nothing differs but what docs/reproductions.md lists."""
     results = run_all(entries().values(), tmp_path)
     write_report(results, tmp_path)
-    assert [(r.entry.name, c) for r in results for c in r.checks if c.kind == DIFFERS] == []
+    assert [(r.entry.name, c) for r in results for c in r.checks if not c.as_expected] == []
+    listed = {"dpis-table-3", "dpis-table-4", "is-figure-3", "must-figure-s5", "must-mnist"}
+    assert {r.entry.name for r in results for c in r.checks if c.kind == DIFFERS} <= listed
     assert all(r.checks for r in results)

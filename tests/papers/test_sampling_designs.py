@@ -32,7 +32,7 @@ def test_section_6():
 
 
 def test_section_7():
-    found = [*strata.definition_7_1(), *strata.theorem_7_2(), *strata.printed_allocations()]
+    found = [*strata.definition_7_1(), *strata.theorem_7_2(), *strata.section_7_2(), *strata.printed_allocations()]
     assert as_expected(found), [c for c in found if c.kind == DIFFERS]
 
 

@@ -76,6 +76,10 @@ def checks(found: Sequence[Point]) -> Iterator[Check]:
     yield Check("the guarantee at sigma = 1", "0.005", f"{few.exact:.6f}", agrees(few.exact, "0.005"), _FALSE)
     near = many.printed_upper >= 0.95 * EPSILON
     yield Check("the printed upper bound at sigma = 800, close to epsilon", "0.01", f"{many.printed_upper:.6f}", near)
+    uppers = [p.printed_upper for p in found]
+    grows = uppers == sorted(uppers) and uppers[-1] <= EPSILON * (1 + 1e-9)
+    shown = f"{uppers[0]:.4f} to {uppers[-1]:.4f}"
+    yield Check("the printed upper bound grows with sigma towards epsilon", "yes", shown, grows)
     yield Check("the guarantee at sigma = 800", "0.01", f"{many.exact:.6f}", agrees(many.exact, "0.01"), _FALSE)
 
 

@@ -4,8 +4,10 @@ The exact values are linear programs over all mechanisms on small populations (`
 """
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import accumulate, product
 from pathlib import Path
 
 from ...amplification import amplify
@@ -13,7 +15,7 @@ from ...core.neighbors import Neighbors
 from ...designs.random_size import RandomSize
 from ...designs.rounded_size import random_added, size_weights, whole_size
 from ...designs.simple_random import WithoutReplacement
-from ...mechanisms.black_box import PureDP
+from ...mechanisms.black_box import ApproxDP, PureDP
 from ...numerics.log_domain import log_mix
 from ...numerics.printing import shown_down, shown_up
 from ...verify.exact import exact_epsilon_of_laws
@@ -49,6 +51,10 @@ def section_2() -> Iterator[Check]:
     near = amplify(PureDP(0.01, neighbors=RO), WithoutReplacement(10, 100)).epsilon() / 0.01
     yield said("Theorem 2.2: epsilon' is about (m/n) epsilon for small epsilon", abs(near - 0.1) < 0.001,
                f"{near:.5f} epsilon at m/n = 0.1")  # fmt: skip
+    claimed = amplify(ApproxDP(1.0, 1e-3, neighbors=RO), WithoutReplacement(10, 100))
+    delta = float(claimed.delta(math.log1p(0.1 * math.expm1(1.0))))
+    yield Check("Theorem 2.2: delta' = (m/n) delta, 10 of 100 records, delta 0.001", "0.0001", f"{delta:.6f}",
+                agrees(round(delta, 12), "0.0001"))  # fmt: skip
     one_percent = amplify(PureDP(1.0, neighbors=RO), WithoutReplacement(100, 10_000)).epsilon()
     yield Check("section 2.4: noise of scale 1/n on a 1% sample", "0.01", f"{one_percent:.5f}",
                 agrees(one_percent, "0.01"), SMALL)  # fmt: skip
@@ -66,6 +72,9 @@ def section_3() -> Iterator[Check]:
                 truth <= upper, TWO_STEPS)  # fmt: skip
     yield said(f"Theorem 3.1, lower bound {shown_down(lower, 4)}, same setting", lower <= truth, f"{truth:.4f} exactly",
                better=f"the exact value is {shown_up(truth / lower, 3)} times the bound")  # fmt: skip
+    tiny = math.log1p(0.5 * math.expm1(1e-3)), -math.log1p(0.5 * math.expm1(-1e-3))
+    yield said("Theorem 3.1: for small epsilon both bounds are (E m / n) epsilon (1/2, epsilon 0.001)",
+               all(abs(x / 5e-4 - 1.0) < 1e-3 for x in tiny), ", ".join(f"{x:.7f}" for x in tiny))  # fmt: skip
     some = RandomSize((0.2, 0.3, 0.5, 0.0, 0.0))
     mean = math.exp(some.log_tilted_mean(1.0))
     yield said("the tilted mean is at most the largest size", mean <= 2.0, f"{mean:.4f} <= 2")
@@ -78,6 +87,9 @@ def section_3() -> Iterator[Check]:
     share = math.exp(RandomSize(tuple(law)).log_tilted_mean(0.1)) / 1000
     yield said("a chance of 1e-6 to draw all of 1000 records ends amplification, though the mode is 10 (epsilon 0.1)",
                share > 0.99, f"tilted mean {share:.6f} n")  # fmt: skip
+    light = math.exp(RandomSize.truncated_normal(100, 10, 10_000).log_tilted_mean(0.01)) / 10_000
+    yield said("a light-tailed size concentrated far below n amplifies (100 of 10,000, sd 10, epsilon 0.01)",
+               light < 0.02, f"tilted mean {light:.4f} n")  # fmt: skip
     normal = RandomSize.truncated_normal(5000, 10, 10_000)
     near = math.exp(normal.log_tilted_mean(0.01)) / 10_000
     yield said("a concentrated size around n/2 gives about epsilon/2 in the printed bounds", abs(near - 0.5) < 0.01,
@@ -147,8 +159,37 @@ def theorem_4_3() -> Iterator[Check]:
                f"{one[0] / 1e-5:.4f}, {one[1] / 1e-5:.4f} r eps")  # fmt: skip
 
 
+def appendix_a() -> Iterator[Check]:
+    """Lemmas A.3 and A.4."""
+    coupled = exact_epsilon_of_laws(subsets(range(3), 3), subsets([0, NEW], 2), 0.5, "add-remove")
+    yield Check("Lemma A.3: samples at distance 3 are 3 epsilon-indistinguishable (epsilon 0.5)", "1.5",
+                f"{coupled:.6f} exactly", agrees(round(coupled, 6), "1.5"))  # fmt: skip
+    grid = [k / 20 for k in range(1, 20)]
+    worst = max(_mixed_loss(q, 0.3, 0.7, y0, y1) - (0.3 + float(log_mix(q, 0.7)))
+                for q in (0.1, 0.5, 0.9) for y0 in grid for y1 in grid)  # fmt: skip
+    yield said("Lemma A.4: advanced joint convexity (epsilon 0.3, epsilon' 0.7, three weights)", worst <= 1e-12,
+               f"the largest ratio of mixtures is {worst:+.1e} from the bound")  # fmt: skip
+
+
+def _mixed_loss(q: float, epsilon: float, more: float, y0: float, y1: float) -> float:
+    """The largest log ratio of the mixtures' chances of an event that has y0 and y1 under the parts of the second."""
+    x0 = min(math.exp(epsilon) * y0, math.exp(epsilon + more) * y1, 1.0)
+    x1 = min(math.exp(epsilon + more) * min(y0, y1), 1.0)
+    return math.log(((1 - q) * x0 + q * x1) / ((1 - q) * y0 + q * y1))
+
+
 def appendix_b() -> Iterator[Check]:
-    """Lemma B.1."""
+    """Lemmas B.1 and B.3."""
+    weights, law = [1.0 + m / 4 for m in range(5)], [0.1, 0.3, 0.2, 0.25, 0.15]
+
+    def mean(q: Sequence[float]) -> float:
+        return sum(a * w * p for a, w, p in zip(q, weights, law, strict=True)) / sum(map(operator.mul, q, law))
+
+    steps = product((-0.5, 0.0, 0.5), repeat=4)
+    most = max(mean([math.exp(x) for x in (0.0, *accumulate(step))]) for step in steps)
+    steepest = mean([math.exp(0.5 * m) for m in range(5)])
+    yield said("Lemma B.3: the steepest log-Lipschitz q is the worst (sizes 0 to 4, epsilon 0.5)",
+               most <= steepest + 1e-12, f"{most:.6f} over 81 others, {steepest:.6f}")  # fmt: skip
     one, two = subsets(range(2), 1), subsets(range(3), 2)
     claim = math.log1p(math.expm1(2.0) / 3) + 1.0
     told = exact_epsilon_of_laws(one, two, 1.0, "replace-one")
@@ -160,7 +201,7 @@ def appendix_b() -> Iterator[Check]:
 
 def checks() -> list[Check]:
     """All of them, in the order of the text."""
-    return [*section_2(), *section_3(), *section_4(), *appendix_b()]
+    return [*section_2(), *section_3(), *section_4(), *appendix_a(), *appendix_b()]
 
 
 def run(out_dir: Path) -> Outcome:

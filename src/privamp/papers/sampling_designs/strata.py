@@ -9,8 +9,9 @@ import csv
 import gzip
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -81,12 +82,44 @@ def printed_allocations() -> Iterator[Check]:
     yield Check("E.1: difference in the top stratum", "19", f"{top}", top == 19)
     distance = sum(abs(a - b) for a, b in zip(AFTER, BEFORE, strict=True))
     yield Check("section 7.2: how far the allocations differ", "19", f"{distance} draws in all", distance == 19, MOVED)
+    yield scaled_down()
     loss = 0.1 * distance
     yield said("E.1: an epsilon of 0.1 is enough to notice the change", loss > 1.0,
                f"a 0.1-DP mechanism loses at least {loss:.1f}, which is {distance} times 0.1")  # fmt: skip
     fixed = float(log_mix(BEFORE[-1] / 350, 0.2))
     yield Check("with sizes from public standard deviations nothing is moved", "-", f"{fixed:.4f} at epsilon 0.1",
                 fixed < 0.2, better=f"{loss / fixed:.0f} times less than Neyman on the data")  # fmt: skip
+
+
+def scaled_down() -> Check:
+    """Strata that no record left or entered lose in proportion; sizes were rounded up."""
+    lows = [(a - 1) / b for a, b in zip(AFTER[1:-1], BEFORE[1:-1], strict=True)]
+    highs = [a / (b - 1) for a, b in zip(AFTER[1:-1], BEFORE[1:-1], strict=True)]
+    return replace(said("E.1: one factor makes the second allocation of the ten middle strata", max(lows) < min(highs),
+                        f"between {max(lows):.5f} and {min(highs):.5f}"), inside=True)  # fmt: skip
+
+
+def section_7_2() -> Iterator[Check]:
+    """Neyman's rule for the weighted mean, on six records in two strata."""
+    strata = ((0.0, 1.0, 2.0), (0.0, 5.0, 10.0))
+    everybody = sum(map(sum, strata)) / 6
+    estimates = [(sum(a) * 3 / len(a) + sum(b) * 3 / len(b)) / 6
+                 for a in combinations(strata[0], 1) for b in combinations(strata[1], 2)]  # fmt: skip
+    mean = sum(estimates) / len(estimates)
+    yield said("section 7.2: the weighted mean is unbiased (1 and 2 of two strata)", abs(mean - everybody) < 1e-12,
+               f"{mean:.6f} over all samples, {everybody:.6f} in the population")  # fmt: skip
+    counts, spreads, total = (600, 300, 100), (1.0, 4.0, 20.0), 60
+
+    def variance(sizes: Sequence[int]) -> float:
+        return sum((n * s) ** 2 * (1 / m - 1 / n) for n, s, m in zip(counts, spreads, sizes, strict=True))
+
+    every = ((i, j, total - i - j) for i in range(1, 58) for j in range(1, 59 - i))
+    best = min(every, key=variance)
+    share = [n * s for n, s in zip(counts, spreads, strict=True)]
+    rule = [total * x / sum(share) for x in share]
+    yield said("section 7.2: Neyman allocation is optimal for the weighted mean (three strata, all 1711 allocations)",
+               all(abs(a - b) < 1.0 for a, b in zip(best, rule, strict=True)),
+               f"{best}, by the rule {', '.join(f'{x:.1f}' for x in rule)}")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +176,9 @@ def reproduced_allocations(classes: Classes) -> Iterator[Check]:
     ours, theirs = sizes_of(spreads), merged(BEFORE)
     for name, printed, found in zip(CLASSES, theirs, ours, strict=True):
         yield apart(f"E.1: draws in class {name[1:].replace('_', '-')}", f"{printed}", OTHER, f"{found}")
+    after = sizes_of(classes.after(spreads, classes.share))
+    for name, printed, found in zip(CLASSES, merged(AFTER), after, strict=True):
+        yield apart(f"E.1: draws in class {name[1:].replace('_', '-')}, neighbour", f"{printed}", OTHER, f"{found}")
     alone = [i for i, group in enumerate(MERGED) if len(group) == 1]
     ratios = [(theirs[i] / sum(theirs[j] for j in alone)) / (ours[i] / sum(ours[j] for j in alone)) for i in alone]
     close = min(ratios) > 1.0 / 1.5 and max(ratios) < 1.5
@@ -172,7 +208,13 @@ def neighbours(classes: Classes) -> Iterator[Check]:
 def run(out_dir: Path) -> Outcome:
     """Compute, compare, write."""
     classes = Classes.read(shared_file("cbp2010_size_classes.csv.gz"))
-    found = [*definition_7_1(), *theorem_7_2(), *printed_allocations(), *reproduced_allocations(classes)]
+    found = [
+        *definition_7_1(),
+        *theorem_7_2(),
+        *section_7_2(),
+        *printed_allocations(),
+        *reproduced_allocations(classes),
+    ]
     spreads = classes.spreads()
     columns = (classes.counts.astype(int).tolist(), merged(BEFORE), merged(AFTER), sizes_of(spreads),
                sizes_of(classes.after(spreads, classes.share)))  # fmt: skip

@@ -33,6 +33,16 @@ def proposition_6_1() -> Iterator[Check]:
                    f"{loss:.4f}")  # fmt: skip
     certain = math.log(high / low)
     yield Check("no amplification where a = a' = 1", "1", f"{certain:.6f}", abs(certain - 1.0) < 1e-12)
+    degraded = math.log(high / (0.1 * high + 0.9 * low))  # the answer tells whether anybody was kept: p = p'
+    yield said("a data-dependent probability can lose more than p/p' (a = 1, a' = 0.1, p = p')", degraded > 0.0,
+               f"{degraded:.4f} > 0")  # fmt: skip
+    still = exact_epsilon_of_laws(kept(0, Fraction(1, 10)), kept(NEW, Fraction(1, 1000)), 1.0, "add-remove")
+    yield said("amplification is possible even if a/a' is large (0.1 and 0.001, epsilon 1)", still < 1.0,
+               f"{still:.4f} exactly")  # fmt: skip
+    members = 5  # of the cluster that comes with record i; Laplace noise on their number
+    correlated = 0.5 * members
+    yield said("q'/p' can be beyond epsilon by correlations (clusters of 5 counted at epsilon 0.5)", correlated > 0.5,
+               f"log(p'/q') = {correlated:g}")  # fmt: skip
 
 
 def kept(record: int, chance: Fraction) -> Law:
@@ -68,6 +78,14 @@ def section_6_2() -> Iterator[Check]:
     old, new = by_size([0, 1], [2, 3, 4]), by_size([0, 1, NEW], [2, 3, 4])
     loss = exact_epsilon_of_laws(old, new, 1.0, "add-remove")
     yield said("large clusters drawn by size do not amplify (sizes 2 and 3, epsilon 1)", loss > 0.9, f"{loss:.4f}")
+    chances = {Fraction(size, 10) * Fraction(2, size) for size in (2, 3, 5)}
+    yield said("drawn by size and then 2 members at random: everybody has the same chance (sizes 2, 3, 5)",
+               chances == {Fraction(1, 5)}, f"{', '.join(map(str, chances))} for every member")  # fmt: skip
+    grown = [exact_epsilon_of_laws(by_size([0], range(1, n + 1)), by_size([0], [*range(1, n + 1), NEW]), 1.0,
+                                   "add-remove") for n in (1, 3, 6)]  # fmt: skip
+    off = [abs(loss - 1.0) for loss in grown]
+    yield said("a single large cluster is pushed towards no amplification (1, 3 and 6 members beside 1, epsilon 1)",
+               off == sorted(off, reverse=True), ", ".join(f"{x:.4f}" for x in grown))  # fmt: skip
     for n in (6, 9):
         members = list(range(n))
         empty = exact_epsilon_of_laws(by_size([], members), by_size([NEW], members), 1.0, "add-remove")
