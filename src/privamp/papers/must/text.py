@@ -4,7 +4,7 @@ The first are computed. The second are held against the printed tables, since th
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from .experiment import design
 from .figure_4 import aligned
 
 BS = (10, 20, 30, 50, 100)
+NON_PRIVATE = (0.037, 0.034, 0.038)  # RMSE of the coefficients without noise, below Table S2
 SINGLE, TWO = ("Poisson", "WOR", "WR"), ("MUSTow", "MUSTww")
 WITH_M = "eta is the chance of being drawn, which grows with the number of draws"
 CHANCE = "in its own table the standard deviations of the mean are 0.057 to 0.061 for MUST and 0.058 for the rest"
@@ -42,8 +43,8 @@ def section_2() -> Iterator[Check]:
     for kind, law in (("Laplace", laplace), ("Gaussian", norm)):
         theorem = float(must.mechanism(kind, 1.0).profile(must.RO).delta(0.5))
 
-        def excess(t: float, law: object = law) -> float:
-            return max(law.pdf(t) - math.exp(0.5) * law.pdf(t - 1.0), 0.0)  # type: ignore[attr-defined]
+        def excess(t: float, density: Callable[[float], float] = law.pdf) -> float:
+            return max(float(density(t)) - math.exp(0.5) * float(density(t - 1.0)), 0.0)
 
         integral = sum(quad(excess, a, b)[0] for a, b in pairwise((-40.0, -1.0, 0.0, 0.25, 0.5, 1.0, 40.0)))
         what, shown = f"Theorem 1, {kind}, theta 1: delta at epsilon 0.5", f"{integral:.8f} by quadrature"
@@ -178,18 +179,16 @@ def table_5_and_s2() -> Iterator[Check]:
     apart = [float(rows[e, "WOR"][0]) - float(rows[e, "MUSTww"][0]) for e in (0.01, 0.001)]
     yield said("Table 5: differences in sigma are more pronounced at eps' 0.001", apart[1] > apart[0], _listed(apart))
     errors = {name: rows[0.001, name][2] for name in (*SINGLE, *TWO)}
-    least = min(errors, key=lambda n: errors[n])
-    yield said("Table 5: MUSTww has the lowest mean RMSE at eps' 0.001", least == "MUSTww", f"{errors[least]}")
+    best = min(errors, key=lambda n: errors[n])
+    yield said("Table 5: MUSTww has the lowest mean RMSE at eps' 0.001", best == "MUSTww", f"{errors[best]}")
     bias = max(abs(x) for row in rows.values() for x in row[4])
     yield said("Table S2: biases are close to 0", bias < 0.05, f"at most {bias}")
-    two, single = (max(max(rows[0.001, n][5]) for n in names) for names in (TWO, ("MUSTww",)))
-    least = min(min(rows[0.001, name][5]) for name in SINGLE)
-    yield said("Table S2, eps' 0.001: RMSE of both MUST is noticeably smaller", max(two, single) < least,
-               f"at most {max(two, single)}, the rest at least {least}")  # fmt: skip
-    private = min(min(row[5]) for row in rows.values())
-    yield said(
-        "Table S2: RMSE is larger than the non-private 0.034 (the least of its three)", private > 0.034, f"{private}"
-    )
+    two = max(max(rows[0.001, name][5]) for name in TWO)
+    single = min(min(rows[0.001, name][5]) for name in SINGLE)
+    yield said("Table S2, eps' 0.001: RMSE of both MUST is noticeably smaller", two < single,
+               f"at most {two}, the rest at least {single}")  # fmt: skip
+    gaps = [a - b for row in rows.values() for a, b in zip(row[5], NON_PRIVATE, strict=True)]
+    yield said("Table S2: RMSE is larger than the non-private one", min(gaps) > 0.0, f"by at least {min(gaps):.3f}")
 
 
 def table_6() -> Iterator[Check]:

@@ -4,7 +4,6 @@ The exact values are linear programs over all mechanisms on small populations (`
 """
 
 import math
-import operator
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import accumulate, product
@@ -183,7 +182,8 @@ def appendix_b() -> Iterator[Check]:
     weights, law = [1.0 + m / 4 for m in range(5)], [0.1, 0.3, 0.2, 0.25, 0.15]
 
     def mean(q: Sequence[float]) -> float:
-        return sum(a * w * p for a, w, p in zip(q, weights, law, strict=True)) / sum(map(operator.mul, q, law))
+        total = math.fsum(a * p for a, p in zip(q, law, strict=True))
+        return math.fsum(a * w * p for a, w, p in zip(q, weights, law, strict=True)) / total
 
     steps = product((-0.5, 0.0, 0.5), repeat=4)
     most = max(mean([math.exp(x) for x in (0.0, *accumulate(step))]) for step in steps)
