@@ -31,19 +31,19 @@ def amplify(
     neighbors: Relation = None,
     steps: Steps = 1,
     queries: Annotated[
-        int, typer.Option("--queries", metavar="K", help="The mechanism is run K times on one and the same sample.")
+        int, typer.Option("--queries", metavar="K", help="Run the mechanism K times on the same sample.")
     ] = 1,
     records_per_person: Records = 1,
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", metavar="E", help="Answer delta at this epsilon.")
+        float | None, typer.Option("--epsilon", metavar="E", help="Report delta at this epsilon.")
     ] = None,
-    delta: Annotated[float | None, typer.Option("--delta", metavar="D", help="Answer epsilon at this delta.")] = None,
+    delta: Annotated[float | None, typer.Option("--delta", metavar="D", help="Report epsilon at this delta.")] = None,
     json: Json = False,
 ) -> None:
-    """What a mechanism run on a sample guarantees: certified from above, attacked from below.
+    """Compute the guarantee of a mechanism run on a sample: a certified upper bound and a lower bound from an attack.
 
-    A mechanism's sensitivity is read for the relation asked about, or for add-remove where the design's theorem
-    needs that (Poisson); write neighbors=... into its spec to say otherwise. The answer shows which was used.
+    A mechanism's sensitivity is interpreted for the requested relation, or for add-remove where the design's theorem
+    needs that (Poisson); set neighbors=... in its spec to override this. The output shows which was used.
     """
     from .. import spec
     from ..accounting.composition import compose

@@ -27,7 +27,7 @@ Examples:
 
 def bootstrap(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The records: .csv, .csv.gz, .parquet or .npz.")],
-    column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="The column that is asked about.")],
+    column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="The column to analyse.")],
     statistic: Annotated[
         str,
         typer.Option("--statistic", metavar="WORD", help="mean, variance, median, quantile:P[:BINS] or regression."),
@@ -39,34 +39,39 @@ def bootstrap(
         ),
     ] = None,
     on: Annotated[
-        list[str] | None, typer.Option("--on", metavar="COLUMN", help="A column that a regression explains with.")
+        list[str] | None, typer.Option("--on", metavar="COLUMN", help="An explanatory column of a regression.")
     ] = None,
     method: Annotated[
         str,
         typer.Option("--method", metavar="WORD", help="subsampling, m-out-of-n, double, little, or direct (a mean)."),
     ] = "subsampling",
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What the release may cost.")] = 1.0,
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="Above 0, far below 1/n.")] = 1e-6,
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The privacy loss of the release.")] = 1.0,
+    delta: Annotated[
+        float, typer.Option("--delta", metavar="D", help="The delta of the release: above 0, far below 1/n.")
+    ] = 1e-6,
     resamples: Annotated[
-        str | None, typer.Option("--resamples", metavar="B", help="How many; SUBSETS,EACH for --method little.")
+        str | None,
+        typer.Option("--resamples", metavar="B", help="Number of resamples; SUBSETS,EACH for --method little."),
     ] = None,
     size: Annotated[
-        str | None, typer.Option("--size", metavar="M", help="Entries of a resample; FIRST,M for two stages.")
+        str | None, typer.Option("--size", metavar="M", help="Size of a resample; FIRST,M for two stages.")
     ] = None,
-    confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the interval.")] = 0.95,
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="J", help="Cores to use; all when not given.")] = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", help="Confidence level of the interval.")
+    ] = 0.95,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="J", help="Number of cores; all by default.")] = None,
     drop_missing: DropMissing = False,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
     report: Report = None,
     json: Json = False,
 ) -> None:
-    """Release an estimate with its standard error and confidence interval, for one (epsilon, delta) altogether.
+    """Release an estimate with its standard error and confidence interval, for one total (epsilon, delta).
 
-    Values are cut to the bounds, which must be public, as must the number of records; one that is missing or no number
-    counts as the middle of them. What is not given (resample size,
-    number of resamples) is chosen by a rule that sees neither the data nor anything computed from them. The interval
-    counts the sampling error, the error of resampling and the noise, and that the spread itself is only estimated.
+    Values are clipped to the bounds. The bounds and the number of records must be public. A value that is missing or
+    not a number counts as the middle of the bounds. By default, the resample size and the
+    number of resamples are chosen from public facts, never from the data. The interval
+    accounts for sampling, resampling and noise, and for the spread itself being estimated.
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs.
     """

@@ -27,16 +27,16 @@ def calibrate(
     design: DesignSpec,
     mechanism: MechanismSpec,
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The epsilon to reach.")],
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta to reach; 0 asks for pure DP.")] = 0.0,
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta to reach; 0 means pure DP.")] = 0.0,
     neighbors: Relation = None,
     steps: Steps = 1,
     records_per_person: Records = 1,
     json: Json = False,
 ) -> None:
-    """Solve for the one unknown, marked '?' in one spec: the least noise, or the largest rate or size.
+    """Solve for one unknown, marked '?' in a spec: the least noise, or the largest rate or size.
 
-    The answer always satisfies the guarantee: it is rounded in the safe direction. Quote the spec, because
-    shells give '?' a meaning of their own.
+    The result always satisfies the guarantee: it is rounded in the safe direction. Quote the spec, because
+    '?' is special in most shells.
     """
     from ..accounting.composition import compose
     from ..amplification import amplify

@@ -41,7 +41,7 @@ def compare(
         int | None, typer.Option("--size", metavar="M", help="Instead of --design: five designs of this size.")
     ] = None,
     population: Annotated[
-        int | None, typer.Option("--population", metavar="N", help="Records to draw from, where a design does not say.")
+        int | None, typer.Option("--population", metavar="N", help="Number of records, if a design does not say.")
     ] = None,
     neighbors: Annotated[
         str, typer.Option("--neighbors", metavar="RELATION", help="One relation for all: replace-one or add-remove.")
@@ -53,16 +53,16 @@ def compare(
     steps: Steps = 1,
     records_per_person: Records = 1,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg, or a page, .html.")
+        Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture (.png or .svg) or a page (.html).")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Rank designs by what they really cost: epsilon at a fixed delta, all under one relation.
+    """Rank designs by their epsilon at a fixed delta, all under one relation.
 
-    Every design gets the same mechanism. When a Poisson design is in the list, the mechanism's sensitivity is read
+    Every design gets the same mechanism. If a Poisson design is in the list, the mechanism's sensitivity is interpreted
     for add-remove, because Poisson's theorems need that; designs of fixed size then use its replace-one profile (one
-    record out, another in: twice the sensitivity), so nobody is favoured. Otherwise it is read for the relation
-    compared. Write neighbors=... into the spec to say otherwise.
+    record out, another in: twice the sensitivity), so no design is favoured. Otherwise it is for the relation
+    compared. Set neighbors=... in the spec to override this.
     """
     from ..report.advice import advise
     from ..report.comparison import Question, compare_designs

@@ -19,14 +19,14 @@ Examples:
 
 def example(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which example; without a name all are listed.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the example; without it, all are listed.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write it to this new file instead of printing it.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Print or write example data: made up, the same on every machine, free to use (CC0)."""
+    """Print or write example data: synthetic, the same on every machine, free to use (CC0)."""
     from ..datasets import find, names
     from ..errors import InvalidInput
 

@@ -31,9 +31,9 @@ _SHOWN = 12  # names of columns
 
 def kmeans(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The records: .csv, .csv.gz, .parquet or .npz.")],
-    k: Annotated[int, typer.Option("--k", metavar="K", help="How many centres.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the centres go, .csv.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What the whole fit may cost.")] = 1.0,
+    k: Annotated[int, typer.Option("--k", metavar="K", help="Number of centres.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Output file for the centres, .csv.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The privacy loss of the whole fit.")] = 1.0,
     delta: Annotated[
         float, typer.Option("--delta", metavar="D", help="0: pure, norm noise. Above 0: Gaussian noise.")
     ] = 0.0,
@@ -43,52 +43,52 @@ def kmeans(
     ] = None,
     center: Annotated[
         str | None,
-        typer.Option("--center", metavar="X,Y,…", help="PUBLIC centre, the origin when not given, or 'private'."),
+        typer.Option("--center", metavar="X,Y,…", help="PUBLIC centre, by default the origin, or 'private'."),
     ] = None,
     bounds: Annotated[
         list[str] | None,
         typer.Option(
-            "--bounds", metavar="LOW:HIGH", help="PUBLIC range of the columns, once or per column; instead of a radius."
+            "--bounds", metavar="LOW:HIGH", help="Instead of a radius: PUBLIC range of the columns, once or per column."
         ),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", metavar="A,B,…", help="Columns to use; all when not given.")
+        str | None, typer.Option("--columns", metavar="A,B,…", help="Columns to use; all by default.")
     ] = None,
     sampler: Annotated[
         str, typer.Option("--sampler", metavar="WORD", help="privacy-constrained, coreset, uniform or none.")
     ] = "privacy-constrained",
     size: Annotated[
-        float | None, typer.Option("--size", metavar="M", help="Expected sample size; chosen when not given.")
+        float | None, typer.Option("--size", metavar="M", help="Expected sample size; chosen automatically by default.")
     ] = None,
     noise: Annotated[
-        str | None, typer.Option("--noise", metavar="WORD", help="norm or gaussian; by --delta when not given.")
+        str | None, typer.Option("--noise", metavar="WORD", help="norm or gaussian; chosen by --delta by default.")
     ] = None,
-    iterations: Annotated[int, typer.Option("--iterations", metavar="T", help="At most so many steps.")] = 10,
+    iterations: Annotated[int, typer.Option("--iterations", metavar="T", help="Maximum number of steps.")] = 10,
     drop_missing: Annotated[
         bool,
         typer.Option(
             "--drop-missing", help="Leave out records with an empty entry, which counts as the centre's otherwise."
         ),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     report: Report = None,
     cost_not_private: Annotated[
         bool,
         typer.Option(
-            "--cost-not-private", help="Also tell the k-means cost of all records: NOT PRIVATE, not for release."
+            "--cost-not-private", help="Also show the k-means cost of all records: NOT PRIVATE, not for release."
         ),
     ] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="J", help="Cores to use; all when not given.")] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="J", help="Number of cores; all by default.")] = None,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
     json: Json = False,
 ) -> None:
     """Release k centres of a table under differential privacy, add/remove of one record.
 
-    Records farther than the radius from the centre are shortened to it, none is dropped. Radius, centre and columns
-    must be public; 'private' estimates the first two out of the budget. A sample by importance is read instead of all
-    records: it is faster, and the guarantee is for everybody. How many records there are is secret and not shown. No
-    record is refused: an entry that is empty or no number counts as the centre's, an infinite one is shortened.
+    Records farther than the radius from the centre are projected onto the ball, not dropped. Radius, centre and columns
+    must be public; 'private' estimates the first two from the budget. An importance sample is read instead of all
+    records: it is faster, and the guarantee covers all records. The number of records is secret and not shown. No
+    record is refused: an entry that is empty or not a number counts as the centre's, an infinite one is clipped.
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs.
     """

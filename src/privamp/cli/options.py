@@ -32,22 +32,22 @@ MechanismSpec = Annotated[
 ]
 Relation = Annotated[
     str | None,
-    typer.Option("--neighbors", metavar="RELATION", help="add-remove or replace-one; the design's own when not given."),
+    typer.Option("--neighbors", metavar="RELATION", help="add-remove or replace-one; by default the design's own."),
 ]
-Steps = Annotated[int, typer.Option("--steps", metavar="K", help="Fresh draws, each with its own release.")]
+Steps = Annotated[int, typer.Option("--steps", metavar="K", help="Number of fresh draws, each with its own release.")]
 Records = Annotated[
     int, typer.Option("--records-per-person", metavar="J", help="Protect a person with up to J records.")
 ]
-Report = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page, .html.")]
+Report = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report, .html.")]
 BudgetFile = Annotated[
     Path | None,
     typer.Option("--budget", metavar="FILE", help="Charge this budget first (privamp budget create); it may refuse."),
 ]
 BudgetLabel = Annotated[
     str | None,
-    typer.Option("--budget-population", metavar="LABEL", help="Which budget of the file, where it holds several."),
+    typer.Option("--budget-population", metavar="LABEL", help="Which budget of the file, if it has several."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Answer as one JSON object.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _MOST_STEPS, _MOST_QUERIES = 10**9, 10**6
 

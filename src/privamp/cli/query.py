@@ -30,8 +30,8 @@ Columns = list[str] | None
 
 def query(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The records: .csv, .parquet or .feather, or a folder.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What all answers may cost together.")],
-    count: Annotated[bool, typer.Option("--count", help="How many records there are.")] = False,
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The total privacy loss of all answers.")],
+    count: Annotated[bool, typer.Option("--count", help="The number of records.")] = False,
     total: Annotated[
         Columns, typer.Option("--sum", metavar="COLUMN", help="The sum of a column.", autocompletion=columns)
     ] = None,
@@ -49,14 +49,20 @@ def query(
     ] = None,
     proportion: Annotated[
         Columns,
-        typer.Option("--proportion", metavar="COLUMN[=VALUE]", help="The share of records with a yes, or this value."),
+        typer.Option(
+            "--proportion",
+            metavar="COLUMN[=VALUE]",
+            help="The proportion of records that are true, or have this value.",
+        ),
     ] = None,
     histogram: Annotated[
         Columns, typer.Option("--histogram", metavar="COLUMN:BINS", help="Counts in equal bins between the bounds.")
     ] = None,
     bounds: Annotated[
         Columns,
-        typer.Option("--bounds", metavar="[COLUMN=]LOW:HIGH", help="PUBLIC range of the numbers, of all or of one."),
+        typer.Option(
+            "--bounds", metavar="[COLUMN=]LOW:HIGH", help="PUBLIC range of the values, of all columns or of one."
+        ),
     ] = None,
     by: Annotated[
         str | None,
@@ -64,33 +70,36 @@ def query(
     ] = None,
     values: Annotated[
         str | None,
-        typer.Option("--values", metavar="A,B,…", help="Those values; they must be public. An empty one is no value."),
+        typer.Option("--values", metavar="A,B,…", help="The PUBLIC values of --by. An empty one means missing."),
     ] = None,
     person: Annotated[
         str | None,
         typer.Option(
             "--person",
             metavar="COLUMN",
-            help="Names the person of a record: they are protected.",
+            help="Column with the person of each record: protects persons.",
             autocompletion=columns,
         ),
     ] = None,
     records: Annotated[
-        int, typer.Option("--records", metavar="J", help="So many records of a person are kept, by a keyed choice.")
+        int,
+        typer.Option("--records", metavar="J", help="Maximum number of records kept per person, by a keyed choice."),
     ] = 1,
     rate: Annotated[float, typer.Option("--rate", metavar="Q", help="Sample each record with this probability.")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", metavar="D", help="Above 0 for Gaussian noise.")] = 0.0,
-    confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the intervals.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", help="Confidence level of the intervals.")
+    ] = 0.95,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
     report: Report = None,
     json: Json = False,
 ) -> None:
-    """Answer questions about a table, all for one epsilon: counts, sums, means, quantiles, histograms, by groups.
+    """Answer questions about a table for one total epsilon: counts, sums, means, quantiles, histograms, by groups.
 
-    Answers are about the whole table, also from a sample, and have an interval for noise and sampling. Numbers are cut
-    to the bounds; a record without one is left out of that answer. Records in groups that are not listed are counted
-    nowhere. Each run draws a fresh sample, and its epsilon adds to that of other runs.
+    Answers are about the whole table, even from a sample, with an interval for noise and sampling. Numbers are clipped
+    to the bounds; a record without a number is left out of that answer. Records in groups that are not listed are not
+    counted. Each run draws a fresh sample, and its epsilon adds to that of other runs.
     """
     from ..designs.poisson import Poisson
     from ..queries import open_table

@@ -32,22 +32,22 @@ def reproduce(
             autocompletion=reproductions,
         ),
     ] = "list",
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files it writes.")] = Path("out"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for output files.")] = Path("out"),
     full: Annotated[
         bool,
-        typer.Option("--full/--quick", help="The paper's whole setting where --quick, the default, has a small one."),
+        typer.Option("--full/--quick", help="The paper's whole setting; --quick, the default, is smaller."),
     ] = False,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="DIR", help="With 'all': the folder of the page with every verdict."),
+        typer.Option("--report", metavar="DIR", help="With 'all': the folder for the page with every verdict."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a paper's figure or table again, with the printed numbers beside ours.
+    """Recompute a figure or table of a paper, with the printed numbers beside ours.
 
     'all' runs every entry, which takes minutes, and writes one page with all verdicts.
 
-    Exit code 1 says that a number came out otherwise than expected.
+    Exit code 1 means that a number differs from what was expected.
     """
     from ..errors import InvalidInput
     from ..papers.registry import entries, entry

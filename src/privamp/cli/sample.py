@@ -44,33 +44,38 @@ def sample(
         list[str], typer.Argument(metavar="DATA…", help="Parquet, CSV or Feather files, or a folder of them.")
     ],
     design: DesignSpec,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the rows go: .parquet or .feather.")],
-    key_file: Annotated[Path, typer.Option("--key-file", metavar="FILE", help="The key; make one with --new-key.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Output file: .parquet or .feather.")],
+    key_file: Annotated[Path, typer.Option("--key-file", metavar="FILE", help="The key; create one with --new-key.")],
     id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Unique ids; a row's place is its id when not given.")
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help="Column of unique ids; by default the row number is the id."),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option("--columns", metavar="A,B", help="Columns to keep; all when not given.")
+        str | None, typer.Option("--columns", metavar="A,B", help="Columns to keep; all by default.")
     ] = None,
     reads: Annotated[
         list[str] | None,
         typer.Option("--reads", metavar="NAME=COLUMN", help="Where the design finds a column, e.g. cluster=school."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="Names the population, in whatever file it is.")
+        str | None, typer.Option("--label", metavar="TEXT", help="Name of the population, whatever file it is in.")
     ] = None,
-    round: Annotated[int, typer.Option("--round", metavar="N", help="A fresh draw takes a fresh round.")] = 0,
-    clip: Annotated[bool, typer.Option("--clip", help="Importance rules: clip records to the ball to decide.")] = False,
+    round: Annotated[int, typer.Option("--round", metavar="N", help="Use a new round for each fresh draw.")] = 0,
+    clip: Annotated[bool, typer.Option("--clip", help="Importance rules: use records clipped to the ball.")] = False,
     trust_ids: Annotated[bool, typer.Option("--trust-ids", help="Do not search for repeated ids.")] = False,
     spark: Annotated[
         str | None,
         typer.Option("--spark", metavar="URL", help="Draw on Spark: spark://…, local[*], connect or sc://…."),
     ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", metavar="N", help="All cores when not given.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out when it exists.")] = False,
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="N", help="Number of threads; all cores by default.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
     new_key: Annotated[
         Path | None,
-        typer.Option("--new-key", metavar="FILE", help="Make a key file, and stop.", callback=_make_key, is_eager=True),
+        typer.Option(
+            "--new-key", metavar="FILE", help="Create a key file and exit.", callback=_make_key, is_eager=True
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -80,8 +85,8 @@ def sample(
     its number of rows is not printed. Its metadata name the design, the fingerprint of the key and the ledger id.
 
     The same key, label, round, design and ids write the same sample again: on any number of cores, after a kill, and,
-    with --id, in any order of the rows. New data or a second sample take a new --round: shared coins are not two draws.
-    Memory does not grow with the number of rows for Poisson and importance
+    with --id, in any order of the rows. New data or a second sample need a new --round: shared coins are not two draws.
+    Memory use does not grow with the number of rows for Poisson and importance
     designs, and grows with the sample for those of fixed size.
     """
     from .. import spec

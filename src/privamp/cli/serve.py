@@ -15,14 +15,14 @@ Examples:
 
 
 def serve(
-    port: Annotated[int, typer.Option("--port", metavar="P", help="The port; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option("--port", metavar="P", help="The port; 0 means any free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
-    check: Annotated[bool, typer.Option("--check", help="Only say whether it could start.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check whether it can start.")] = False,
 ) -> None:
-    """Open the explorer: which design, a survey's plan, a training's plan, with sliders.
+    """Open the explorer: compare designs and plan surveys or training with sliders.
 
-    The page is served on 127.0.0.1 to this machine alone, at an address with a token that changes with every start.
-    It asks for public facts, reads no records, loads nothing from elsewhere and sends nothing anywhere. Ctrl-C ends it.
+    The page is served on 127.0.0.1 to this machine only, at an address with a token that changes with every start.
+    It needs only public facts, reads no records, loads nothing from elsewhere and sends nothing. Ctrl-C stops it.
     """
     from ..extras import need
     from ..validation import whole

@@ -20,15 +20,15 @@ def theorem(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="ID", help="An id, or a line of 'because'; without it all are listed.", autocompletion=theorems
+            metavar="ID", help="An id, or a line of 'because'; without it, all are listed.", autocompletion=theorems
         ),
     ] = None,
-    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print only how to cite it.")] = False,
+    bibtex: Annotated[bool, typer.Option("--bibtex", help="Print only the BibTeX entry.")] = False,
     json: Json = False,
 ) -> None:
     """Print a theorem: statement, proof, the test that checks it, and how to cite it.
 
-    The text comes with the installation, so it is that of the version which made the number.
+    The text ships with the package, so it matches the version that computed the number.
     """
     from dataclasses import asdict
 

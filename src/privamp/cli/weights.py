@@ -26,12 +26,14 @@ _SHOWN = (0.1, 0.5, 1.0)  # of the radius
 
 
 def weights(
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What every record may lose.")] = 1.0,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="E", help="The largest privacy loss of a record.")
+    ] = 1.0,
     delta: Annotated[
         float, typer.Option("--delta", metavar="D", help="Above 0 for Gaussian noise, 0 for the others.")
     ] = 0.0,
     noise: Annotated[
-        str, typer.Option("--noise", metavar="WORD", help="Of the sum: laplace (l1), norm (l2) or gaussian (l2).")
+        str, typer.Option("--noise", metavar="WORD", help="Noise of the sum: laplace (l1), norm (l2) or gaussian (l2).")
     ] = "norm",
     scale: Annotated[float | None, typer.Option("--scale", metavar="B", help="The noise; sigma for gaussian.")] = None,
     size: Annotated[
@@ -39,18 +41,20 @@ def weights(
         typer.Option("--size", metavar="M", help="Instead of --scale: the expected sample size; a tenth by default."),
     ] = None,
     population: Annotated[
-        float | None, typer.Option("--population", metavar="N", help="About how many records there are.")
+        float | None, typer.Option("--population", metavar="N", help="The approximate number of records.")
     ] = None,
     norms: Annotated[
         str | None,
-        typer.Option("--norms", metavar="U:N,…", help="PUBLIC guess: N records of norm up to U; even when not given."),
+        typer.Option(
+            "--norms", metavar="U:N,…", help="PUBLIC guess: N records of norm up to U; evenly spread by default."
+        ),
     ] = None,
     radius: Annotated[float, typer.Option("--radius", metavar="R", help="PUBLIC bound on the norm of a record.")] = 1.0,
-    dimension: Annotated[int, typer.Option("--dimension", metavar="D", help="Numbers per record.")] = 2,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it, .png or .svg.")] = None,
+    dimension: Annotated[int, typer.Option("--dimension", metavar="D", help="Dimension of a record.")] = 2,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save a picture, .png or .svg.")] = None,
     json: Json = False,
 ) -> None:
-    """Who is kept, with what weight, and at what cost: every rule against the norm of a record.
+    """Show which records each rule keeps, with what weight and at what loss, by the norm of a record.
 
     The privacy-constrained rule is made for the noise and epsilon; uniform, variance-optimal and coreset samples are
     shown at the same noise and the same expected size. Sizes are for the guessed norms, which must be public; losses

@@ -17,14 +17,14 @@ Examples:
 
 
 def bounds(
-    rounds: Annotated[int, typer.Option("--rounds", metavar="K", help="Fresh draws, composed.")] = 1,
-    only: Annotated[str, typer.Option("--only", metavar="TEXT", help="Designs whose name contains TEXT.")] = "",
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table of the documentation.")] = False,
+    rounds: Annotated[int, typer.Option("--rounds", metavar="K", help="Number of fresh draws to compose.")] = 1,
+    only: Annotated[str, typer.Option("--only", metavar="TEXT", help="Only designs whose name contains TEXT.")] = "",
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table for the documentation.")] = False,
     json: Json = False,
 ) -> None:
     """Compare every certified epsilon with the best known attack: all designs, relations and kinds of noise.
 
-    A ratio of 1 means that the number cannot be improved. Mechanisms are stated for add-remove; pure ones are asked at
+    A ratio of 1 means that the bound is optimal. Mechanisms are stated for add-remove; pure ones are compared at
     delta 0, the others at 1e-6.
     """
     from dataclasses import asdict

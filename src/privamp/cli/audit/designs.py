@@ -26,15 +26,15 @@ Piece = tuple[int, int, int]  # which design, how many checks of each kind, seed
 
 def designs(
     checks: Annotated[
-        int, typer.Option("--checks", metavar="N", help="Compare at least N numbers with the exact truth.")
+        int, typer.Option("--checks", metavar="N", help="Compare at least N numbers with exact results.")
     ] = 2000,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Processes; 0 takes one per core.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Number of processes; 0 means one per core.")] = 0,
     json: Json = False,
 ) -> None:
     """Check every design against exact results on small cases: no bound below them, no attack above.
 
-    The truth comes from a linear program over all mechanisms and from exact enumeration; samplers are tested
-    against their law, and deliberate mistakes must be caught. Exit code 1 when anything is violated.
+    The exact results come from a linear program over all mechanisms and from enumeration; samplers are tested
+    against their law, and planted mistakes must be caught. Exit code 1 if anything is violated.
     """
     from ...validation import whole
 

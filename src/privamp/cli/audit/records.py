@@ -27,12 +27,14 @@ Piece = tuple[bool, int, int, int]  # planted?, which, pairs, seed
 
 def records(
     pairs: Annotated[int, typer.Option("--pairs", metavar="N", help="Pairs of data sets for each job.")] = 60,
-    only: Annotated[str, typer.Option("--only", metavar="WORD", help="Jobs whose name has this word.")] = "",
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Draws the data around the hard records.")] = 0,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Processes; 0 takes one per core.")] = 0,
+    only: Annotated[str, typer.Option("--only", metavar="WORD", help="Only jobs whose name contains this word.")] = "",
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="S", help="Seed of the data around the adversarial records.")
+    ] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Number of processes; 0 means one per core.")] = 0,
     json: Json = False,
 ) -> None:
-    """Check what one record can move: every shipped job on pairs of data sets that differ by one record.
+    """Check how much one record can change: run every shipped job on pairs of data sets that differ by one record.
 
     Noise is captured instead of drawn. The statistic before noise must stay within the declared sensitivity; the plan,
     the result, messages and errors must be equal. Planted mistakes must be found. Exit code 1 when a job fails or a

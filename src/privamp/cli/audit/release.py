@@ -34,37 +34,41 @@ Examples:
   privamp audit mistakes --plot mistakes.png"""
 
 Confidence = Annotated[
-    float, typer.Option("--confidence", metavar="C", help="Of the demonstrated epsilon (Clopper and Pearson).")
+    float,
+    typer.Option("--confidence", metavar="C", help="Confidence of the demonstrated epsilon (Clopper and Pearson)."),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", metavar="J", help="Processes; 0 takes one per core.")]
+Jobs = Annotated[int, typer.Option("--jobs", metavar="J", help="Number of processes; 0 means one per core.")]
 Trials = Annotated[
-    int | None, typer.Option("--trials", metavar="N", help="Runs with and N without the record; each audit's own.")
+    int | None,
+    typer.Option("--trials", metavar="N", help="N runs with and N without the record; by default each audit's own."),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save the trade-off curves, .png or .svg.")]
-Only = Annotated[str, typer.Option("--only", metavar="WORD", help="Those whose name has this word.")]
+Only = Annotated[str, typer.Option("--only", metavar="WORD", help="Only those whose name contains this word.")]
 
 
 def release(
     design: DesignSpec,
     mechanism: MechanismSpec,
     neighbors: Relation = None,
-    queries: Annotated[int, typer.Option("--queries", metavar="K", help="Releases from one and the same sample.")] = 1,
-    steps: Annotated[int, typer.Option("--steps", metavar="K", help="Fresh draws.")] = 1,
+    queries: Annotated[int, typer.Option("--queries", metavar="K", help="Releases from the same sample.")] = 1,
+    steps: Annotated[int, typer.Option("--steps", metavar="K", help="Number of fresh draws.")] = 1,
     delta: Annotated[float, typer.Option("--delta", metavar="D", help="Demonstrate epsilon at this delta.")] = 0.0,
     claim: Annotated[
         float | None,
-        typer.Option("--claim", metavar="E", help="The epsilon to refute; what privamp certifies if none."),
+        typer.Option("--claim", metavar="E", help="The epsilon to refute; by default the one privamp certifies."),
     ] = None,
     population: Annotated[
-        int | None, typer.Option("--population", metavar="N", help="Records, where the design does not say.")
+        int | None, typer.Option("--population", metavar="N", help="Number of records, if the design does not say.")
     ] = None,
-    trials: Annotated[int, typer.Option("--trials", metavar="N", help="Runs with and N without the record.")] = 20_000,
+    trials: Annotated[
+        int, typer.Option("--trials", metavar="N", help="N runs with and N without the record.")
+    ] = 20_000,
     confidence: Confidence = 0.95,
     jobs: Jobs = 0,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Attack a mechanism on a design: draw and noise it many times, with and without one record.
+    """Attack a mechanism on a design: run it many times with and without one record.
 
     The demonstrated epsilon is a lower bound that holds with the stated confidence. Exit code 1 when it is above the
     claim, which is then false. An attack that finds nothing proves nothing.
@@ -106,7 +110,7 @@ def workloads(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Attack every workload that ships at what it claims; none may be refuted. Exit code 1 when one is."""
+    """Attack every shipped workload at its claimed epsilon; none may be refuted. Exit code 1 if one is."""
     from ...audits.workloads import WORKLOADS
 
     findings = _series([make() for make in _named(WORKLOADS, only)], trials, confidence, jobs, plot, json)
@@ -122,7 +126,7 @@ def mistakes(
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Attack known mistakes at what they claim; every one must be found. Exit code 1 when one is missed."""
+    """Attack known mistakes at their claimed epsilon; each must be found. Exit code 1 if one is missed."""
     from ...audits.planted import PLANTED
 
     findings = _series([make() for make in _named(PLANTED, only)], trials, confidence, jobs, plot, json)

@@ -44,7 +44,7 @@ Examples:
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]
 SigningKey = Annotated[
-    Path | None, typer.Option("--key", metavar="KEY", help="Signs it: a key file, env:NAME or keyring:NAME.")
+    Path | None, typer.Option("--key", metavar="KEY", help="The signing key: a key file, env:NAME or keyring:NAME.")
 ]
 
 
@@ -63,14 +63,14 @@ def head(file: File, key: SigningKey = None) -> None:
 def verify(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A budget store, or a trail made by 'log --jsonl'.")],
     head: Annotated[
-        Path | None, typer.Option("--head", metavar="FILE", help="A head that was kept: the store must still have it.")
+        Path | None, typer.Option("--head", metavar="FILE", help="A saved head: the store must still contain it.")
     ] = None,
     public_key: Annotated[
         str | None, typer.Option("--public-key", metavar="HEX", help="Who must have signed the head or the trail.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Go through a whole store, or through its exported trail, and recompute every hash, total and state."""
+    """Check a whole store, or its exported trail: recompute every hash, total and state."""
     from ...chance.signatures import check_public_key
     from ...errors import InvalidInput
 
@@ -90,9 +90,9 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="COPY", help="The new file.")],
     json: Json = False,
 ) -> None:
-    """Write a whole copy of a store, also while programs use it, and go through the copy.
+    """Write a complete copy of a store, even while programs use it, and check the copy.
 
-    A copy knows nothing of what is spent after it: putting it back forgets that, which 'verify --head' shows.
+    A copy does not contain later spends. Restoring it loses them, which 'verify --head' detects.
     """
     from ...accounting.budget_store import Store
 

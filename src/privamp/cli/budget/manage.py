@@ -43,24 +43,25 @@ Examples:
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]
 Label = Annotated[
     str | None,
-    typer.Option("--population", metavar="LABEL", help="Whose budget; all of the store's when not given."),
+    typer.Option("--population", metavar="LABEL", help="The population; all of the store by default."),
 ]
 
 
 def create(
     file: File,
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The epsilon of everything together.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The total epsilon.")],
     population: Annotated[
-        str, typer.Option("--population", metavar="LABEL", help="The records protected; one budget for each label.")
+        str,
+        typer.Option("--population", metavar="LABEL", help="Label of the protected population; one budget per label."),
     ],
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The delta of everything together.")] = 0.0,
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The total delta.")] = 0.0,
     rule: Annotated[
         str | None,
-        typer.Option("--rule", metavar="RULE", help="pure, basic, renyi or gdp; pure or renyi when not given."),
+        typer.Option("--rule", metavar="RULE", help="pure, basic, renyi or gdp; by default pure or renyi."),
     ] = None,
     order: Annotated[
         float | None,
-        typer.Option("--order", metavar="A", help="The one Rényi order, fixed now; a good one if not given."),
+        typer.Option("--order", metavar="A", help="The Rényi order, fixed now; by default a good one."),
     ] = None,
     neighbors: Annotated[
         str, typer.Option("--neighbors", metavar="RELATION", help="add-remove or replace-one.")
@@ -71,7 +72,7 @@ def create(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Set a limit for a population, in a new store or a further one in the same store.
+    """Set a limit for a population, in a new store or as a further budget in an existing one.
 
     Nothing is overwritten, and a limit cannot be changed later. The rule says what is added up: pure epsilons; epsilons
     and deltas (basic); Rényi divergences of one order (renyi); squared shifts of Gaussian noise (gdp).
@@ -99,10 +100,10 @@ def create(
 def show(
     file: File,
     population: Label = None,
-    last: Annotated[int, typer.Option("--last", metavar="N", help="How many of the newest entries.")] = 10,
+    last: Annotated[int, typer.Option("--last", metavar="N", help="Number of newest entries to show.")] = 10,
     json: Json = False,
 ) -> None:
-    """Where each budget of a store stands, and what its newest entries bought.
+    """Show the state of each budget of a store, and its newest entries.
 
     Spent is everything that counts; the part of it that is reserved without an answer is named beside it, once. Each
     entry says its job and columns, who paid for it and how it ended; --json adds its certificate.
@@ -124,12 +125,12 @@ def log(
     population: Label = None,
     last: Annotated[int | None, typer.Option("--last", metavar="N", help="Only the newest N entries.")] = None,
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="The whole store as lines of JSON that 'budget verify' can check.")
+        bool, typer.Option("--jsonl", help="Export the whole store as JSON lines that 'budget verify' can check.")
     ] = False,
     key: SigningKey = None,
     json: Json = False,
 ) -> None:
-    """Every reservation: when, what for, how much, and how it ended.
+    """List every reservation: time, purpose, cost and outcome.
 
     'answered' was given out, 'failed' ended in an error, 'spent' drew noise, 'reserved' did not or is under way: all
     count. Only 'cancelled' does not. --jsonl exports every event of the store with its hashes, and --key signs it.
@@ -162,14 +163,14 @@ def log(
 def cancel(
     file: File,
     entry: Annotated[int, typer.Argument(metavar="ENTRY", help="The entry's number, as 'budget show' prints it.")],
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the log.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="The reason, kept in the log.")],
     population: Label = None,
     json: Json = False,
 ) -> None:
-    """Give back a reservation of a program that crashed before it drew any noise.
+    """Return the reservation of a program that crashed before it drew any noise.
 
-    Refused once noise may have been drawn: what was spent stays spent. A program that is alive after all learns that
-    its reservation is gone before it draws.
+    Refused once noise may have been drawn: what was spent stays spent. If the program is still running, it gets an
+    error before it draws.
     """
     from ...accounting.budget import Budget
 

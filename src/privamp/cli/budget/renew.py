@@ -33,9 +33,9 @@ def migrate(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The new file.")],
     json: Json = False,
 ) -> None:
-    """Copy a budget store of version 1 into a new one of today's version, and go through it.
+    """Copy a version 1 budget store into a new one of the current version, and check it.
 
-    Everything that was spent stays spent. A reservation without an end may have drawn noise, so it is spent there. The
+    Everything that was spent stays spent. An open reservation may have drawn noise, so it counts as spent. The
     old file is not changed; keep it away from programs that would still spend on it.
     """
     from ...accounting.budget_migration import migrate as migrated
@@ -49,16 +49,19 @@ def rotate_key(
     key: Annotated[str, typer.Option("--key", metavar="KEY", help="The old key: a file, env:NAME or keyring:NAME.")],
     new_key: Annotated[
         str | None,
-        typer.Option("--new-key", metavar="KEY", help="Make a fresh key there: a new file, or keyring:NAME."),
+        typer.Option("--new-key", metavar="KEY", help="Create a fresh key there: a new file, or keyring:NAME."),
     ] = None,
     sample: Annotated[
-        list[str] | None, typer.Option("--sample", metavar="FILE", help="A sample file; is it of the old key?")
+        list[str] | None,
+        typer.Option(
+            "--sample", metavar="FILE", help="Also check whether this sample file was drawn with the old key."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say which samples change when a key is replaced, and make the new key.
+    """List the samples that change when a key is replaced, and create the new key.
 
-    Without --new-key it only says so. The old key is not touched: keep it for as long as its samples are needed.
+    Without --new-key it only lists them. The old key is not changed: keep it for as long as its samples are needed.
     """
     from ...accounting.budget import Budget
     from ...accounting.budget_store import Store

@@ -23,9 +23,9 @@ def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the picture.")] = Path("."),
     json: Json = False,
 ) -> None:
-    """One job, four sampling designs: what each release guarantees and how good it is. Takes seconds.
+    """Run one job under four sampling designs, and compare their guarantees and errors. Takes seconds.
 
-    The people are made up, but the samples are really drawn and the noise is real, so every run differs a little;
+    The data are synthetic, but the samples and the noise are really drawn, so every run differs a little;
     the guarantees do not. The picture needs matplotlib (pip install 'privamp[plots]').
     """
     from ...report.pictures import draw_demo

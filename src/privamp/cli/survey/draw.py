@@ -45,7 +45,7 @@ KNOWN = (
 
 
 def draw(
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the sample goes: .csv or .parquet.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Output file: .csv or .parquet.")],
     file: File = None,
     design: DesignOrSize = None,
     size: Size = None,
@@ -54,7 +54,8 @@ def draw(
     bounds: Bounds = None,
     sd: Sd = None,
     epsilon: Annotated[
-        float | None, typer.Option("--epsilon", metavar="E", help="What the release will cost; decides the sizes.")
+        float | None,
+        typer.Option("--epsilon", metavar="E", help="The epsilon of the later release; determines the sizes."),
     ] = None,
     delta: Delta = 0.0,
     cluster: Cluster = None,
@@ -67,21 +68,21 @@ def draw(
         ),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="Names the population; needed with --key-file.")
+        str | None, typer.Option("--label", metavar="TEXT", help="Name of the population; required with --key-file.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out when it exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
     population: OldFile = None,
     json: Json = False,
 ) -> None:
     """Draw a sample and write its records, with the column design_weight, for interviews.
 
-    The file is SECRET, and only its owner may read it: amplification holds as long as nobody learns who was drawn.
-    Its number of records is not printed, because it can be secret too. The sizes of the population and its strata are
+    The file is SECRET, and only its owner may read it: amplification holds only while the sample is secret.
+    Its number of records is not printed, because it may be secret too. The sizes of the population and its strata are
     treated as public.
 
-    The same key, label, ids and design draw the same sample again; what was drawn is written down beside the key
+    The same key, label, ids and design draw the same sample again. How it was drawn is recorded beside the key
     (KEY.survey.json, as secret as the key), and survey estimate --answers draws it again from there. With no --key-file
-    the key is forgotten, and no answers can be brought back. Interviewers, and the people who are asked, know who was
+    the key is discarded, and answers cannot be used later. Interviewers and respondents know who was
     drawn: against them there is no amplification.
     Without public standard deviations (--sd) the method optimal is minimax.
     """

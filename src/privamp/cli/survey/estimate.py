@@ -58,9 +58,9 @@ SOURCES = {
 def estimate(
     value: Annotated[
         list[str],
-        typer.Option("--value", metavar="COLUMN", help="The column that is asked about; several share epsilon."),
+        typer.Option("--value", metavar="COLUMN", help="The column to estimate; several share epsilon."),
     ],
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What the release may cost.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The privacy loss of the release.")],
     file: File = None,
     statistic: Annotated[
         str, typer.Option("--statistic", metavar="WORD", help="mean, total, proportion (of 0 and 1) or ratio (--over).")
@@ -113,7 +113,7 @@ def estimate(
         ),
     ] = None,
     over: Annotated[
-        str | None, typer.Option("--over", metavar="COLUMN", help="With --statistic ratio: what is divided by.")
+        str | None, typer.Option("--over", metavar="COLUMN", help="With --statistic ratio: the denominator.")
     ] = None,
     over_bounds: Annotated[
         str | None, typer.Option("--over-bounds", metavar="LOW:HIGH", help="PUBLIC range of --over.")
@@ -135,19 +135,19 @@ def estimate(
     a budget remembers what else was asked of the sample. Otherwise each run is a fresh draw with a fresh key, and its
     epsilon adds to that of other runs.
 
-    With --answers, --classes, --margin or --over, a value that is missing is no answer, and answers stand for those who
-    gave none. Answers of people who were not drawn or are not in the frame are left out; several of one person count
-    once where they agree and not at all where they differ.
+    With --answers, --classes, --margin or --over, a missing value is no answer, and respondents represent those who
+    did not answer. Answers of people not drawn or not in the frame are left out; several answers of one person count
+    once if they agree and not at all if they differ.
 
     Clusters, systematic samples, shares and unequal probabilities are designs too: cluster:chosen=20,clusters=400,
     max_size=9 or pps-clusters:sizes=30+20+25+25,chosen=2,take=5 with --cluster COLUMN, systematic:step=10,
     proportional:rate=0.1, poisson-pps:low=0.1,high=0.5 with --probability COLUMN. Their noise is Laplace, or Gaussian
     with --delta.
 
-    Values are cut to the bounds, which must be public, as must the strata, the column --by and all their sizes. A value
-    that is missing or no number counts as the middle of the bounds. With --groups the column --by need not be public:
+    Values are clipped to the bounds. Bounds, strata, the column --by and all their sizes must be public. A value
+    that is missing or no number counts as the middle of the bounds. With --groups, the column --by need not be public:
     records of other groups, or of none, are left out. Poisson samples need it, with sizes for means. The
-    sampling error is released too, for a fifth of the budget, unless --sd gives it for free.
+    sampling error is released too, for a fifth of the budget, unless --sd provides it at no cost.
     """
     import numpy as np
 

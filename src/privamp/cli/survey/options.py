@@ -15,7 +15,7 @@ File = Annotated[
 ]
 OldFile = Annotated[Path | None, typer.Option("--population", hidden=True)]  # elsewhere a number of records
 Strata = Annotated[
-    str | None, typer.Option("--strata", metavar="COLUMN", help="The public column that says who is in which stratum.")
+    str | None, typer.Option("--strata", metavar="COLUMN", help="The public column with each record's stratum.")
 ]
 Cluster = Annotated[
     str | None,
@@ -40,7 +40,7 @@ Sd = Annotated[
     str | None,
     typer.Option("--sd", metavar="SD", help="PUBLIC standard deviation, or one per stratum (E=180,H=690)."),
 ]
-Size = Annotated[int | None, typer.Option("--size", metavar="N", help="How many records to draw.")]
+Size = Annotated[int | None, typer.Option("--size", metavar="N", help="Number of records to draw.")]
 DesignOrSize = Annotated[
     str | None, typer.Option("--design", metavar="SPEC", help="Instead of --size: a design, e.g. poisson:rate=0.1")
 ]
@@ -57,7 +57,7 @@ Groups = Annotated[
     ),
 ]
 Id = Annotated[
-    str | None, typer.Option("--id", metavar="COLUMN", help="Unique ids of the records; their order when not given.")
+    str | None, typer.Option("--id", metavar="COLUMN", help="Column of unique ids; by default the row number.")
 ]
 DropMissing = Annotated[
     bool, typer.Option("--drop-missing", help="Leave out records with an empty entry in a column named here.")

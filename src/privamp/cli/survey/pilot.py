@@ -20,8 +20,8 @@ HOW = "variances of the pilot's strata with noise, raised by half its standard d
 
 
 def pilot(
-    value: Annotated[str, typer.Option("--value", metavar="COLUMN", help="The column that will be asked about.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What the pilot may cost.")],
+    value: Annotated[str, typer.Option("--value", metavar="COLUMN", help="The column that will be estimated.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The privacy loss of the pilot.")],
     file: File = None,
     size: Size = None,
     strata: Strata = None,
@@ -46,9 +46,9 @@ def pilot(
 ) -> None:
     """Release the standard deviation of every stratum from a small sample, drawn in proportion to the strata.
 
-    What it prints after --sd goes to survey plan, draw or estimate, which divide the main sample by it. The pilot costs
-    its own epsilon; the main estimate adds to it. Each stratum's number has noise as if it were asked alone, because
-    nobody is in two strata.
+    Pass the printed --sd to survey plan, draw or estimate, which use it to allocate the main sample. The pilot costs
+    its own epsilon; the main estimate adds to it. Each stratum's number has noise as if it were the only one, because
+    no record is in two strata.
 
     With --answers FILE --key-file KEY the pilot is the sample that survey draw drew with that key, by strata of fixed
     size; it needs --budget. A value that is missing counts as the middle of the bounds.

@@ -45,22 +45,22 @@ UNITS = "no --bounds were given: noise and errors are in units of the range of t
 
 
 def plan(
-    size: Annotated[int, typer.Option("--size", metavar="N", help="How many records to draw.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The epsilon that the release may cost.")],
+    size: Annotated[int, typer.Option("--size", metavar="N", help="Number of records to draw.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The privacy loss of the release.")],
     file: File = None,
     strata: Strata = None,
     cluster: Cluster = None,
     value: Annotated[
         str | None,
-        typer.Option("--value", metavar="COLUMN", help="What will be asked; read for --drop-missing only."),
+        typer.Option("--value", metavar="COLUMN", help="The column to estimate; read only for --drop-missing."),
     ] = None,
     bounds: Bounds = None,
     sd: Sd = None,
     overall_sd: Annotated[
-        float | None, typer.Option("--overall-sd", metavar="SD", help="PUBLIC standard deviation of everybody.")
+        float | None, typer.Option("--overall-sd", metavar="SD", help="PUBLIC standard deviation over all records.")
     ] = None,
     overall_mean: Annotated[
-        float | None, typer.Option("--overall-mean", metavar="M", help="PUBLIC mean of everybody, where it is known.")
+        float | None, typer.Option("--overall-mean", metavar="M", help="PUBLIC mean over all records, if known.")
     ] = None,
     icc: Annotated[
         float, typer.Option("--icc", metavar="R", help="Assumed correlation of the values inside a cluster.")
@@ -76,11 +76,11 @@ def plan(
     population: OldFile = None,
     json: Json = False,
 ) -> None:
-    """Which design should draw the sample? What each amplifies to, the noise it needs, the error to expect.
+    """Compare designs for a survey: the amplified epsilon, the noise needed and the expected error of each.
 
-    Only public facts are used and shown: how many records the population, its strata and its clusters have (they are
+    Only public facts are used and shown: the sizes of the population, its strata and its clusters (they are
     treated as public here), the bounds, and standard deviations that you know from elsewhere. Values are never used.
-    Without --sd the largest that the bounds allow is assumed, without --bounds the answer is in units of the range.
+    Without --sd the largest that the bounds allow is assumed; without --bounds errors are in units of the range.
 
     --design compares further designs, of every kind that has public weights, with Laplace or (with --delta) Gaussian
     noise: cluster:… and others that read clusters need --cluster, poisson-pps:… needs --probability.

@@ -47,9 +47,9 @@ def train(
         Path, typer.Option("--data", metavar="FILE", help=".npz with X_train, y_train (or tokens), or .csv, .parquet.")
     ],
     model: Annotated[str, typer.Option("--model", metavar="WORD", help="cnn, mlp, lstm or logistic.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="What all steps together may cost.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the model goes; may be shared.")],
-    delta: Annotated[float, typer.Option("--delta", metavar="D", help="Its delta.")] = 1e-5,
+    epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The total privacy loss of all steps.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Output file for the model; may be shared.")],
+    delta: Annotated[float, typer.Option("--delta", metavar="D", help="The total delta.")] = 1e-5,
     sampler: Annotated[
         str, typer.Option("--sampler", metavar="WORD", help="importance, importance-reject, uniform (DP-SGD) or dpis.")
     ] = "importance",
@@ -57,18 +57,20 @@ def train(
         int | None, typer.Option("--population", metavar="N", help="PUBLIC rough number of records to divide by.")
     ] = None,
     rate: Annotated[
-        float, typer.Option("--rate", metavar="R", help="Largest chance of a record to be in a batch.")
+        float, typer.Option("--rate", metavar="R", help="Largest probability of a record being in a batch.")
     ] = 0.01,
-    steps: Annotated[int, typer.Option("--steps", metavar="T", help="Optimiser steps.")] = 500,
-    clip: Annotated[float, typer.Option("--clip", metavar="C", help="Largest gradient of one record.")] = 1.0,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", metavar="L", help="Of SGD.")] = 0.15,
-    momentum: Annotated[float, typer.Option("--momentum", metavar="M", help="Of SGD.")] = 0.9,
+    steps: Annotated[int, typer.Option("--steps", metavar="T", help="Number of optimiser steps.")] = 500,
+    clip: Annotated[float, typer.Option("--clip", metavar="C", help="Clipping norm of one record's gradient.")] = 1.0,
+    learning_rate: Annotated[float, typer.Option("--learning-rate", metavar="L", help="Learning rate of SGD.")] = 0.15,
+    momentum: Annotated[float, typer.Option("--momentum", metavar="M", help="Momentum of SGD.")] = 0.9,
     classes: Annotated[
         str | None,
         typer.Option("--classes", metavar="K|A,B,…", help="How many (.npz), or their names (tables). PUBLIC."),
     ] = None,
-    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="What to learn, of a table.")] = None,
-    vocabulary: Annotated[int, typer.Option("--vocabulary", metavar="V", help="Word ids are below it.")] = 10_002,
+    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The label column of a table.")] = None,
+    vocabulary: Annotated[
+        int, typer.Option("--vocabulary", metavar="V", help="Vocabulary size: word ids are below it.")
+    ] = 10_002,
     device: Annotated[str, typer.Option("--device", metavar="cpu|cuda", help="Where to compute.")] = "cpu",
     largest_batch: Annotated[
         int | None, typer.Option("--largest-batch", metavar="B", help="Records held in memory at a time.")
@@ -77,20 +79,20 @@ def train(
         Path | None,
         typer.Option("--checkpoint", metavar="FILE", help="SECRET file to resume from after a crash."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write a page with curves, .html.")
+        Path | None, typer.Option("--report", metavar="FILE", help="Write a report with curves, .html.")
     ] = None,
     public_size: Annotated[int | None, typer.Option("--public-size", hidden=True)] = None,
     json: Json = False,
 ) -> None:
-    """Train a classifier under differential privacy on batches drawn by importance.
+    """Train a classifier under differential privacy on importance-sampled batches.
 
-    Records with small gradients are drawn less often and weigh more: the privacy of DP-SGD at --rate with fewer
+    Records with small gradients are drawn less often and weigh more: the privacy of DP-SGD at --rate, with fewer
     gradients computed. Test records in the file (X_test, or a column 'split' that says train or test) are held out;
-    loss and accuracy on them carry no noise. Every record is encoded by itself, without a look at the others.
+    loss and accuracy on them have no noise. Every record is encoded independently of the others.
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs; a run that resumes from its checkpoint
     does not. Needs PyTorch: pip install 'privamp[torch]'
