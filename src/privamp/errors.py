@@ -2,30 +2,30 @@
 
 
 class PrivampError(Exception):
-    """Base of every error privamp raises on purpose."""
+    """Base class of the exceptions raised by privamp."""
 
 
 class InvalidInput(PrivampError, ValueError):
-    """An argument breaks a rule that its sentence names."""
+    """An argument breaks a rule; the message names the value, the rule and the fix."""
 
 
 class MissingExtra(InvalidInput, ImportError):
-    """An optional library is not installed; the sentence gives the command that installs it."""
+    """An optional library is not installed; the message gives the command that installs it."""
 
 
 class NoTheorem(PrivampError):
-    """Nothing is proved for this combination, so nothing is certified."""
+    """No theorem covers this combination, so nothing is certified."""
 
 
 PURE_ONLY = "only pure mechanisms are covered"  # begins the reason of theorems about pure mechanisms
 
 
 class Infeasible(PrivampError):
-    """No parameter reaches the wanted guarantee."""
+    """No parameter reaches the requested guarantee."""
 
 
 class BudgetExceeded(PrivampError):
-    """The release would pass the declared budget, so it was not made."""
+    """The release would exceed the declared budget, so it was not made."""
 
 
 class DegradingDesign(UserWarning):

@@ -126,7 +126,7 @@ class Reservation:
 
 
 class Budget:
-    """A limit on all that is released about one population. Make it with `create`, come back with `open`.
+    """A limit on everything released about one population. Create it with `create`, reopen it with `open`.
 
     `store` is an open file of budgets, and `population` the label of the people in it. What is spent is written before
     noise is drawn, and a release that would pass the limit raises BudgetExceeded: all releases together keep the limit,

@@ -132,7 +132,7 @@ def added(one: Amounts, two: Amounts) -> Amounts:
 
 @dataclass(frozen=True, slots=True)
 class PureFilter(Filter):
-    """Pure releases, whose epsilons may add up to `epsilon`.
+    """A limit on pure releases: their epsilons add up to at most `epsilon`.
 
     All releases together are epsilon-DP for `neighbors`.
 
@@ -173,7 +173,7 @@ class PureFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class ApproxFilter(Filter):
-    """Releases whose epsilons and deltas may add up to these two: simple, and never the tightest.
+    """A limit on the sums of epsilons and deltas: simple, but never the tightest.
 
     All releases together are (epsilon, delta)-DP for `neighbors`, however each was chosen.
 
@@ -226,7 +226,7 @@ class ApproxFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class RenyiFilter(Filter):
-    """Releases whose Rényi divergences of one order, fixed now, may add up to what gives (epsilon, delta).
+    """A limit on the sum of Rényi divergences of one order, fixed in advance, that gives (epsilon, delta).
 
     The share `spare` of delta is kept for mass that has no divergence: what a composed curve cuts off, or the delta of
     a black box.
@@ -287,7 +287,7 @@ class RenyiFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class GaussianFilter(Filter):
-    """Gaussian releases whose squared shifts (sensitivity/sigma) may add up to mu squared.
+    """A limit on Gaussian releases: their squared shifts (sensitivity/sigma) add up to at most mu squared.
 
     All releases together have the privacy of one Gaussian release with shift `mu` for `neighbors`.
 

@@ -22,7 +22,7 @@ from .composition import composed_profile
 
 @dataclass(frozen=True, slots=True)
 class Joint(Mechanism):
-    """A plan, fixed beforehand, of mechanisms that all see the same sample.
+    """Several mechanisms, fixed in advance, that are all run on the same sample.
 
     >>> from privamp import Poisson, PureDP, amplify
     >>> round(amplify(Joint([PureDP(0.5)] * 10), Poisson(0.1)).epsilon(), 4)

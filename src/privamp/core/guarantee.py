@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Guarantee:
-    """An upper bound that holds, a lower bound where an attack is known, and why.
+    """A certified upper bound, a lower bound where an attack is known, and the reasons.
 
     `delta(epsilon)` and `epsilon(delta)` are rounded in the safe direction.
 

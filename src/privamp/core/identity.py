@@ -28,7 +28,7 @@ _FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A function of yours with a name and a version, so that designs and certificates can speak of it.
+    """Your own function with a name and a version, so that designs and certificates can refer to it.
 
     Change the version whenever the function gives another answer: whoever has the same name and version is taken to
     have the same function.

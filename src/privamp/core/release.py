@@ -49,9 +49,9 @@ class Release:
     ----------
     value : a number, an array of them, or arrays by name, such as the parameters of a model.
     noise_error : standard error of the noise, of one coordinate; None where it is not known.
-    sampling_error : standard error of sampling; None where it is not known. Neither knows of the clipping.
-    guarantee : the `Guarantee`, or a function that gives it when it is asked for.
-    law : of the noise, "laplace", "gaussian" or "norm"; or a `Law` with an interval of its own.
+    sampling_error : standard error of sampling; None where it is not known. Neither includes the bias of clipping.
+    guarantee : the `Guarantee`, or a function that computes it when needed.
+    law : the distribution of the noise, "laplace", "gaussian" or "norm"; or a `Law` with its own interval.
     sampling_error_is : where the sampling error comes from, in words.
     names : one for each coordinate, where they have names.
     details : further released numbers and public facts of the job; they are attributes, too. `epsilon` and `delta`

@@ -71,7 +71,7 @@ def _in_each(design: "ClusterPPS", mechanism: Mechanism, one: Callable[..., Prof
 
 @dataclass(frozen=True, slots=True)
 class ClusterPPS(Clustered):
-    """Draw one cluster, number h with the public probability `probabilities[h]`.
+    """Draw one cluster: cluster h with the public probability `probabilities[h]`.
 
     They add up to 1. `max_size` is a public bound on every cluster's size, or one per cluster; `labels` are the
     clusters' public names in that order, 0, 1, ... when None. The population's column `cluster` says who is where. The

@@ -66,7 +66,7 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class ConditionalPoisson(Design):
-    """Draw `size` of `population` records, a sample's chance proportional to the product of the column `odds`.
+    """Draw `size` of `population` records; a sample's probability is proportional to the product of its `odds`.
 
     >>> from privamp import Neighbors, PureDP, amplify
     >>> design = ConditionalPoisson(size=1, population=2, low=1.0, high=3.0)

@@ -90,7 +90,7 @@ def _influence(mechanism: Mechanism) -> Influence:
 
 @dataclass(frozen=True, slots=True)
 class ImportanceSampling(Design):
-    """Keep each record with the probability of a rule, and weight it by one over it.
+    """Keep each record with the probability given by a rule, and weight it by the inverse.
 
     The records are the column `column` of the population: one row (or number) each. What a record adds to a release,
     before its weight, must be no longer than the record, clipped to the rule's radius: the guarantee covers only

@@ -118,7 +118,7 @@ class SharedRate(Design):
 
     The rate is size/n for the secret number of records n, of which `at_least` is a public lower bound; `strata` is the
     public number of strata. `rounding` of each stratum's share is "random", "floor", "half-up" or "ceil". A record
-    changes the rate of everybody, which the guarantee includes.
+    changes the rate of all records, which the guarantee includes.
 
     >>> from privamp import PureDP, amplify
     >>> round(amplify(PureDP(1.0), SharedRate(size=100, at_least=10_000, strata=5)).epsilon(), 6)

@@ -173,7 +173,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Stratified(Design):
-    """One design per stratum; the population's column `stratum` says who is where.
+    """One design per stratum; the population's column `stratum` gives each record's stratum.
 
     `strata` maps each public name to its design, which may be any but a stratified one. A record that stays in its
     stratum is protected as its design does; one that may move pays for leaving one stratum and entering another.

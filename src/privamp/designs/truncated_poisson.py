@@ -141,7 +141,7 @@ def log_unmix_all(weights: FloatArray, epsilon: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedPoisson(Design):
-    """Keep records by coins of chance `rate`; of more than `most` heads keep a uniform subset of `most`.
+    """Poisson sampling at `rate` with a cap: of more than `most` drawn records keep a uniform subset of `most`.
 
     `at_least` and `at_most` are a public range of the number of records; equal ones make it public.
 

@@ -64,7 +64,7 @@ def _draw_by_draw(design: "WithReplacement", mechanism: Mechanism, chance: float
 
 @dataclass(frozen=True, slots=True)
 class WithReplacement(OneStage):
-    """Draw `size` times from `population` records, putting each back.
+    """Draw `size` times from `population` records, with replacement.
 
     >>> from privamp import Neighbors, PureDP, amplify
     >>> design = WithReplacement(size=400, population=1000)

@@ -89,11 +89,11 @@ def binned_mixture(rate: float, shift: int, law: Multiplicity, bins: int = 1024)
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Mechanism):
-    """Discrete Laplace noise on whole numbers, l1 sensitivity, drawn exactly.
+    """Discrete Laplace noise on integers with l1 sensitivity, drawn exactly.
 
     The noise x has probability proportional to exp(-|x|/scale). `sensitivity` is the most that one change of the data
     moves the numbers (l1 norm), a whole number, under the relation `neighbors`. The release on all the data is
-    (sensitivity/scale)-DP under that relation, and rests on no assumption about floating-point numbers.
+    (sensitivity/scale)-DP under that relation, and makes no assumption about floating-point arithmetic.
 
     >>> f"{DiscreteLaplace(scale=1.0).profile(Neighbors.ADD_REMOVE).delta(0.0):.4f}"
     '0.4621'

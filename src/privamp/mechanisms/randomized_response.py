@@ -43,7 +43,7 @@ def log_difference_law(epsilon: float, categories: int, copies: int) -> FloatArr
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Mechanism):
-    """k-ary randomised response, drawn with whole numbers only.
+    """k-ary randomised response, drawn with integer arithmetic only.
 
     A record answers one of `categories` (k, at least 2) numbers: its own with probability e^epsilon/(e^epsilon + k -
     1), each other one equally often. Every answer is epsilon-DP under replace-one.

@@ -17,7 +17,7 @@ from .log_domain import FloatArray
 
 
 class PublicScaler:
-    """Maps columns from public bounds onto -1 to 1, as a step of a scikit-learn pipeline that learns nothing.
+    """Map columns from public bounds onto -1 to 1: a scikit-learn pipeline step that learns nothing.
 
     `bounds` are one pair (low, high) for all columns, or one pair for each. What lies outside is moved to the nearest
     bound; what is missing or no number counts as the middle, so that no record stops a fit.

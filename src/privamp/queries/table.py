@@ -49,7 +49,7 @@ class Table:
     """A table that answers questions under a guarantee. `open_table` makes one.
 
     `count`, `sum`, `mean`, `variance`, `proportion`, `histogram`, `quantile` and `median` make questions;
-    `.by(column, values)` splits one by public groups, `.run(epsilon=…)` asks it. Every run draws a sample of its own by
+    `.by(column, values)` splits one by public groups, `.run(epsilon=…)` answers it. Every run draws a new sample by
     `design` and is charged to `budget`; `plan` asks several questions of one sample. Answers are about the whole table.
 
     `source`, of the columns in `schema`, `population`, `id`, `key`, `person`, `records` and `rows` are as `open_table`

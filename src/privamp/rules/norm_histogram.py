@@ -14,7 +14,7 @@ from ..validation import positive, whole
 class NormHistogram:
     """`counts[i]` records have a norm of at most `norms[i]` and more than the one before.
 
-    Counting everybody at the upper end of a bin overstates probabilities, and so expected sizes, by little.
+    Counting every record at the upper end of its bin slightly overstates probabilities, and so expected sizes.
 
     >>> NormHistogram([0.5, 1.0], [900, 100]).population
     1000.0

@@ -26,8 +26,8 @@ class PrivateMean(SumJob):
     """A private mean of vectors.
 
     Parameters:
-        population: The public number of records, by which the sum is divided; None: it is secret, and counted.
-        count_share: What the count of a secret number may add to a row, in lengths of a record.
+        population: The public number of records, by which the sum is divided; if None, it is secret and counted.
+        count_share: How much the count of a secret number may add to a row, in norms of a record.
         bounds, epsilon, delta, noise, sampler, sample_size, scale, error_share, arithmetic, p, neighbors, norms, label:
             As for `PrivateSum`; `scale` is that of the sum. `radius` is an old name of `bounds`.
 

@@ -26,9 +26,9 @@ class PrivateSum(SumJob):
 
     Parameters:
         bounds: Public: a number r for rows of norm at most r, (lowest, highest) for every number, or one such pair per
-            column. Records are cut to them; a missing number counts as 0 before that. `radius` is its old name.
-        epsilon, delta: What the release may cost; `delta` goes with Gaussian noise.
-        scale: The noise itself, in place of `epsilon`.
+            column. Records are clipped to them; a missing number counts as 0 before that. `radius` is its old name.
+        epsilon, delta: The privacy loss of the release; `delta` is for Gaussian noise.
+        scale: The scale of the noise, instead of `epsilon`.
         noise: "laplace", "gaussian" or "norm" (in l_`p`); `arithmetic` is "exact" or "idealised".
         sampler: None (all records), a design, a rule, or "uniform" or "privacy-constrained", which take two of
             `epsilon`, `scale` and `sample_size`.
