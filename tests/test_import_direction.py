@@ -53,6 +53,11 @@ EXCEPTIONS = {
     ("core/release.py", "report"): "a release shows and draws itself",
     ("core/guarantee.py", "report"): "a guarantee shows and draws itself",
     ("core/design.py", "report"): "a design shows itself",
+    ("survey/planning.py", "report"): "a plan shows and draws itself",
+    ("survey/allocation.py", "report"): "an allocation shows and draws itself",
+    ("bootstrap/planning.py", "report"): "a plan shows itself",
+    ("queries/plan.py", "report"): "a plan shows itself",
+    ("torch/plan.py", "report"): "a plan shows itself",
     ("core/guarantee.py", "accounting"): "a guarantee states itself in other currencies",
 }
 

@@ -1,32 +1,10 @@
 """Guarantees and designs in notebooks show the numbers that they state, and nothing as zero that is not."""
 
-from html.parser import HTMLParser
-
 import pytest
 
+from balanced_tags import is_balanced
 from privamp import Gaussian, Laplace, Poisson, Stratified, WithoutReplacement, amplify, compose
 from privamp.numerics.printing import shown_down, shown_up
-
-
-class Tags(HTMLParser):
-    """Which tags are open at the end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag, attrs) -> None:
-        if tag != "img":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag) -> None:
-        assert self.open.pop() == tag
-
-
-def is_balanced(text: str) -> bool:
-    tags = Tags()
-    tags.feed(text)
-    return not tags.open
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ and for plentiful data alike: docs/bootstrap.md has the table.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, TypedDict, Unpack
 
 from ..accounting.composition import compose
@@ -40,6 +41,15 @@ class Plan:
     confidence: float
     strength: float  # sensitivity/sigma of every released statistic
     guarantee: Guarantee = field(repr=False, compare=False)
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the guarantee's delta(epsilon), from both sides (pip install 'privamp[plots]')."""
+        return self.guarantee.plot()
+
+    def _repr_html_(self) -> str:
+        """The plan as notebooks show it."""
+        text: str = import_module("..report.shown_plans", __package__).bootstrap_fragment(self)
+        return text
 
     @property
     def spread(self) -> Spread:

@@ -15,6 +15,7 @@ is shorter by one unit of the grid for each of its entries.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,11 @@ class Plan:
         for question in self.questions:
             if not isinstance(question, Question) or question.table is not self.table:
                 raise InvalidInput("a plan takes questions to its own table, such as table.mean('age', (0, 110))")
+
+    def _repr_html_(self) -> str:
+        """The plan as notebooks show it."""
+        text: str = import_module("..report.shown_plans", __package__).questions_fragment(self)
+        return text
 
     def run(self, *, epsilon: float, delta: float = 0.0) -> list[Release]:
         """One release per question, in order; they share one guarantee, which covers all of them together."""

@@ -94,6 +94,18 @@ class Comparison:
             return None
         return f"expected sizes run from {min(sizes):g} to {max(sizes):g}; compare designs at equal expected size"
 
+    def plot(self) -> Any:
+        """A matplotlib figure of delta(epsilon) of every design, from both sides, and of MUST's view."""
+        from .pictures import comparison_figure
+
+        return comparison_figure(self)
+
+    def _repr_html_(self) -> str:
+        """The comparison as notebooks show it."""
+        from .shown_plans import comparison_fragment
+
+        return comparison_fragment(self)
+
 
 def compare_designs(designs: Sequence[Design], question: Question, population: int | None = None) -> Comparison:
     """The same question to several designs, ranked by epsilon at its delta.

@@ -37,10 +37,11 @@ def new_figure(width: float, height: float) -> Any:
     """A figure with no window behind it."""
     need("matplotlib", "a picture")
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its cache is no news to the reader
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
+    from .notebook_figure import NotebookFigure
+
+    return NotebookFigure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08))
 
 
 def save(figure: Any, path: Path) -> None:
@@ -75,18 +76,23 @@ def comparison_figure(found: Comparison) -> Any:
     return figure
 
 
-def _curves(axes: Any, asked: Question, rows: list[Row]) -> None:
+def compared_epsilons(rows: Sequence[Row]) -> tuple[FloatArray, bool]:
+    """The epsilons over which rows are shown, and whether they are best shown on a logarithmic scale."""
     ends = [e for e in (row.epsilon_upper for row in rows) if e is not None and 0 < e < np.inf] or [1.0]
     is_wide = max(ends) > 8 * min(ends)
     top = 1.25 * max(ends)
-    epsilons = np.geomspace(min(ends) / 5, top, 160) if is_wide else np.linspace(0.0, top, 160)
+    return np.geomspace(min(ends) / 5, top, 160) if is_wide else np.linspace(0.0, top, 160), is_wide
+
+
+def _curves(axes: Any, asked: Question, rows: list[Row]) -> None:
+    epsilons, is_wide = compared_epsilons(rows)
     for row, color in zip(rows, COLORS * len(rows), strict=False):
         _curve(axes, row, epsilons, color, asked.delta)
     axes.axhline(asked.delta, color=GREY, linewidth=0.8, linestyle=":")
     where = {"transform": axes.get_yaxis_transform(), "va": "bottom", "color": GREY}
     axes.text(0.02, asked.delta, f"δ = {as_asked(asked.delta)}", **where)
     axes.set(yscale="log", xscale="log" if is_wide else "linear", xlabel="ε", ylabel="δ(ε)")
-    axes.set(ylim=(asked.delta / 300, 1.5), xlim=(epsilons[0], top))
+    axes.set(ylim=(asked.delta / 300, 1.5), xlim=(epsilons[0], epsilons[-1]))
     if is_wide:
         plain_ticks(axes.xaxis)
     fresh = f", {asked.steps} fresh draws" if asked.steps > 1 else ""
@@ -162,9 +168,9 @@ def plain_ticks(axis: Any, steps: Sequence[int] = (1, 2, 5)) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def draw_plan(found: Any, epsilon: float, path: Path) -> None:
-    """Left: the standard error to expect of every design, best first. Right: what `epsilon` amplifies to."""
-    rows = found.rows
+def plan_figure(found: Any) -> Any:
+    """Left: the standard error to expect of every design, best first. Right: what epsilon amplifies to."""
+    rows, epsilon = found.rows, found.epsilon
     figure = new_figure(11.0, 2.2 + 0.45 * len(rows))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     for at, row in enumerate(rows):
@@ -197,4 +203,4 @@ def draw_plan(found: Any, epsilon: float, path: Path) -> None:
     for axes in (left, right):
         axes.grid(False, axis="y")
         axes.tick_params(axis="y", length=0)
-    save(figure, path)
+    return figure

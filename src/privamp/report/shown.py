@@ -1,7 +1,6 @@
 """Guarantees and designs as notebooks show them: numbers, relation, theorems and assumptions, and a picture."""
 
 import math
-from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -9,9 +8,10 @@ import numpy as np
 
 from ..core.design import Design
 from ..core.guarantee import Guarantee
-from ..extras import is_installed
+from ..numerics.log_domain import FloatArray
 from ..numerics.printing import as_asked, shown_down, shown_up
-from .html import Report, png_of
+from .curve_lines import Curve, curves_of
+from .html import Report
 from .pictures import COLORS, new_figure, tidy
 
 if TYPE_CHECKING:
@@ -22,18 +22,19 @@ _LEAST = 1e-12  # the smallest delta in a picture
 
 
 def guarantee_fragment(guarantee: Guarantee) -> str:
-    """The numbers of a guarantee; its picture, where matplotlib is installed; the rest folded."""
+    """The numbers of a guarantee and their picture; the rest folded."""
     page = Report("Guarantee", "")
     page.add_table(["", "at most", "an attack reaches"], list(_rows(guarantee)), f"Guarantee ({_told(guarantee)})")
-    picture = _image(guarantee_picture(guarantee)) if is_installed("matplotlib") else ""
-    return page.body() + picture + _folded("Theorems", guarantee.because) + _folded("Assumptions", guarantee.assumes)
+    epsilons = _epsilons(guarantee)
+    curve = Curve("", *guarantee_lines(guarantee, epsilons))
+    picture = curves_of(epsilons, [curve], "δ(ε): certified (solid), reached by an attack (dashed)")
+    return page.body() + picture + folded("Theorems", guarantee.because) + folded("Assumptions", guarantee.assumes)
 
 
-def _image(figure: "Figure") -> str:
-    """A picture that fits a notebook, which has no style sheet of ours."""
-    data = b64encode(png_of(figure)).decode("ascii")
-    about = "δ(ε): certified (solid), reached by an attack (dashed)"
-    return f'<p><img alt="{about}" style="width:100%;max-width:30em" src="data:image/png;base64,{data}"></p>'
+def guarantee_lines(guarantee: Guarantee, epsilons: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """delta(epsilon) as certified and, where an attack is known, as reached."""
+    lower = None if guarantee.lower is None else np.asarray(guarantee.lower.delta(epsilons))
+    return np.asarray(guarantee.delta(epsilons)), lower
 
 
 def _rows(guarantee: Guarantee) -> list[list[str]]:
@@ -54,23 +55,29 @@ def _told(guarantee: Guarantee) -> str:
     return f"{guarantee.neighbors}, {draws}{warning}"
 
 
-def _folded(title: str, lines: tuple[str, ...]) -> str:
+def folded(title: str, lines: tuple[str, ...]) -> str:
+    """A list that opens when its title is clicked."""
     listed = "".join(f"<li>{escape(line)}</li>" for line in lines) or "<li>none</li>"
     return f"<details><summary>{escape(title)}</summary><ul>{listed}</ul></details>"
 
 
-def guarantee_picture(guarantee: Guarantee) -> "Figure":
-    """delta(epsilon) from 0 to where it is negligible, from both sides."""
+def _epsilons(guarantee: Guarantee) -> FloatArray:
+    """From 0 to where delta is negligible."""
     pure = guarantee.epsilon()
     end = pure if math.isfinite(pure) else guarantee.epsilon(_LEAST)
-    end = end if math.isfinite(end) and end > 0.0 else 1.0
-    epsilons = np.linspace(0.0, 1.05 * end, 80)
+    return np.linspace(0.0, 1.05 * (end if math.isfinite(end) and end > 0.0 else 1.0), 80)
+
+
+def guarantee_picture(guarantee: Guarantee) -> "Figure":
+    """delta(epsilon) from 0 to where it is negligible, from both sides."""
+    epsilons = _epsilons(guarantee)
     figure = new_figure(5.4, 3.4)
     axes = figure.subplots()
-    axes.plot(epsilons, np.maximum(guarantee.delta(epsilons), _LEAST), color=COLORS[0], lw=2)
-    if guarantee.lower is not None:
-        axes.plot(epsilons, np.maximum(guarantee.lower.delta(epsilons), _LEAST), color=COLORS[1], lw=1.3, ls="--")
-    axes.set(yscale="log", ylim=(_LEAST, 1.5), xlim=(0.0, 1.05 * end), xlabel="ε", ylabel="δ(ε)")
+    upper, lower = guarantee_lines(guarantee, epsilons)
+    axes.plot(epsilons, np.maximum(upper, _LEAST), color=COLORS[0], lw=2)
+    if lower is not None:
+        axes.plot(epsilons, np.maximum(lower, _LEAST), color=COLORS[1], lw=1.3, ls="--")
+    axes.set(yscale="log", ylim=(_LEAST, 1.5), xlim=(0.0, epsilons[-1]), xlabel="ε", ylabel="δ(ε)")
     tidy(axes, "δ(ε), certified and attacked", _told(guarantee))
     return figure  # type: ignore[no-any-return]
 
@@ -87,4 +94,4 @@ def design_fragment(design: Design) -> str:
         ["relation reported by default", str(design.natural)],
     ]
     page.add_table([type(design).__name__, ""], facts, repr(design))
-    return page.body() + _folded("Theorems", tuple(map(str, design.theorems)))
+    return page.body() + folded("Theorems", tuple(map(str, design.theorems)))

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +97,15 @@ class Allocation:
     def variance(self) -> float:
         """Total variance of the released mean, with whole sizes."""
         return self.cost.total
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the sizes, drawn and before rounding (pip install 'privamp[plots]')."""
+        return import_module("..report.shown_plans", __package__).allocation_figure(self)
+
+    def _repr_html_(self) -> str:
+        """The allocation as notebooks show it."""
+        text: str = import_module("..report.shown_plans", __package__).allocation_fragment(self)
+        return text
 
     def design(self) -> Stratified:
         """Draw these sizes."""

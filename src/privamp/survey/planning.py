@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -62,12 +63,22 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Candidates, best first; the recommendation and its reason; what was assumed or left out."""
+    """Candidates, best first; the recommendation and its reason; what was assumed or left out; the target epsilon."""
 
     rows: tuple[PlanRow, ...]
     recommendation: str
     reason: str
     notes: tuple[str, ...]
+    epsilon: float
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the errors to expect and of the amplified epsilons (pip install 'privamp[plots]')."""
+        return import_module("..report.pictures", __package__).plan_figure(self)
+
+    def _repr_html_(self) -> str:
+        """The plan as notebooks show it."""
+        text: str = import_module("..report.shown_plans", __package__).survey_fragment(self)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +207,7 @@ def plan(
     public = dict(columns) | ({"cluster": column_of(columns[cluster])} if cluster else {})
     rows += [_given(facts, name, design, public) for name, design in (asked.designs or {}).items()]
     rows.sort(key=lambda row: row.standard_error)
-    return Plan(tuple(rows), rows[0].name, _reason(rows), tuple(notes))
+    return Plan(tuple(rows), rows[0].name, _reason(rows), tuple(notes), epsilon)
 
 
 def _column(values: ArrayLike) -> NDArray[Any]:

@@ -30,7 +30,7 @@ from ..numerics.roots import NumericalFailure, least_passing
 from ..validation import in_range, nonnegative, positive, whole
 from .batches import Arrays, Batch, ImportanceBatches, Ints, Norms
 from .importance import THEOREM, ImportanceRule
-from .plan import facts_of, stated, take_old_name
+from .plan import facts_of, shown, stated, take_old_name
 from .sampled_gaussian import renyi_step
 
 _LOSS = "renyi_loss"
@@ -135,6 +135,14 @@ class DPISPlan:
             )
         except (Infeasible, NumericalFailure):
             return None
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the limit's delta(epsilon) (pip install 'privamp[plots]')."""
+        return self.guarantee().plot()
+
+    def _repr_html_(self) -> str:
+        """The plan as notebooks show it."""
+        return shown(self)
 
     def facts(self) -> dict[str, Any]:
         """Names and values, for reports and for telling one run from another."""

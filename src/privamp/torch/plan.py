@@ -1,6 +1,7 @@
 """The public plan of a training run, fixed before the first step, and the guarantee it has."""
 
 from dataclasses import InitVar, dataclass, fields, replace
+from importlib import import_module
 from typing import Any, cast
 
 from ..accounting.composition import compose
@@ -87,9 +88,23 @@ class Plan:
         total = compose(amplify(_noise(self.noise_multiplier), self.design, neighbors), steps or self.steps)
         return stated(total, () if isinstance(self.sampler, Design) or self.sampler == "uniform" else (THEOREM,))
 
+    def plot(self) -> Any:
+        """A matplotlib figure of delta(epsilon) of the whole run, from both sides (pip install 'privamp[plots]')."""
+        return self.guarantee().plot()
+
+    def _repr_html_(self) -> str:
+        """The plan as notebooks show it."""
+        return shown(self)
+
     def facts(self) -> dict[str, Any]:
         """Names and values, for reports and for telling one run from another."""
         return {**facts_of(self), "sampler": str(self.sampler)}
+
+
+def shown(plan: Any) -> str:
+    """A plan of a training run as notebooks show it."""
+    text: str = import_module("..report.shown_plans", __package__).training_fragment(plan)
+    return text
 
 
 def facts_of(plan: Any) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def plan(
     noise: cluster:… and others that read clusters need --cluster, poisson-pps:… needs --probability.
     """
     from ... import spec
-    from ...report.pictures import check_picture, draw_plan
+    from ...report.pictures import check_picture, plan_figure, save
     from ...survey import plan as compare
     from .population import read_records
 
@@ -108,7 +108,7 @@ def plan(
             designs={text: spec.design(text) for text in design or ()},
         )  # fmt: skip
         if plot is not None:
-            draw_plan(found, epsilon, plot)
+            save(plan_figure(found), plot)
     notes = [_in_words(note) for note in found.notes] + [UNITS] * (bounds is None)
     if json:
         emit(_answer(found, records, epsilon, delta, notes) | ({"plot": str(plot)} if plot else {}))

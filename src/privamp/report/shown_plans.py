@@ -1,0 +1,150 @@
+"""Comparisons and plans as notebooks show them: a table, a picture, and what is assumed, folded."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.guarantee import Guarantee
+from ..numerics.printing import as_asked, shown_down, shown_up
+from .comparison import ADVICE, Comparison, Row
+from .curve_lines import Curve, curves_of
+from .html import Report
+from .pictures import COLORS, compared_epsilons, new_figure, tidy
+from .release import number
+from .shown import folded, guarantee_fragment, guarantee_lines
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..bootstrap.planning import Plan as BootstrapPlan
+    from ..queries.plan import Plan as QuestionsPlan
+    from ..survey.allocation import Allocation
+    from ..survey.planning import Plan as SurveyPlan
+
+
+def comparison_fragment(found: Comparison) -> str:
+    """The ranking, the curves of all designs at once, and what each design's number rests on."""
+    asked, page = found.question, Report("Comparison", "")
+    header = ["design", "ε at most", "an attack reaches", "draws", "different records"]
+    draws = f", {asked.steps:,} fresh draws" if asked.steps > 1 else ""
+    caption = f"Ranked by ε at δ = {as_asked(asked.delta)} ({asked.neighbors}{draws})"
+    page.add_table(header, [_compared(row) for row in found.rows], caption)
+    rows = [row for row in found.rows if row.guarantee is not None]
+    reasons = [_reasons(row.label, row.guarantee) for row in rows if row.guarantee is not None]
+    return page.body() + _compared_curves(rows) + folded("Notes", tuple(_notes(found))) + "".join(reasons)
+
+
+def _compared(row: Row) -> list[str]:
+    sizes = [number(row.expected_size, 6), number(row.expected_distinct)]
+    if row.epsilon_upper is None:
+        return [row.label, "no number" if row.failed else "no theorem", "—", *sizes]
+    attack = "—" if row.epsilon_lower is None else shown_down(row.epsilon_lower)
+    return [row.label, shown_up(row.epsilon_upper), attack, *sizes]
+
+
+def _compared_curves(rows: list[Row]) -> str:
+    if not rows:
+        return ""
+    epsilons, is_wide = compared_epsilons(rows)
+    lines = [Curve(row.label, *guarantee_lines(row.guarantee, epsilons)) for row in rows if row.guarantee is not None]
+    return curves_of(epsilons, lines, "δ(ε) of every design: certified (solid), attacked (dashed)", log=is_wide)
+
+
+def _notes(found: Comparison) -> Iterable[str]:
+    uneven = found.uneven()
+    if uneven:
+        yield uneven
+    for row in found.rows:
+        if row.guarantee is not None and row.guarantee.degrades:
+            yield f"{row.label} makes the release LESS private than the mechanism on all the data"
+        if row.reason:
+            yield f"{row.label}: {row.reason}"
+    if found.has_repeats:
+        yield ADVICE
+
+
+def _reasons(title: str, guarantee: Guarantee) -> str:
+    return folded(f"{title}: theorems and assumptions", (*guarantee.because, *guarantee.assumes))
+
+
+def survey_fragment(plan: "SurveyPlan") -> str:
+    """The candidates, best first, and why the first one is recommended."""
+    page = Report("Plan", "")
+    header = ["design", "error", "from sampling", "from noise", "amplified ε", "an attack reaches", "note"]
+    rows = [
+        [
+            row.name,
+            *map(number, (row.standard_error, row.standard_error_sampling, row.standard_error_noise)),
+            shown_up(row.amplified_upper, 4),
+            "—" if row.amplified_lower is None else shown_down(row.amplified_lower, 4),
+            row.note,
+        ]
+        for row in plan.rows
+    ]
+    page.add_table(header, rows, f"Standard errors to expect of a mean at ε = {as_asked(plan.epsilon)}, best first")
+    page.add_text(f"Recommended: {plan.recommendation}; {plan.reason}.")
+    return page.body() + (folded("Notes", plan.notes) if plan.notes else "")
+
+
+def allocation_fragment(found: "Allocation") -> str:
+    """The size of every stratum, and the standard error of the mean."""
+    page = Report("Allocation", "")
+    rows = [
+        [str(h.name), f"{h.population:,}", f"{found.sizes[h.name]:,}", f"{found.sizes[h.name] / h.population:.3g}"]
+        for h in found.strata
+    ]
+    at = f" and δ = {as_asked(found.delta)}" if found.delta else ""
+    page.add_table(["stratum", "records", "drawn", "rate"], rows, f"{found.method}, ε = {as_asked(found.epsilon)}{at}")
+    parts = [number(np.sqrt(part)) for part in (found.cost.total, found.cost.sampling, found.cost.noise)]
+    page.add_text(f"Standard error of the mean: {parts[0]} ({parts[1]} from sampling, {parts[2]} from noise).")
+    return page.body()
+
+
+def allocation_figure(found: "Allocation") -> "Figure":
+    """The share of every stratum in the sample, beside its share of the records."""
+    records = np.array([h.population for h in found.strata], dtype=np.float64)
+    drawn = np.array([found.sizes[h.name] for h in found.strata], dtype=np.float64)
+    figure = new_figure(6.4, 2.0 + 0.5 * records.size)
+    axes, at = figure.subplots(), np.arange(records.size)
+    axes.barh(at - 0.2, 100 * drawn / drawn.sum(), height=0.36, color=COLORS[0], label="of the sample")
+    axes.barh(at + 0.2, 100 * records / records.sum(), height=0.36, color=COLORS[4], label="of all records")
+    axes.set_yticks(at, labels=[str(h.name) for h in found.strata])
+    axes.invert_yaxis()
+    axes.set_xlabel("per cent")
+    figure.legend(loc="outside lower left", ncols=2, frameon=False)
+    tidy(axes, "Shares of the strata", f"{found.method}, {int(drawn.sum()):,} of {int(records.sum()):,} records")
+    return figure  # type: ignore[no-any-return]
+
+
+def bootstrap_fragment(plan: "BootstrapPlan") -> str:
+    """The choices, and what all releases together guarantee."""
+    made = plan.procedure
+    facts = {
+        "method": made.method,
+        "records": f"{made.population:,}",
+        "sizes": ", ".join(f"{size:,}" for size in made.sizes) or "all records",
+        "resamples": f"{plan.resamples:,}",
+        "confidence": f"{plan.confidence:g}",
+    }
+    return _facts("Bootstrap plan", facts) + guarantee_fragment(plan.guarantee)
+
+
+def training_fragment(plan: Any) -> str:
+    """The public facts of a training run, and what all of its steps together guarantee."""
+    facts = {name: value for name, value in plan.facts().items() if value is not None}
+    return _facts("Training plan", facts) + guarantee_fragment(plan.guarantee())
+
+
+def questions_fragment(plan: "QuestionsPlan") -> str:
+    """The questions that share one sample; what they cost is decided when they are run."""
+    page = Report("Plan", "")
+    rows = [[question.name, f"{question.weight:g}"] for question in plan.questions]
+    page.add_table(["question", "weight"], rows, f"Asked of one sample by {plan.table.design}")
+    return page.body()
+
+
+def _facts(title: str, facts: dict[str, Any]) -> str:
+    page = Report(title, "")
+    page.add_table([title, ""], [[name.replace("_", " "), str(value)] for name, value in facts.items()], "Public facts")
+    return page.body()
