@@ -11,7 +11,7 @@ import numpy as np
 
 from ..numerics.log_domain import FloatArray
 
-_LEFT, _WIDE, _TOP, _HIGH, _ROW = 62, 640, 14, 240, 20  # pixels: of the labels, of all, above, of the axes, of a name
+_LEFT, _WIDE, _TOP, _HIGH, _ROW = 76, 480, 14, 220, 20  # pixels: of the labels, of all, above, of the axes, of a name
 _LEAST = -12  # the power of ten of the smallest delta that is shown
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe & Ito's, without black
 
@@ -61,7 +61,7 @@ def _line(x: FloatArray, delta: FloatArray, color: str, width: str, dashes: str 
 
 def _axes(epsilons: FloatArray, x: FloatArray) -> str:
     bottom = _TOP + _HIGH
-    text = '<text x="{}" y="{}" text-anchor="{}" font-size="12">{}</text>'
+    text = '<text x="{}" y="{}" text-anchor="{}" font-size="13">{}</text>'
     rule = '<line x1="{}" x2="{}" y1="{}" y2="{}" stroke="currentColor" stroke-width="1" stroke-opacity="{}"/>'
     marks = [rule.format(_LEFT, _LEFT, _TOP, bottom, 1), rule.format(_LEFT, _WIDE - 12, bottom, bottom, 1)]
     for power in range(0, _LEAST - 1, -3):
@@ -72,7 +72,7 @@ def _axes(epsilons: FloatArray, x: FloatArray) -> str:
         at = round((epsilons.size - 1) * part / 4)
         marks.append(text.format(round(float(x[at]), 1), bottom + 16, "middle", f"{epsilons[at]:.3g}"))
     middle = (_LEFT + _WIDE - 12) // 2
-    return "".join((*marks, text.format(middle, bottom + 34, "middle", "ε"), text.format(14, 130, "middle", "δ(ε)")))
+    return "".join((*marks, text.format(middle, bottom + 34, "middle", "ε"), text.format(18, 75, "middle", "δ(ε)")))
 
 
 def _named(k: int, name: str) -> str:

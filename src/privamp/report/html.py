@@ -186,10 +186,10 @@ def _narrow(figure: "Figure") -> str:
     return ' class="narrow"' if figure.get_size_inches()[0] <= _PHONE else ""
 
 
-def png_of(figure: "Figure") -> bytes:
+def png_of(figure: "Figure", dpi: int = 150) -> bytes:
     """A matplotlib figure as PNG, the same bytes every time."""
     buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return buffer.getvalue()
 
 

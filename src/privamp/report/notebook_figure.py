@@ -13,4 +13,4 @@ class NotebookFigure(Figure):
 
     def _repr_png_(self) -> bytes:
         """The picture as notebooks show it."""
-        return png_of(self)
+        return png_of(self, dpi=100)
