@@ -83,6 +83,7 @@ for found in pkgutil.walk_packages(privamp.__path__, "privamp.", onerror=lambda 
         "privamp.engines", "privamp.queries", "privamp.spark", "privamp.tables.columns", "privamp.tables.sources",
         "privamp.tables.csv_ids", "privamp.tables.csv_text", "privamp.tables.id_columns",
         "privamp.tables.secret_files", "privamp.kmeans.estimator", "privamp.cli.train.run",
+        "privamp.report.notebook_figure",
     }  # fmt: skip
     beyond = ("adapters", "audits.records", "torch", "engines", "queries", "spark", "app.web")
     rooms = tuple(f"privamp.{room}." for room in beyond)
