@@ -63,7 +63,7 @@ test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in a
 	$(VENV)-fast/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans
 
 test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
-	$(VENV)-torch/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/torch tests/adapters src/privamp/torch src/privamp/adapters/torch.py
+	$(VENV)-torch/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/torch tests/adapters tests/test_docs_tutorials.py src/privamp/torch src/privamp/adapters/torch.py
 
 test-adapters: $(VENV)-adapters/.adapters  ## the tests of privamp.adapters, with dp-accounting, OpenDP and JAX Privacy (Opacus: test-torch)
 	$(VENV)-adapters/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/adapters
