@@ -3,6 +3,8 @@
 Chains of three stages: the linear program over all events beside the bound and the moment of the copies. A shared
 rate, moved: every additive function of the two strata's sizes with steps of one, at both corners of the rounding.
 Poisson proportional to size: the best function of the record and the number of others beside the record alone.
+Members of clusters by coins: sizes along a chain, nobody's coin told but those of clusters drawn in any case.
+With replacement, (epsilon, delta) boxes: one event for all numbers of copies beside an event for each.
 """
 
 import warnings
@@ -10,7 +12,22 @@ from itertools import product
 
 import numpy as np
 
-from privamp import Gaussian, MultiStage, Neighbors, PoissonPPS, PureDP, SharedRate, amplify
+from scipy.stats import binom
+
+from privamp import (
+    ApproxDP,
+    ClusterSampling,
+    Gaussian,
+    MultiStage,
+    Neighbors,
+    Poisson,
+    PoissonPPS,
+    PureDP,
+    SharedRate,
+    WithReplacement,
+    amplify,
+)
+from privamp.core.size_paths import Ladder, bounded
 from privamp.verify import exact_epsilon
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -61,8 +78,45 @@ def proportional() -> None:
     print(f"proportional to size: bound {bound:.4f}, record alone {found['alone']:.4f}, with the others {others:.4f}")
 
 
+def members_by_coins() -> None:
+    """5 of 50 clusters of up to 10, coins .3: the sample has x others of the record's cluster, or y of another."""
+    share, rate, cap = 0.1, 0.3, 10
+    own, out = np.zeros((1, 2 * cap)), np.zeros((1, 2 * cap))
+    own[0, :cap] = share * binom.pmf(np.arange(cap - 1, -1, -1), cap - 1, rate)
+    out[0, cap - 1 :] = (1.0 - share) * binom.pmf(np.arange(cap + 1), cap, rate)
+    inside, without = rate * own, (1.0 - rate) * own + out
+    ladders = {
+        AR: Ladder(inside, without, np.zeros(own.shape), own + out),
+        Neighbors("replace-one", scope="within cluster"): Ladder(inside, without, inside, without),
+    }
+    for relation, ladder in ladders.items():
+        found = amplify(Gaussian(SIGMA), ClusterSampling(5, 50, cap, Poisson(rate)), relation)
+        chain, attack = bounded(ladder, Gaussian(SIGMA)).epsilon(DELTA), found.lower.epsilon(DELTA)
+        print(f"by coins, {relation}: bound {found.epsilon(DELTA):.4f}, chain {chain:.4f}, attack {attack:.4f}")
+
+
+def boxes() -> None:
+    """20 of 100 with replacement, one record replaced, a box of epsilon .5 and delta 1e-6: an event by its copies."""
+    strength, extra, n, m = 0.5, 1e-6, 100, 20
+    bound = amplify(ApproxDP(strength, extra, neighbors=RO), WithReplacement(m, n))
+    often = binom.pmf(np.arange(m + 1), m, 1.0 / n)
+    for target in (0.05, 0.1, 0.2):
+        best = 0.0
+        for without in np.concatenate([np.geomspace(1e-9, 0.5, 2001), 1.0 - np.geomspace(1e-9, 0.5, 2001)]):
+            up = down = without
+            p = q = often[0] * without
+            for chance in often[1:]:
+                up = min(np.exp(strength) * up + extra, 1.0 - np.exp(-strength) * (1.0 - up - extra), 1.0)
+                down = max((down - extra) * np.exp(-strength), 1.0 - (1.0 - down) * np.exp(strength) - extra, 0.0)
+                p, q = p + chance * up, q + chance * down
+            best = max(best, p - np.exp(target) * without, without - np.exp(target) * q)
+        print(f"with replacement, box: delta({target:g}) at most {bound.delta(target):.4g}, one event {best:.4g}")
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    boxes()
+    members_by_coins()
     proportional()
     moved()
     chains()

@@ -10,9 +10,10 @@ the sample of P and of Q), for all u_s, d_s >= 0 and 0 <= B'_s <= B_s,
     H_alpha(P||Q) <= sum_s (B_s - B'_s) H_{-A_s/(B_s - B'_s)} + B'_s H^2_{e_s/B'_s},
 
 A_s = c_s - u_s - d_{s-1}, B_s = b_s + u_{s-1} + d_s, H the mechanism's divergence one record apart, H^2 two apart; a
-negative order counts as H_gamma = 1 - gamma. For noise on a line the best numbers make it an equation: x_s = G(f_s), G
-the noise's distribution function, f a sequence with steps of at most 1, and the sum f_s (+1 with the record) is the
-attack. Proof: docs/transport.md, Thm 9.
+negative order counts as H_gamma = 1 - gamma, or, where A_s > 0, the two terms are A_s H_{e'/A_s} + B_s H^2_{(e_s -
+e')/B_s} with any part e' of e_s. For noise on a line the best numbers make it an equation: x_s = G(f_s), G the noise's
+distribution function, f a sequence with steps of at most 1, and the sum f_s (+1 with the record) is the attack.
+Proof: docs/transport.md, Thm 9.
 
 The best f maximises a concave function of the x_s along a chain: one pass backward over slopes, one forward. If it is
 missed by a little nothing is wrong: any u, d and B' give a bound, any f an attack.
@@ -231,11 +232,13 @@ def _evaluated(c: FloatArray, b: FloatArray, e: FloatArray, at: IntArray, line: 
     a = c - up - _after(down)
     a = a + 8.0 * 2.0**-52 * (np.abs(c) + up + _after(down))
     held = (b + _after(up) + down) * (1.0 + 1e-15)
-    twice = np.minimum(e / (line.slope[at] * line.before[at]), held)
-    once = np.maximum(held - twice, 0.0) + held * 1e-15
-    terms = [_log_term(-a, once, 1, stakes)]
-    if np.any(e > 0.0):
-        terms.append(_log_term(e, twice, 2, stakes))
+    is_gain, before = a > 0.0, line.before[at]
+    near = np.where(is_gain, np.minimum(a * before, e), 0.0)  # of e, against x_s itself
+    twice = np.where(is_gain, held, np.minimum(e / (line.slope[at] * before), held))
+    once = np.where(is_gain, a, np.maximum(held - twice, 0.0) + held * 1e-15)
+    terms = [_log_term(np.where(is_gain, near, -a), once, 1, stakes)]
+    if np.any(e > 0.0) or np.any(is_gain):
+        terms.append(_log_term(np.maximum(e * (1.0 - 1e-15) - near, 0.0), twice, 2, stakes))
     return log_sum(np.hstack(terms), axis=1)
 
 

@@ -87,7 +87,7 @@ def _largest(one: Ladder) -> FloatArray:
     return chances
 
 
-def _trimmed(one: Ladder) -> Ladder:
+def trimmed(one: Ladder) -> Ladder:
     """Without rare sizes, whose chance counts as seen: for bounds on noise that sums chances up."""
     held = _held(one)
     return _cut(one, lambda part: part[:, held], 2.0 * _RARE * (one.p_in.shape[1] - (held.stop - held.start)))
@@ -142,15 +142,16 @@ def _whole(design: Any, kind: str) -> Ladder:
 
 
 def _is_followed(mechanism: Mechanism) -> bool:
-    return mechanism.is_gaussian and _has_a_grid(mechanism)
+    return mechanism.is_gaussian and has_a_grid(mechanism)
 
 
-def _has_a_grid(mechanism: Mechanism) -> bool:
+def has_a_grid(mechanism: Mechanism) -> bool:
+    """Noise on a line, not so wide that the grid grows too large."""
     return is_on_a_line(mechanism) and mechanism.line_step * _WIDEST >= 1.0
 
 
 def _followed(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    found = bounded(_trimmed(ladder_of(design, neighbors.kind)), mechanism)
+    found = bounded(trimmed(ladder_of(design, neighbors.kind)), mechanism)
     return found.symmetrised() if neighbors.kind == RO.kind else found
 
 
@@ -203,7 +204,7 @@ def seen_with_others(coins: tuple[int, float, float, float], mechanism: Mechanis
 def _seen(ladder: Ladder, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
     if is_black_box(mechanism, neighbors):
         return {"event": lower_profile(_chain(ladder, pure_epsilon(mechanism, AR)).lower)}
-    if not _has_a_grid(mechanism):
+    if not has_a_grid(mechanism):
         return {}
     loss = 0.0 if mechanism.is_gaussian else _chain(ladder, pure_epsilon(mechanism, AR)).lower
     scenes = paths(ladder, mechanism, [share * loss for share in _SHARES if loss > 0.0])

@@ -39,7 +39,7 @@ from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray, as_floats, log_drop, log_mix
 from ..validation import in_range, one_of, positive, whole
-from . import kept_sizes
+from . import kept_sizes, poisson_sizes
 from .coins import coin_law
 from .flips import Flips, exchanged, exchanged_or_gone, one_more
 from .poisson_pps import changed_records, size_measures
@@ -119,6 +119,7 @@ class ProportionalPPS(Design):
             _replaced_transport,
             has_noise,
         ),
+        *poisson_sizes.THEOREMS,
     )
 
     def __post_init__(self) -> None:
