@@ -11,7 +11,6 @@ import warnings
 from itertools import product
 
 import numpy as np
-
 from scipy.stats import binom
 
 from privamp import (

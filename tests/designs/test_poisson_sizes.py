@@ -22,7 +22,7 @@ def claimed(design, relation, mechanism):
 
 @pytest.mark.parametrize("relation", [AR, RO], ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("mechanism", [Gaussian(0.8), Gaussian(2.5), Laplace(1.0)], ids=lambda noise: noise.spec)
+@pytest.mark.parametrize("mechanism", [Gaussian(0.8), Gaussian(2.5), Laplace(1.0)], ids=["quiet", "loud", "laplace"])
 def test_the_truth_is_below_the_bound(mechanism, case, relation):
     size, low, high, sizes = case
     design = PoissonPPS.proportional(size, low, high, len(sizes))
