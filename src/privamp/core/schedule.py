@@ -70,6 +70,11 @@ class Schedule(Answers, ABC):
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
         """What one record meets: blocks with fresh chance, and how many of each."""
 
+    def begun(self, steps: int) -> "Schedule":
+        """A schedule that covers the first `steps` rounds; all of them, where it knows no shorter one."""
+        whole(1, self.steps, steps=steps)
+        return self
+
     @property
     def joined(self) -> tuple[int, int, int] | None:
         """(k, t, epochs) when every record joins k of t rounds, uniformly, in each of so many epochs."""

@@ -10,7 +10,7 @@ Needs bins by key (shuffled batches of equal size are another design), a public 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb
@@ -78,6 +78,11 @@ class BallsInBins(Schedule):
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
         """One of `rounds` in each epoch, or one of each of `times` blocks."""
         return ((OneOf(self.rounds // self.times), self.times * self.epochs),)
+
+    def begun(self, steps: int) -> "BallsInBins":
+        """The epochs that have begun: a record may have joined already."""
+        whole(1, self.steps, steps=steps)
+        return replace(self, epochs=-(-steps // self.rounds))
 
     @property
     def joined(self) -> tuple[int, int, int]:

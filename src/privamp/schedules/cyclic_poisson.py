@@ -9,7 +9,7 @@ Thakurta & Xu 2023, Thm 4. Proof: docs/schedules/cyclic_poisson.md.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import ClassVar
@@ -81,6 +81,11 @@ class CyclicPoisson(Schedule):
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
         """The turns of one group."""
         return ((Poisson(self.group_rate), -(-self.steps // self.bands)),)
+
+    def begun(self, steps: int) -> "CyclicPoisson":
+        """The turns that have begun."""
+        whole(1, self.steps, steps=steps)
+        return replace(self, steps=max(steps, self.bands))
 
     def groups(self, population: Population | int, key: Key) -> NDArray[np.int64]:
         """The group of every record, for all rounds."""

@@ -5,7 +5,7 @@ design's. `amplify(mechanism, Rounds(design, T))` equals `compose(amplify(mechan
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -40,6 +40,11 @@ class Rounds(Schedule):
             raise InvalidInput(f"Rounds repeats a design, got {type(self.design).__name__} instead")
         whole(1, steps=self.steps)
         keep_plain(self)
+
+    def begun(self, steps: int) -> "Rounds":
+        """So many rounds."""
+        whole(1, self.steps, steps=steps)
+        return replace(self, steps=steps)
 
     @property
     def spec(self) -> str | None:

@@ -66,6 +66,11 @@ class Batches(ABC):
     save: Callable[[], None] = staticmethod(lambda: None)  # called when something must not be forgotten
     claim: Callable[[], None] = staticmethod(lambda: None)  # called before a release beside the steps
     side_releases = 0  # paid for beside the steps
+    slot = 0  # the place of the step in progress among all steps begun, lost ones too
+
+    def begin_run(self, key: Key) -> None:
+        """Take the key of the whole run, before the first stretch."""
+        return
 
     @abstractmethod
     def begin_stretch(self, key: Key) -> None:

@@ -6,12 +6,16 @@ from typing import Any
 from ..core.design import Design
 from ..core.neighbors import Neighbors
 from ..core.population import Population
+from ..core.schedule import Schedule
 from ..errors import InvalidInput
-from ..validation import one_of
+from ..schedules.cyclic_poisson import CyclicPoisson
+from ..schedules.rounds import Rounds
+from ..validation import one_of, whole
 from .batches import Batches, DesignBatches, ImportanceBatches
 from .dpis import DPISBatches, DPISPlan
-from .plan import SAMPLERS, Plan, calibrated
+from .plan import SAMPLERS, Plan, calibrated, check_steps
 from .records import refuse_sampler
+from .scheduled import ScheduleBatches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +23,7 @@ class Choices:
     """The options of `make_private` that a plan is made of."""
 
     sampler: Any
-    steps: int
+    steps: int | None
     clip: float
     rate: float | None
     population: int | None
@@ -30,6 +34,7 @@ class Choices:
     floor: float | None
     physical: int | None
     epoch: int | None
+    bands: int | None
     neighbors: Neighbors | None
     dpis: dict[str, Any]
 
@@ -42,11 +47,12 @@ class Choices:
 
 def planned(chosen: Choices) -> Plan | DPISPlan:
     """The plan that these options describe."""
-    sampler = chosen.sampler
-    if not isinstance(sampler, (str, Design)):
+    sampler, steps = _drawn_by(chosen.sampler, chosen.steps)
+    if not isinstance(sampler, (str, Design, Schedule)):
         refuse_sampler(sampler)
         raise InvalidInput(
-            f"sampler must be one of {', '.join(SAMPLERS)} or a design, got {type(sampler).__name__} instead"
+            f"sampler must be one of {', '.join(SAMPLERS)}, a design or a schedule, got "
+            f"{type(sampler).__name__} instead"
         )
     if isinstance(sampler, str):
         one_of(SAMPLERS, sampler=sampler)
@@ -61,18 +67,34 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
     if (epsilon is None) != (delta is None) or (noise is None) == (epsilon is None):
         raise InvalidInput("give either noise_multiplier, or both target_epsilon and target_delta")
     if sampler == "dpis":
-        return _dpis(chosen, population)
+        return _dpis(chosen, population, steps)
     if chosen.dpis:
         raise InvalidInput(f"{min(chosen.dpis)} is an option of sampler='dpis' or unknown; leave it out")
     if noise is None:
-        noise = calibrated(sampler, chosen.rate, chosen.steps, epsilon or 0.0, delta or 0.0, chosen.neighbors)
+        noise = calibrated(sampler, chosen.rate, steps, epsilon or 0.0, delta or 0.0, chosen.neighbors)
+    usual = sampler.bands if isinstance(sampler, CyclicPoisson) else 1
     return Plan(
-        sampler=sampler, steps=chosen.steps, noise_multiplier=noise, clip=chosen.clip, population=population,
-        rate=chosen.rate, physical_batch=chosen.physical, **chosen.shape,
+        sampler=sampler, steps=steps, noise_multiplier=noise, clip=chosen.clip, population=population,
+        rate=chosen.rate, physical_batch=chosen.physical, bands=usual if chosen.bands is None else chosen.bands,
+        **chosen.shape,
     )  # fmt: skip
 
 
-def _dpis(chosen: Choices, population: int) -> DPISPlan:
+def _drawn_by(sampler: Any, steps: int | None) -> tuple[Any, int]:
+    """The sampler and the number of steps, which a schedule knows; rounds of one design are that design."""
+    if steps is None and not isinstance(sampler, Schedule):
+        raise InvalidInput("steps is missing: how many steps the run has, such as steps=1000")
+    found = sampler.steps if steps is None else steps
+    whole(1, steps=found)
+    if isinstance(sampler, Rounds):
+        check_steps(sampler, found)
+        return sampler.design, found
+    return sampler, found
+
+
+def _dpis(chosen: Choices, population: int, steps: int) -> DPISPlan:
+    if chosen.bands is not None:
+        raise InvalidInput("bands is not an option of sampler='dpis'; leave it out")
     if chosen.epsilon is None or chosen.delta is None:
         raise InvalidInput("sampler='dpis' chooses its noise while training; give target_epsilon and target_delta")
     options = {**chosen.shape, **chosen.dpis}
@@ -80,7 +102,7 @@ def _dpis(chosen: Choices, population: int) -> DPISPlan:
     if unknown:
         raise InvalidInput(f"{min(unknown)} is not an option of sampler='dpis'; see privamp.torch.DPISPlan")
     return DPISPlan(
-        rate=chosen.rate if chosen.rate is not None else 0.0, steps=chosen.steps, epsilon=chosen.epsilon,
+        rate=chosen.rate if chosen.rate is not None else 0.0, steps=steps, epsilon=chosen.epsilon,
         delta=chosen.delta, clip=chosen.clip, population=population, physical_batch=chosen.physical,
         steps_per_epoch=chosen.epoch, **options,
     )  # fmt: skip
@@ -90,6 +112,8 @@ def batches_of(plan: Plan | DPISPlan, population: Population) -> Batches:
     """Where the batches of a plan come from."""
     if isinstance(plan, DPISPlan):
         return DPISBatches(plan, population)
+    if isinstance(plan.sampler, Schedule):
+        return ScheduleBatches(plan, population, plan.sampler)
     is_plain = isinstance(plan.sampler, Design) or plan.sampler == "uniform"
     return (DesignBatches if is_plain else ImportanceBatches)(plan, population)
 

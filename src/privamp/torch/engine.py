@@ -16,6 +16,7 @@ from ..core.log import logger
 from ..core.neighbors import Neighbors
 from ..core.population import UNNAMED, Population
 from ..core.release import Release, renamed
+from ..core.schedule import Schedule
 from ..errors import BudgetExceeded, InvalidInput, PrivampError
 from ..validation import whole
 from . import checkpoint as files
@@ -68,19 +69,20 @@ class PrivacyEngine:
         optimizer: Any,
         criterion: Any,
         data_loader: Any,
-        steps: int,
         max_grad_norm: float,
+        steps: int | None = None,
         sample_rate: float | None = None,
         population: int | None = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None,
         target_delta: float | None = None,
-        sampler: str | Design = "importance",
+        sampler: str | Design | Schedule = "importance",
         growth: float | None = None,
         floor: float | None = None,
         neighbors: Neighbors | None = None,
         max_physical_batch_size: int | None = None,
         steps_per_epoch: int | None = None,
+        bands: int | None = None,
         ids: Iterable[Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int | None = None,
@@ -95,7 +97,9 @@ class PrivacyEngine:
         `sample_rate` is the largest chance of a record to be drawn in a step, `population` a public (rough) number of
         records that sums are divided by, `max_grad_norm` the clip. Give `noise_multiplier` (noise over clip), or
         `target_epsilon` and `target_delta` for all `steps`. `sampler` is "uniform" (DP-SGD), "importance",
-        "importance-reject", "dpis" (with the options of `DPISPlan`), or a design. `growth` and `floor` steer how a
+        "importance-reject", "dpis" (with the options of `DPISPlan`), a design, or a schedule, which knows its `steps`:
+        `BallsInBins` (every record once an epoch), or `CyclicPoisson`, whose rounds share their noise in `bands` (its
+        own number of them by default, 1: independent noise). `growth` and `floor` steer how a
         record's last gradient norm bounds its next (floor: a norm, clip/100 by default). With a `checkpoint` the run is
         saved there (a SECRET file, and a journal of the steps since) every `checkpoint_every` steps, and taken up again
         if the file exists. A `scheduler` is stepped after every step, and kept in the checkpoint.
@@ -113,14 +117,13 @@ class PrivacyEngine:
                 "this engine already has a run, whose rate and noise cannot change; make a new PrivacyEngine"
             )
         self._neighbors = neighbors
-        whole(1, steps=steps)
         if checkpoint_every is not None:
             whole(1, checkpoint_every=checkpoint_every)
         plan = planned(
             Choices(
                 sampler=sampler, steps=steps, clip=max_grad_norm, rate=sample_rate, population=population,
                 noise=noise_multiplier, epsilon=target_epsilon, delta=target_delta, growth=growth, floor=floor,
-                physical=max_physical_batch_size, epoch=steps_per_epoch, neighbors=neighbors, dpis=dpis,
+                physical=max_physical_batch_size, epoch=steps_per_epoch, bands=bands, neighbors=neighbors, dpis=dpis,
             )
         )  # fmt: skip
         plan.guarantee(1, neighbors)  # a design without a theorem is refused before anything is drawn
@@ -135,7 +138,7 @@ class PrivacyEngine:
         run = Run(plan, batches_of(plan, people), key, learner, records)
         keeper = None
         if checkpoint is not None:
-            keeper = Keeper(run, key, Path(checkpoint), checkpoint_every or max(1, steps // 100))
+            keeper = Keeper(run, key, Path(checkpoint), checkpoint_every or max(1, plan.steps // 100))
         try:
             self._begin(run, key, keeper, resumed=stored is not None)
         except BaseException:

@@ -1,5 +1,6 @@
 """The public plan of a training run, fixed before the first step, and the guarantee it has."""
 
+import math
 from dataclasses import InitVar, dataclass, fields, replace
 from importlib import import_module
 from typing import Any, cast
@@ -11,9 +12,11 @@ from ..core.design import Design
 from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..core.release import renamed
+from ..core.schedule import Schedule
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
+from ..schedules.cyclic_poisson import CyclicPoisson
 from ..validation import in_range, positive, whole
 from .importance import THEOREM, ImportanceRule
 
@@ -34,20 +37,26 @@ AS_ZERO = (
 )
 SAME_DATA = "the data set stays as it is until the run ends, also between a crash and the resume"
 
+Sampler = str | Design | Schedule
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything about a run that may be known. Noise of standard deviation `noise_multiplier * clip` is added."""
+    """Everything about a run that may be known. Noise of standard deviation `noise_multiplier * clip` is added.
 
-    sampler: str | Design
+    With several `bands` that noise is shared between rounds (`banded_noise.py`), which costs no privacy.
+    """
+
+    sampler: Sampler
     steps: int
     noise_multiplier: float
     clip: float
     population: int | None = None  # n0: the sum is divided by the sample size expected from so many records
-    rate: float | None = None  # r; None when a design draws
+    rate: float | None = None  # r; None when a design or a schedule draws
     growth: float = 2.0
     floor: float = 0.01
     physical_batch: int | None = None  # records held in memory at a time
+    bands: int = 1  # of the noise
     public_size: InitVar[int | None] = None  # the old name of `population`
 
     def __post_init__(self, public_size: int | None) -> None:
@@ -56,8 +65,10 @@ class Plan:
         positive(noise_multiplier=self.noise_multiplier, max_grad_norm=self.clip)
         if self.physical_batch is not None:
             whole(1, max_physical_batch_size=self.physical_batch)
-        if isinstance(self.sampler, Design):
+        check_bands(self.sampler, self.bands)
+        if isinstance(self.sampler, (Design, Schedule)):
             check_design(self.sampler, self.size, self.rate)
+            check_steps(self.sampler, self.steps)
         else:
             check_rate(self.rate)
             self.rule  # noqa: B018 (checks growth and floor)
@@ -69,7 +80,7 @@ class Plan:
 
     @property
     def design(self) -> Design:
-        """The design whose theorems certify one step: for importance sampling, Poisson at the largest rate."""
+        """The design that draws one step: for importance sampling, Poisson at the largest rate."""
         return self.sampler if isinstance(self.sampler, Design) else Poisson(float(self.rate or 0.0))
 
     @property
@@ -81,11 +92,16 @@ class Plan:
     @property
     def normaliser(self) -> float:
         """What the noisy sum is divided by: public, whatever was drawn."""
+        if isinstance(self.sampler, Schedule):
+            return self.size / float(self.sampler.weight or math.inf)
         return self.design.expected_size(self.size)
 
     def guarantee(self, steps: int | None = None, neighbors: Neighbors | None = None) -> Guarantee:
         """What `steps` of the run cost, all of them by default; add/remove unless the design or you say otherwise."""
-        total = compose(amplify(_noise(self.noise_multiplier), self.design, neighbors), steps or self.steps)
+        noise, count = _noise(self.noise_multiplier), steps or self.steps
+        if isinstance(self.sampler, Schedule):
+            return stated(amplify(noise, self.sampler.begun(count), neighbors), ())
+        total = compose(amplify(noise, self.design, neighbors), count)
         return stated(total, () if isinstance(self.sampler, Design) or self.sampler == "uniform" else (THEOREM,))
 
     def plot(self) -> Any:
@@ -98,7 +114,8 @@ class Plan:
 
     def facts(self) -> dict[str, Any]:
         """Names and values, for reports and for telling one run from another."""
-        return {**facts_of(self), "sampler": str(self.sampler)}
+        facts = {**facts_of(self), "sampler": str(self.sampler)}
+        return facts if self.bands > 1 else {name: facts[name] for name in facts if name != "bands"}
 
 
 def shown(plan: Any) -> str:
@@ -137,8 +154,25 @@ def check_rate(rate: float | None) -> None:
     positive(sample_rate=rate)
 
 
-def check_design(design: Design, population: int, rate: float | None) -> None:
-    """Batches may come from the designs that draw records by their ids alone."""
+def check_bands(sampler: Sampler, bands: int) -> None:
+    """Rounds may share their noise where a record's rounds lie at least as far apart."""
+    whole(1, bands=bands)
+    most = sampler.bands if isinstance(sampler, CyclicPoisson) else 1
+    if bands > most:
+        raise InvalidInput(
+            f"bands must be at most {most} with this sampler, since a record's rounds must lie as far apart, got "
+            f"{bands} instead; take fewer, or sampler=CyclicPoisson(rate, bands, steps)"
+        )
+
+
+def check_steps(sampler: Design | Schedule, steps: int) -> None:
+    """A schedule says how many rounds there are."""
+    if isinstance(sampler, Schedule) and steps != sampler.steps:
+        raise InvalidInput(f"{sampler} has {sampler.steps} steps, got {steps} instead; leave steps out, or give those")
+
+
+def check_design(design: Design | Schedule, population: int, rate: float | None) -> None:
+    """Batches may come from the designs and schedules that draw records by their ids alone."""
     if design.reads:
         raise InvalidInput(
             f"batches are drawn by designs that look at ids alone, such as Poisson or WithoutReplacement, got "
@@ -146,14 +180,14 @@ def check_design(design: Design, population: int, rate: float | None) -> None:
         )
     if rate is not None:
         raise InvalidInput(f"{design} says how much is drawn; leave out sample_rate, got {rate!r} as well")
-    if design.public_size not in (None, population):
+    if getattr(design, "public_size", None) not in (None, population):
         raise InvalidInput(
             f"population must be that of {design}, got {population} instead; leave it out to take that one"
         )
 
 
 def calibrated(
-    sampler: str | Design,
+    sampler: Sampler,
     rate: float | None,
     steps: int,
     epsilon: float,
@@ -161,14 +195,15 @@ def calibrated(
     neighbors: Neighbors | None = None,
 ) -> float:
     """The least noise multiplier whose whole run is (epsilon, delta)-DP."""
-    if not isinstance(sampler, Design):
+    if not isinstance(sampler, (Design, Schedule)):
         check_rate(rate)
-    design = sampler if isinstance(sampler, Design) else Poisson(float(rate or 0.0))
+    design = sampler if isinstance(sampler, (Design, Schedule)) else Poisson(float(rate or 0.0))
     in_range(0, 1, open_ends=True, target_delta=delta)
     positive(target_epsilon=epsilon)
     whole(1, steps=steps)
+    times = 1 if isinstance(design, Schedule) else steps
     found = calibrate(
-        _noise, design, epsilon=epsilon, delta=delta, steps=steps, neighbors=neighbors, within=(1e-2, 1e6)
+        _noise, design, epsilon=epsilon, delta=delta, steps=times, neighbors=neighbors, within=(1e-2, 1e6)
     )
     return cast(Gaussian, found).sigma
 

@@ -14,6 +14,7 @@ import torch
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.tape import through
+from .banded_noise import BandedNoise
 from .batches import Batches
 from .precision import sum_dtype
 
@@ -34,13 +35,16 @@ class _Sum:
         return np.concatenate([part.detach().double().cpu().numpy().ravel() for part in parts])
 
 
-def noisy_gradients(key: Key, parameters: list[Any], sums: dict[int, Tensor], batches: Batches) -> list[Tensor]:
+def noisy_gradients(
+    key: Key, parameters: list[Any], sums: dict[int, Tensor], batches: Batches, bands: BandedNoise
+) -> list[Tensor]:
     """(sum + noise) / normaliser for every parameter, in its own precision; the noise is added before that rounding."""
     mechanism, normaliser = batches.mechanism, batches.normaliser
     total, dtype = sum(p.numel() for p in parameters), sum_dtype(parameters[0].dtype)
 
     def noisy(stream: Stream) -> Tensor:
         noise = normals(stream, total, parameters[0].device, dtype, mechanism.sigma / normaliser)
+        noise = bands.shared(noise, batches.slot)
         for parameter, piece in _pieces(parameters, noise):
             held = sums.get(id(parameter))
             if held is not None:

@@ -14,6 +14,7 @@ from ..chance.keys import Key
 from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
 from . import made_up, records_apart
+from .banded_noise import BandedNoise
 from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
 from .ghost import GradientRecorder
@@ -77,6 +78,8 @@ class Run:
         self._place: tuple[str | int, ...] = ("made up", 0)
         self._random: list[Surroundings] = []
         self._secret = key
+        self._bands = BandedNoise(getattr(plan, "bands", 1))
+        self.batches.begin_run(key)
         self.begin_stretch(1)
         self._hooks = [
             optimizer.register_step_pre_hook(lambda opt, args, kwargs: self._before_optimizer(args, kwargs)),
@@ -99,6 +102,7 @@ class Run:
         nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint goes on elsewhere
         self._key = self._secret.subkey("session", number, nonce)
         self.batches.begin_stretch(self._key)
+        self._bands.begin_anew()
         self._is_begun = False
 
     @property
@@ -146,6 +150,7 @@ class Run:
         self._part, self._is_measured = None, False
         self._begin()
         self._attempt = mine = object()
+        self.batches.slot = self.charged - 1
         batch = self.batches.draw(self.step)
         size = self.plan.physical_batch or max(batch.positions.size, 1)
         starts = range(0, max(batch.positions.size, 1), size)
@@ -295,7 +300,7 @@ class Run:
         if not self._is_begun:
             raise InvalidInput("this batch belongs to a step that is over; draw the next one")
         key = self._key.subkey("noise", self.step)
-        gradients = noisy_gradients(key, self.parameters, self._sums, self.batches)
+        gradients = noisy_gradients(key, self.parameters, self._sums, self.batches, self._bands)
         if self.keeper is not None:
             self.keeper.append(self._entry(gradients))
         self._sums, self._is_begun = {}, False
