@@ -70,6 +70,16 @@ class Schedule(Answers, ABC):
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
         """What one record meets: blocks with fresh chance, and how many of each."""
 
+    @property
+    def apart(self) -> int:
+        """A record's rounds lie at least so far apart, so that noise may be shared among so many."""
+        return 1
+
+    @property
+    def repeated(self) -> Design | None:
+        """The design that every round draws afresh, where that is all there is to it."""
+        return None
+
     def begun(self, steps: int) -> "Schedule":
         """A schedule that covers the first `steps` rounds; all of them, where it knows no shorter one."""
         whole(1, self.steps, steps=steps)

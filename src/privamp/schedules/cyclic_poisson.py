@@ -82,6 +82,11 @@ class CyclicPoisson(Schedule):
         """The turns of one group."""
         return ((Poisson(self.group_rate), -(-self.steps // self.bands)),)
 
+    @property
+    def apart(self) -> int:
+        """A record's group has its turn every `bands` rounds."""
+        return self.bands
+
     def begun(self, steps: int) -> "CyclicPoisson":
         """The turns that have begun."""
         whole(1, self.steps, steps=steps)

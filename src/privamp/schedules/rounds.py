@@ -41,6 +41,11 @@ class Rounds(Schedule):
         whole(1, steps=self.steps)
         keep_plain(self)
 
+    @property
+    def repeated(self) -> Design:
+        """The design."""
+        return self.design
+
     def begun(self, steps: int) -> "Rounds":
         """So many rounds."""
         whole(1, self.steps, steps=steps)

@@ -24,7 +24,6 @@ from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..designs.poisson import Poisson
 from ..designs.simple_random import WithoutReplacement
-from ..designs.stratified import Stratified
 from ..errors import InvalidInput, NoTheorem
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.gaussian import Gaussian
@@ -293,7 +292,7 @@ def _given(f: _Facts, name: str, design: Design, columns: Mapping[str, Any]) -> 
     """A candidate of any kind that has public weights."""
     if not isinstance(design, Design):
         raise InvalidInput(f"designs maps names to designs, got {type(design).__name__} for {name!r} instead")
-    if isinstance(design, Stratified):
+    if design.parts:
         raise NoTheorem(
             f"{name!r} is a design of strata, whose sizes the plan chooses itself; "
             "name their column as strata=, or give the sizes to estimate"

@@ -94,6 +94,11 @@ class Batches(ABC):
     def normaliser(self) -> float:
         """What the noisy sum is divided by."""
 
+    def drawn(self, step: int, slot: int) -> Batch:
+        """The records of a step at this place among all steps begun."""
+        self.slot = slot
+        return self.draw(step)
+
     @abstractmethod
     def draw(self, step: int) -> Batch:
         """The records of step 0, 1, ..."""

@@ -8,8 +8,6 @@ from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.schedule import Schedule
 from ..errors import InvalidInput
-from ..schedules.cyclic_poisson import CyclicPoisson
-from ..schedules.rounds import Rounds
 from ..validation import one_of, whole
 from .batches import Batches, DesignBatches, ImportanceBatches
 from .dpis import DPISBatches, DPISPlan
@@ -72,7 +70,7 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
         raise InvalidInput(f"{min(chosen.dpis)} is an option of sampler='dpis' or unknown; leave it out")
     if noise is None:
         noise = calibrated(sampler, chosen.rate, steps, epsilon or 0.0, delta or 0.0, chosen.neighbors)
-    usual = sampler.bands if isinstance(sampler, CyclicPoisson) else 1
+    usual = sampler.apart if isinstance(sampler, Schedule) else 1
     return Plan(
         sampler=sampler, steps=steps, noise_multiplier=noise, clip=chosen.clip, population=population,
         rate=chosen.rate, physical_batch=chosen.physical, bands=usual if chosen.bands is None else chosen.bands,
@@ -86,9 +84,9 @@ def _drawn_by(sampler: Any, steps: int | None) -> tuple[Any, int]:
         raise InvalidInput("steps is missing: how many steps the run has, such as steps=1000")
     found = sampler.steps if steps is None else steps
     whole(1, steps=found)
-    if isinstance(sampler, Rounds):
+    if isinstance(sampler, Schedule) and sampler.repeated is not None:
         check_steps(sampler, found)
-        return sampler.design, found
+        return sampler.repeated, found
     return sampler, found
 
 

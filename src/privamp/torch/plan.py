@@ -16,7 +16,6 @@ from ..core.schedule import Schedule
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
-from ..schedules.cyclic_poisson import CyclicPoisson
 from ..validation import in_range, positive, whole
 from .importance import THEOREM, ImportanceRule
 
@@ -157,7 +156,7 @@ def check_rate(rate: float | None) -> None:
 def check_bands(sampler: Sampler, bands: int) -> None:
     """Rounds may share their noise where a record's rounds lie at least as far apart."""
     whole(1, bands=bands)
-    most = sampler.bands if isinstance(sampler, CyclicPoisson) else 1
+    most = sampler.apart if isinstance(sampler, Schedule) else 1
     if bands > most:
         raise InvalidInput(
             f"bands must be at most {most} with this sampler, since a record's rounds must lie as far apart, got "

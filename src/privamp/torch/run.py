@@ -79,7 +79,7 @@ class Run:
         self._random: list[Surroundings] = []
         self._secret = key
         self._bands = BandedNoise(getattr(plan, "bands", 1))
-        self.batches.begin_run(key)
+        batches.begin_run(key)
         self.begin_stretch(1)
         self._hooks = [
             optimizer.register_step_pre_hook(lambda opt, args, kwargs: self._before_optimizer(args, kwargs)),
@@ -150,8 +150,7 @@ class Run:
         self._part, self._is_measured = None, False
         self._begin()
         self._attempt = mine = object()
-        self.batches.slot = self.charged - 1
-        batch = self.batches.draw(self.step)
+        batch = self.batches.drawn(self.step, self.charged - 1)
         size = self.plan.physical_batch or max(batch.positions.size, 1)
         starts = range(0, max(batch.positions.size, 1), size)
         for number, start in enumerate(starts):
