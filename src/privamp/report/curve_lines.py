@@ -59,7 +59,7 @@ def _line(x: FloatArray, delta: FloatArray, color: str, width: str, dashes: str 
     return f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="{width}"{dashed}/>'
 
 
-def _axes(epsilons: FloatArray, x: FloatArray) -> str:
+def _axes(places: FloatArray, x: FloatArray) -> str:
     bottom = _TOP + _HIGH
     text = '<text x="{}" y="{}" text-anchor="{}" font-size="13">{}</text>'
     rule = '<line x1="{}" x2="{}" y1="{}" y2="{}" stroke="currentColor" stroke-width="1" stroke-opacity="{}"/>'
@@ -69,8 +69,8 @@ def _axes(epsilons: FloatArray, x: FloatArray) -> str:
         marks.append(text.format(_LEFT - 6, y + 4, "end", f"1e{power}" if power else "1"))
         marks.append(rule.format(_LEFT, _WIDE - 12, y, y, 0.2) if y < bottom else "")
     for part in range(5):
-        at = round((epsilons.size - 1) * part / 4)
-        marks.append(text.format(round(float(x[at]), 1), bottom + 16, "middle", f"{epsilons[at]:.3g}"))
+        at = round((places.size - 1) * part / 4)
+        marks.append(text.format(round(float(x[at]), 1), bottom + 16, "middle", f"{places[at]:.3g}"))
     middle = (_LEFT + _WIDE - 12) // 2
     return "".join((*marks, text.format(middle, bottom + 34, "middle", "ε"), text.format(18, 75, "middle", "δ(ε)")))
 

@@ -48,9 +48,9 @@ def theorem_6() -> Iterator[Check]:
         loss = norm / float(q)
         kept = {(0,): q, (): 1 - q}
         truth = exact_epsilon_of_laws(kept, {(): Fraction(1)}, loss, "add-remove")
-        claim = psi(float(q), loss)
-        yield Check(f"Theorem 6, q = {q}, epsilon(w, x) = {norm} w", f"{claim:.6f}", f"{truth:.6f} exactly",
-                    abs(truth - claim) < 1e-7)  # fmt: skip
+        stated = psi(float(q), loss)
+        yield Check(f"Theorem 6, q = {q}, epsilon(w, x) = {norm} w", f"{stated:.6f}", f"{truth:.6f} exactly",
+                    abs(truth - stated) < 1e-7)  # fmt: skip
     rates = np.linspace(0.02, 1.0, 50).tolist()
     falls = all(psi(a, c / a) > psi(b, c / b) for c in (0.01, 0.5, 3.0) for a, b in pairwise(rates))
     yield said("Appendix A: for profiles linear in w the loss falls as q grows", falls, "at 50 probabilities, 3 norms")
