@@ -135,7 +135,10 @@ def test_shared_noise_begins_anew_after_a_crash(tmp_path):
     first, _ = trained(CYCLIC, checkpoint=path, checkpoint_every=2)
     first.train(4)
     assert len(first._running._bands._past) == 2
+    assert first._running._bands._last[0] == 3
     again, _ = trained(CYCLIC, checkpoint=path, checkpoint_every=2)
+    assert again._running._bands._past == []
+    again.train(1)
     assert again._running._bands._past == []
     again.train(1)
     assert len(again._running._bands._past) == 1
@@ -194,3 +197,60 @@ def test_one_record_moves_no_more_than_the_clip(sampler):
     pairs = pairs_of(rows, hard, changes=REPLACE, places=[0, 4])
     report = check_release(lambda some: run(some, sampler), pairs, name="schedule in training", rounding=1e-4)
     assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("sampler", ["uniform", BINS, CYCLIC])
+def test_no_noise_is_used_twice_when_the_optimiser_fails(sampler):
+    """A sum that was released and not applied is spent: what follows has other noise and other coins."""
+    module = nn.Linear(5, 3)
+    optimizer, failing = torch.optim.SGD(module.parameters(), 0.5), []
+
+    def fail(*_):
+        if len(failing) == 2:
+            failing.append("once")
+            raise KeyboardInterrupt
+        failing.append("")
+
+    optimizer.register_step_post_hook(fail)
+    rate = {"sample_rate": 0.3, "steps": 8} if sampler == "uniform" else {"sample_rate": None, "steps": None}
+    engine, _ = private(module=module, optimizer=optimizer, sampler=sampler, **rate)
+    keys, run = [], engine._running
+    release = run._release
+
+    def recorded():
+        keys.append(run._key.subkey("noise", run.step).fingerprint)
+        release()
+
+    run._release = recorded
+    engine.train(2)
+    with pytest.raises(KeyboardInterrupt):
+        engine.train(1)
+    engine.train(2)
+    assert len(keys) == len(set(keys)) == 5
+    assert run.charged == 5
+    assert run.stretch == 2
+
+
+def test_noise_that_is_asked_for_again_is_the_same():
+    """A release that is interrupted is made again: two kinds of noise for one sum would show the one before."""
+    from privamp.torch.banded_noise import BandedNoise
+
+    rng, noise = torch.Generator().manual_seed(3), BandedNoise(3)
+    z = [torch.randn(4, generator=rng) for _ in range(5)]
+    first = [noise.shared(z[slot].clone(), slot) for slot in range(4)]
+    assert torch.equal(noise.shared(z[3].clone(), 3), first[3])
+    after = noise.shared(z[4].clone(), 4)
+    c = band(3)
+    assert torch.allclose(c[0] * after + c[1] * first[3] + c[2] * first[2], z[4], atol=1e-5)
+
+
+def test_a_schedule_refuses_other_ids_and_other_bands(tmp_path):
+    path = tmp_path / "run"
+    first, _ = trained(CYCLIC, checkpoint=path, ids=[f"p{i}" for i in range(N)])
+    first.train(4)
+    with pytest.raises(InvalidInput, match="ids"):
+        trained(CYCLIC, checkpoint=path)
+    with pytest.raises(InvalidInput, match="bands"):
+        trained(CYCLIC, checkpoint=path, ids=[f"p{i}" for i in range(N)], bands=1)
+    again, _ = trained(CYCLIC, checkpoint=path, ids=[f"p{i}" for i in range(N)])
+    assert again.step == 4

@@ -19,6 +19,7 @@ from ..core.size_paths import Ladder, bounded, is_on_a_line, paths
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
+from ..numerics.roots import NumericalFailure
 from ..numerics.size_chain import LARGEST_STEP, ChainValue, largest_of
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 
@@ -189,7 +190,7 @@ def attacks(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any
         return {}
     try:
         return _seen(_folded(ladder_of(design, neighbors.kind)), mechanism, neighbors)
-    except NoTheorem:
+    except (NoTheorem, NumericalFailure):  # no attack is found, which is no reason to have no bound
         return {}
 
 
@@ -197,7 +198,7 @@ def seen_with_others(coins: tuple[int, float, float, float], mechanism: Mechanis
     """The same for one record more among independent coins; nobody need be there."""
     try:
         return _seen(_folded(of_coins(*coins)), mechanism, AR) if coins[0] else {}
-    except NoTheorem:
+    except (NoTheorem, NumericalFailure):  # no attack is found, which is no reason to have no bound
         return {}
 
 

@@ -25,18 +25,18 @@ class BandedNoise:
 
     def begin_anew(self) -> None:
         """Forget the steps before."""
-        self._past: list[Tensor] = []  # the newest first
-        self._next: int | None = None
+        self._past: list[Tensor] = []  # of the steps before the last one, the newest first
+        self._last: tuple[int, Tensor] | None = None  # where and what: made again, it is the same
 
     def shared(self, noise: Tensor, slot: int) -> Tensor:
-        """The noise of the step at this place, in place of `noise`."""
+        """The noise of the step at this place, in place of `noise`; the same when it is asked for again."""
         if len(self._band) == 1:
             return noise
-        if slot != self._next:
-            self.begin_anew()
+        if self._last is not None and self._last[0] != slot:
+            place, made = self._last
+            self._past = [made, *self._past[: len(self._band) - 2]] if place + 1 == slot else []
         for weight, before in zip(self._band[1:], self._past, strict=False):
             noise.sub_(before, alpha=weight)
         noise.div_(self._band[0])
-        self._past = [noise.clone(), *self._past[: len(self._band) - 2]]
-        self._next = slot + 1
+        self._last = slot, noise.clone()
         return noise

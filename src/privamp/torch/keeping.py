@@ -153,9 +153,10 @@ def take_up(run: Run, key: Key, stored: dict[str, Any], journal: Journal) -> Non
 
 
 def _same_plan(stored: dict[str, Any], asked: dict[str, Any]) -> None:
-    for name in asked:
-        if stored.get(name) != asked[name]:
+    for name in {**asked, **stored}:
+        was, now = stored.get(name), asked.get(name)
+        if was != now:
             raise InvalidInput(
-                f"the saved run has {name}={stored.get(name)!r} and this one asks for {asked[name]!r}; a run cannot "
+                f"the saved run has {name}={was!r} and this one asks for {now!r}; a run cannot "
                 "change on the way: resume it as it was, or start a new one with a new checkpoint"
             )

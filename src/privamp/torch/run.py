@@ -40,14 +40,7 @@ class Run:
     that coins, noise and seeds are derived from.
     """
 
-    def __init__(
-        self,
-        plan: Plan | DPISPlan,
-        batches: Batches,
-        key: Key,
-        learner: Learner,
-        records: Records,
-    ) -> None:
+    def __init__(self, plan: Plan | DPISPlan, batches: Batches, key: Key, learner: Learner, records: Records) -> None:
         module, optimizer = learner.module, learner.optimizer
         self.plan, self.batches, self.module, self.optimizer, self.records = plan, batches, module, optimizer, records
         self.compute, self.scheduler = learner.compute, learner.scheduler
@@ -73,6 +66,7 @@ class Run:
         self._is_measured = False  # backward called, optimizer step not yet
         self._is_last = True
         self._is_begun = False  # the step is paid for and its noisy sum not yet made
+        self._is_stuck = False  # its noisy sum is made, and the optimiser has not moved by it
         self._is_replayed = False
         self._padding = 0  # records behind the part that weigh nothing
         self._place: tuple[str | int, ...] = ("made up", 0)
@@ -103,7 +97,7 @@ class Run:
         self._key = self._secret.subkey("session", number, nonce)
         self.batches.begin_stretch(self._key)
         self._bands.begin_anew()
-        self._is_begun = False
+        self._is_begun = self._is_stuck = False
 
     @property
     def device(self) -> Any:
@@ -175,6 +169,8 @@ class Run:
         self._require_own_process()
         if self._is_begun:
             return  # drawn since the last resume and never released: the same attempt
+        if self._is_stuck:  # the optimiser failed: what was released is spent, and is not drawn again
+            self.begin_stretch(self.stretch + 1)
         self.batches.prepare(self.step, self.norms)
         if self.keeper is not None:
             begun = {"kind": "begun", "step": self.step, "session": self.stretch, "number": self.charged + 1}
@@ -302,7 +298,7 @@ class Run:
         gradients = noisy_gradients(key, self.parameters, self._sums, self.batches, self._bands)
         if self.keeper is not None:
             self.keeper.append(self._entry(gradients))
-        self._sums, self._is_begun = {}, False
+        self._sums, self._is_begun, self._is_stuck = {}, False, True
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
 
@@ -336,7 +332,7 @@ class Run:
     def _after_optimizer(self) -> None:
         if self._is_replayed:
             return
-        self._is_measured = False
+        self._is_measured = self._is_stuck = False
         if self._is_last:
             done, self._done = joined(self._done), []
             self._finish(*done)

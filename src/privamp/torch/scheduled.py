@@ -6,6 +6,8 @@ of the schedule, of which some were never released, and the schedule's guarantee
 far cost: `Schedule.begun`.
 """
 
+from hashlib import sha256
+
 import numpy as np
 
 from ..chance.keys import Key
@@ -13,7 +15,7 @@ from ..core.population import Population
 from ..core.sample import Drawn
 from ..core.schedule import Schedule
 from ..errors import InvalidInput
-from .batches import Batch, DesignBatches
+from .batches import Arrays, Batch, DesignBatches
 from .plan import Plan
 
 
@@ -32,6 +34,17 @@ class ScheduleBatches(DesignBatches):
     def begin_stretch(self, key: Key) -> None:
         """Rounds do not depend on the stretch."""
         self._held: tuple[int, Drawn] | None = None
+
+    def state(self) -> Arrays:
+        """Whose rounds these are: they follow from the ids."""
+        ids = self._population.ids
+        content = ids.tobytes() if ids.dtype.kind == "u" else "\0".join(map(str, ids.tolist())).encode()
+        return {"people": np.array(list(sha256(content).digest()), dtype=np.uint8)}
+
+    def restore(self, state: Arrays, now: Arrays) -> None:
+        """Refuse other ids, by which records would join other rounds, some of them twice."""
+        if not np.array_equal(state["people"], now["people"]):
+            raise InvalidInput("a schedule goes on with the ids that it began with, but others are given; give those")
 
     def draw(self, step: int) -> Batch:
         """The records of the round in progress; a round that is over is not drawn again."""
