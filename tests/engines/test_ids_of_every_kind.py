@@ -188,8 +188,9 @@ def test_one_long_id_costs_its_own_length_and_draws_as_ever():
 def test_a_long_text_has_the_number_of_its_blocks():
     """The slow way, block by block, over lengths around the border where the quick one begins."""
     from privamp.chance import keyed_text
+    from privamp.chance.texts import Texts
 
-    texts = np.array(["y" * n for n in (*range(0, 40, 7), *range(1000, 1060))] + ["é" * 600], dtype=object)
+    texts = Texts.of(np.array(["y" * n for n in (*range(0, 40, 7), *range(1000, 1060))] + ["é" * 600], dtype=object))
     quick = keyed_text.text_blocks(bytes(32), 5, texts)
     before, keyed_text._LONG = keyed_text._LONG, 10**9
     try:

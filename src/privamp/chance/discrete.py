@@ -1,12 +1,10 @@
-"""Discrete Laplace and discrete Gaussian noise, drawn exactly with whole numbers only.
+"""Discrete Laplace and discrete Gaussian noise, drawn exactly.
 
-The method is Canonne, Kamath & Steinke 2020 ("The discrete Gaussian for differential privacy", Algorithms
-1-3), vectorised: every entry that is still undecided takes part in the next round. The only decision is
-"a uniform whole number below q is less than p", so a coin of chance p/q is exact and no float is compared.
+The method is Canonne, Kamath & Steinke 2020 ("The discrete Gaussian for differential privacy", Algorithms 2 and 3),
+vectorised. Its coins of chance e^-g are those of `exp_coins.py` instead of Algorithm 1: one word each, decided exactly.
 
-One change to Algorithm 3: the Laplace proposal has scale sigma = a/b itself, not a whole number. The coin is
-then exp(-(z/a)^2 / 2) with z = |b|y| - a|; writing z = m a + r splits it into coins exp(-1/2) (m^2 of them),
-exp(-r/a) (m of them) and exp(-(r/a)^2 / 2). No square is ever formed, so 64 bits are enough at every scale.
+One change to Algorithm 3: the Laplace proposal has scale sigma = a/b itself, not a whole number. The coin is then
+exp(-(z/a)^2 / 2) with z = b|y| - a.
 
 Running time depends on the draw (not constant-time): do not show the time of one draw to the public.
 """
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..validation import positive, whole
+from .exp_coins import exp_coins, geometrics
 from .stream import Stream
 
 Integers = NDArray[np.int64]
@@ -81,72 +80,25 @@ def _until_all(n: int, attempt: Callable[[int], Integers]) -> Integers:
 def _try_laplace(stream: Stream, a: int, b: int, m: int) -> Integers:
     """Algorithm 2 for exp(-|k| b/a): x = u + a v is geometric of ratio exp(-1/a), and |k| = floor(x / b)."""
     u = stream.below(a, m)
-    u = u[_exp_coins(stream, len(u), lambda i: stream.below(a, len(i)) < u[i])]
-    y: Integers = (u + a * _geometric(stream, len(u))) // b
-    negative = stream.below(2, len(y)) == 1
+    u = u[exp_coins(stream, u / a, lambda i: Fraction(int(u[i]), a))]
+    y: Integers = u + a * geometrics(stream, len(u))
+    if b > 1:
+        y //= b
+    negative = _bits(stream, len(y))
     fair: Mask = ~(negative & (y == 0))  # zero must not come twice, as +0 and -0
-    signed: Integers = np.where(negative, -y, y)
-    return signed[fair]
+    np.negative(y, out=y, where=negative)
+    return y[fair]
 
 
 def _try_gaussian(stream: Stream, a: int, b: int, m: int) -> Integers:
     """Algorithm 3: keep a discrete Laplace y with chance exp(-(|y| - sigma)^2 / 2 sigma^2), sigma = a/b."""
     y = _try_laplace(stream, a, b, m)
-    times, r = np.divmod(np.abs(np.abs(y) * b - a), a)
-
-    def ratio(i: Integers) -> Mask:  # chance r/a
-        return np.asarray(stream.below(a, len(i)) < r[i])
-
-    def half(i: Integers) -> Mask:
-        return np.asarray(stream.below(2, len(i)) == 0)
-
-    def half_square(i: Integers) -> Mask:  # chance (r/a)^2 / 2
-        return _both(i, half, lambda j: _both(j, ratio, ratio))
-
-    kept = np.flatnonzero(_exp_coins(stream, len(y), half_square))
-    kept = _repeat(kept, times**2, lambda i: _exp_coins(stream, len(i), lambda j: half(i[j])))
-    kept = _repeat(kept, times, lambda i: _exp_coins(stream, len(i), lambda j: ratio(i[j])))
-    return y[kept]
+    away = np.abs(y) * b - a
+    ratio = away / a
+    return y[exp_coins(stream, 0.5 * ratio * ratio, lambda i: Fraction(int(away[i]), a) ** 2 / 2)]
 
 
-def _geometric(stream: Stream, n: int) -> Integers:
-    """Return how many coins of chance e^-1 come up before the first that does not."""
-    count = np.zeros(n, np.int64)
-    running = np.arange(n)
-    while running.size:
-        running = running[_exp_coins(stream, len(running), lambda i: np.ones(len(i), np.bool_))]
-        count[running] += 1
-    return count
-
-
-def _exp_coins(stream: Stream, n: int, coin: Callable[[Integers], Mask]) -> Mask:
-    """Return n coins of chance e^-g, where coin(indices) is of chance g, from 0 to 1 (Algorithm 1).
-
-    Toss g/1, g/2, g/3, … until one fails: the failing toss is odd with chance 1 - g + g^2/2 - … = e^-g.
-    """
-    odd = np.zeros(n, np.bool_)
-    running, toss = np.arange(n), 1
-    while running.size:
-        goes_on = coin(running)
-        if toss > 1:
-            goes_on &= stream.below(toss, len(running)) == 0
-        odd[running[~goes_on]] = toss % 2 == 1
-        running, toss = running[goes_on], toss + 1
-    return odd
-
-
-def _both(i: Integers, first: Callable[[Integers], Mask], second: Callable[[Integers], Mask]) -> Mask:
-    """Toss both coins; the second only where the first came up."""
-    up = first(i)
-    up[up] = second(i[up])
-    return up
-
-
-def _repeat(kept: Integers, times: Integers, coins: Callable[[Integers], Mask]) -> Integers:
-    """Keep an index when `times` coins in a row come up for it."""
-    done = 0
-    while (more := times[kept] > done).any():
-        up = np.ones(len(kept), np.bool_)
-        up[more] = coins(kept[more])
-        kept, done = kept[up], done + 1
-    return kept
+def _bits(stream: Stream, n: int) -> Mask:
+    """Return n fair coins."""
+    words = stream.words(-(-n // 64)).astype("<u8", copy=False)
+    return np.unpackbits(words.view(np.uint8))[:n].view(np.bool_)

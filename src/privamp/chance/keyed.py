@@ -22,6 +22,7 @@ from ..errors import InvalidInput
 from ..validation import in_range, whole
 from .keyed_text import text_blocks
 from .keys import Key, derive
+from .texts import Texts
 
 Numbers = NDArray[np.uint64]
 
@@ -110,7 +111,7 @@ def _ordered(high: Numbers, low: Numbers) -> NDArray[np.int64]:
 
 
 def _fill(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
-    if not isinstance(ids, np.ndarray) or ids.ndim != 1:
+    if not isinstance(ids, (np.ndarray, Texts)) or ids.ndim != 1:
         raise InvalidInput(f"{_RULE}, got a {type(ids).__name__} of shape {np.shape(ids)} instead")
     if ids.dtype.kind == "u":
         _fill_from_whole_numbers(key, ids, stage, high, low)
@@ -144,7 +145,7 @@ def _fill_from_whole_numbers(key: Key, ids: NDArray[Any], stage: int, high: Numb
 def _fill_from_text(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
     secret = derive(key, b"text ids, AES")
     for at in range(0, len(ids), _CHUNK):
-        coded = text_blocks(secret, stage, ids[at : at + _CHUNK])
+        coded = text_blocks(secret, stage, Texts.of(ids[at : at + _CHUNK]))
         high[at : at + len(coded)] = coded[:, 0]
         if low is not None:
             low[at : at + len(coded)] = coded[:, 1]

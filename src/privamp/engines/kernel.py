@@ -278,7 +278,7 @@ class Kernel:
         records = numbers_of(batch, places)
         return records if rule.radius is None else clipped(records, rule.radius, rule.p)
 
-    def _ids(self, batch: pa.RecordBatch, offset: int) -> NDArray[Any]:
+    def _ids(self, batch: pa.RecordBatch, offset: int) -> Any:
         if self.id is None:
             return np.arange(offset, offset + batch.num_rows, dtype=np.uint64)
         return ids_of(batch.column(self.id), self.id)

@@ -50,7 +50,7 @@ class Tally:
             high, low = keyed_pairs(own, high ^ _words(batch.column(name), own))
         self._sums[:3] += np.array([np.sum(high), np.sum(low), batch.num_rows], dtype=np.uint64)
 
-    def _ids(self, column: pa.Array) -> NDArray[Any]:
+    def _ids(self, column: pa.Array) -> Any:
         """That ids are there and not negative is a public fact; how many are not is none."""
         if column.null_count:
             raise InvalidInput(MISSING.format(self._id))

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
-
 from ..errors import InvalidInput
 from ..extras import missing
 from .id_columns import ids_of
@@ -64,7 +62,7 @@ class _ExactIds:
         return compute.cast(column, self.kind)
 
 
-def ids_of_text(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
+def ids_of_text(column: pa.ChunkedArray, name: str) -> Any:
     """The ids of a CSV column that was read as text: whole numbers where all are written as such, else text.
 
     A reader that guesses the column's type has the same whole numbers and text, and refuses zeros in front.

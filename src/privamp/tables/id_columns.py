@@ -12,6 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from ..chance.texts import Texts
 from ..errors import InvalidInput
 from ..extras import missing
 
@@ -34,8 +35,8 @@ def check_id_type(field: pa.Field) -> None:
         )
 
 
-def ids_of(column: pa.Array, name: str) -> NDArray[Any]:
-    """Ids as the keyed function takes them: uint64, or text."""
+def ids_of(column: pa.Array, name: str) -> Any:
+    """Ids as the keyed function takes them: an array of uint64, of Python strings, or `Texts`, which stand for one."""
     kind, column = _kind(column.type), _flat(column)
     if kind is None:
         check_id_type(pa.field(name, column.type))
@@ -47,9 +48,7 @@ def ids_of(column: pa.Array, name: str) -> NDArray[Any]:
         return _whole_numbers(column, name)
     if kind == _UUID:
         return np.array([str(UUID(bytes=value)) for value in _storage(column).to_pylist()], dtype=object)
-    if column.type != pa.string():
-        column = compute.cast(column, pa.large_string())
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    return _texts(column)
 
 
 def _kind(kind: pa.DataType) -> str | None:
@@ -78,6 +77,18 @@ def _is_run_lengths(kind: pa.DataType) -> bool:
 
 def _storage(column: pa.Array) -> pa.Array:
     return getattr(column, "storage", column)
+
+
+def _texts(column: pa.Array) -> Texts:
+    """The column's own bytes, without a Python string for each text."""
+    if column.type not in (pa.string(), pa.large_string()):
+        column = compute.cast(column, pa.large_string())
+    _, ends, data = column.buffers()
+    size = np.int32 if column.type == pa.string() else np.int64
+    borders = (
+        np.frombuffer(ends, size)[column.offset : column.offset + len(column) + 1] if len(column) else np.empty(0, size)
+    )
+    return Texts.of_bytes(np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), borders)
 
 
 def _whole_numbers(column: pa.Array, name: str) -> NDArray[np.uint64]:

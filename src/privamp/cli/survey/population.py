@@ -101,11 +101,13 @@ class Records:
 
     def ids(self) -> "NDArray[Any]":
         """The ids as every other door reads them, so that the same people are drawn."""
+        import numpy as np
+
         from ...tables.csv_ids import ids_of_text
         from ...tables.id_columns import ids_of
 
         column, name = self.table[self.roles["id"]], self.roles["id"]
-        return ids_of_text(column, name) if self.is_text else ids_of(column.combine_chunks(), name)
+        return np.asarray(ids_of_text(column, name) if self.is_text else ids_of(column.combine_chunks(), name))
 
 
 def read_records(
