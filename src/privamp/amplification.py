@@ -1,4 +1,4 @@
-"""amplify: the privacy of a mechanism run on a sample, by the tightest theorems its design has."""
+"""amplify: the privacy of a mechanism run on a sample, by the tightest theorems known for its design."""
 
 import math
 import warnings
@@ -60,7 +60,7 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
 
 
 def guaranteed(mechanism: Mechanism, design: Design, neighbors: Neighbors, bounds: Bounds) -> Guarantee:
-    """The guarantee that upper bounds by theorems, each with its name, make together with the design's attacks."""
+    """The guarantee made of named upper bounds and the lower bounds of the design's attacks."""
     upper = Profile.minimum(p.rounded_up() for _, p in bounds)
     if neighbors.kind == "replace-one":
         upper = upper.symmetrised()  # the two data sets have no order, and may change places from round to round
@@ -81,7 +81,7 @@ def guaranteed(mechanism: Mechanism, design: Design, neighbors: Neighbors, bound
     )
 
     def personal(record: Any) -> Guarantee:
-        """The same release, as it looks to one record."""
+        """The same release, from the view of one record."""
         own = design.personal(mechanism, neighbors, record)
         if own is None:
             return everybody
@@ -93,7 +93,7 @@ def guaranteed(mechanism: Mechanism, design: Design, neighbors: Neighbors, bound
 
 
 def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors) -> Guarantee:
-    """Every block of the schedule by its own theorem, composed."""
+    """The composition of the schedule's blocks, each by its own theorem."""
     blocks = schedule.blocks()
     whole = compose([compose(_of_block(mechanism, block, neighbors), times) for block, times in blocks])
     if not schedule.is_tight:  # what breaks a block need not break the schedule
@@ -117,11 +117,14 @@ def _by_itself(stated: Any, neighbors: Neighbors) -> Guarantee:
     """What a rule, a filter or a whole job guarantees, computed again from its public fields."""
     if not callable(getattr(stated, "guarantee", None)):
         raise InvalidInput(
-            f"a claim needs a design, or a part that certifies itself, got {type(stated).__name__} alone"
+            f"a claim needs a design, or a mechanism with a guarantee of its own, got {type(stated).__name__} alone"
         )
     found: Guarantee = stated.guarantee()
     if found.neighbors != neighbors:
-        raise InvalidInput(f"{type(stated).__name__} speaks about {found.neighbors}, and the claim about {neighbors}")
+        raise InvalidInput(
+            f"{type(stated).__name__} is certified under {found.neighbors}, but the claim is about {neighbors}; "
+            "state that relation"
+        )
     return found
 
 
@@ -134,14 +137,15 @@ def evaluated(claims: tuple[Claim, ...]) -> Guarantee:
 
 
 def _declares_records(design: Design) -> bool:
-    """Whether it declares a number of records, under add/remove a lower bound: data sets below it are not covered."""
+    """Whether it declares a number of records: under add/remove that is a lower bound, and smaller data sets are not
+    covered."""
     if design.parts:
         return any(_declares_records(part) for _, part in design.parts)
     return design.public_size is not None or getattr(design, "at_least", 0) > 0
 
 
 def quick_bound(mechanism: Mechanism, design: Design, neighbors: Neighbors | None = None) -> Profile:
-    """An upper bound for where many are tried: without theorems that solve a program, where others cover it."""
+    """An upper bound for searches: theorems that solve a program are left out if others apply."""
     asked = neighbors or design.natural
     try:
         bounds = theorem_bounds(mechanism, design, asked, searching=False)
@@ -152,7 +156,7 @@ def quick_bound(mechanism: Mechanism, design: Design, neighbors: Neighbors | Non
 
 
 def theorem_bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors, *, searching: bool = True) -> Bounds:
-    """Every theorem that speaks about this relation and mechanism, evaluated; NoTheorem where none does."""
+    """The bounds of all theorems that cover this relation and mechanism; raises NoTheorem if there are none."""
     mechanism.check_scope(design.keeps_apart)
     bounds: Bounds = []
     reasons: list[str] = []
@@ -170,9 +174,9 @@ def theorem_bounds(mechanism: Mechanism, design: Design, neighbors: Neighbors, *
             reasons.append(str(error))
     if not bounds:
         proved = " or ".join(dict.fromkeys(t.relation for t in design.theorems))
-        reasons.sort(key=lambda reason: PURE_ONLY in reason)  # what else is missing says more
+        reasons.sort(key=lambda reason: PURE_ONLY in reason)  # another reason is more informative
         why = reasons[0] if reasons else f"its theorems give {proved}; ask for that relation"
-        raise NoTheorem(f"nothing is proved for {design} under {neighbors.kind} with this mechanism: {why}")
+        raise NoTheorem(f"no theorem covers {design} under {neighbors.kind} with this mechanism: {why}")
     return bounds
 
 
@@ -187,7 +191,7 @@ def _evaluated(theorem: Theorem, mechanism: Mechanism, design: Design, neighbors
 
 
 def _binding(bounds: Bounds) -> tuple[str, ...]:
-    """The fewest theorems that together give the smallest number everywhere (up to rounding)."""
+    """The smallest set of theorems whose minimum is the bound everywhere (up to rounding)."""
     if len(bounds) == 1:
         return (bounds[0][0],)
     values = np.stack([p.log_delta(_PROBES) for _, p in bounds])
@@ -223,7 +227,7 @@ def _degrades(mechanism: Mechanism, design: Design, neighbors: Neighbors, upper:
 def certify_ledger(
     ledger: Ledger | Finished, design: Design, neighbors: Neighbors | None, *, is_test: bool
 ) -> Guarantee:
-    """What a sample's releases cost: composed inside the sample, amplified once.
+    """The guarantee of a sample's releases: composed inside the sample, amplified once.
 
     A declared plan and a filter's limit are certified whole, used up or not; without either, what was released.
     """
@@ -231,7 +235,7 @@ def certify_ledger(
     guarantee = amplify(whole, design, neighbors)
     extra = [*ledger.past_assumes, *(a for m in ledger.entries for a in m.assumes)]
     is_open = ledger.filter is not None or len(ledger.entries) < len(ledger.plan or ())
-    may_come = is_open and ledger.functions  # a plan is certified whole, whatever will be released by it
+    may_come = is_open and ledger.functions  # a plan is certified as a whole, however much of it is released
     if ledger.has_claims or may_come:
         extra.append(CLAIMED)
     if ledger.has_functions or may_come:
@@ -268,6 +272,6 @@ def _inside(ledger: Ledger | Finished) -> Mechanism:
     if all(math.isfinite(loss) for loss in losses):
         return PureDP(math.fsum(losses), neighbors=joint.neighbors)
     raise NoTheorem(
-        "releases chosen one after the other must be all pure or all Gaussian to be added up; declare the plan first "
+        "adaptively chosen releases can be composed only if all are pure or all are Gaussian; declare the plan first "
         "(Sample.declare), set a limit first (Sample.limit with a RenyiFilter), or draw a fresh sample"
     )

@@ -14,12 +14,13 @@ _PRIVATE, _SHARED = 0o600, 0o666
 
 @contextmanager
 def draft_of(path: Path, *, private: bool = False, over: bool = True) -> Iterator[Path]:
-    """An empty file in the folder of `path`, with its ending; it takes that name when the block ends well.
+    """An empty file in the folder of `path`, with its suffix; it gets that name when the block ends without an error.
 
-    With `over` it replaces a file of that name, and otherwise raises FileExistsError, also for one that has just come.
+    With `over` it replaces a file of that name; otherwise it raises FileExistsError, even if the file has just
+    appeared.
 
     It is flushed to the disk before the move, and the move after it, so that a crash or a power cut leaves the old file
-    or the new one. A private file is its owner's from the start.
+    or the new one. A private file is readable by its owner only, from the start.
     """
     draft = _new(path, private)
     try:
@@ -43,7 +44,7 @@ def _new(path: Path, private: bool) -> Path:
 
 
 def put_in_place(draft: Path, path: Path, *, over: bool) -> None:
-    """Give a finished draft its name; without `over` only if nobody has it, in one step."""
+    """Give a finished draft its name in one step; without `over` only if the name is free."""
     if over:
         os.replace(draft, path)
         return
@@ -60,7 +61,7 @@ def put_in_place(draft: Path, path: Path, *, over: bool) -> None:
 
 
 def write_atomically(path: Path, data: bytes, *, private: bool = False) -> Path:
-    """Write these bytes; no reader ever sees half a file."""
+    """Write these bytes atomically: no reader ever sees half a file."""
     if not path.parent.is_dir():
         raise InvalidInput(f"the folder of {path.name!r} must exist, got {str(path.parent)!r} instead; create it first")
     if path.is_dir():
@@ -71,7 +72,7 @@ def write_atomically(path: Path, data: bytes, *, private: bool = False) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name itself durable, where the system can."""
+    """Flush a new file name to the disk, where the system supports it."""
     with suppress(OSError):
         _sync(folder, os.O_RDONLY)
 

@@ -1,4 +1,4 @@
-"""calibrate: the noise, rate or size that reaches a wanted guarantee. The answer always satisfies it."""
+"""calibrate: the noise, rate or size that reaches a target guarantee. The answer always satisfies it."""
 
 import math
 import warnings
@@ -56,8 +56,8 @@ def calibrate(
 ) -> Mechanism | Design:
     """Solve for the one unknown: a mechanism's parameter, or a design's rate or size.
 
-    Give a function of the unknown in the place of the mechanism (the least noise is returned) or of the design (the
-    largest sample is returned). A schedule of many rounds may take the place of the design. `within` bounds the
+    Pass a function of the unknown in place of the mechanism (the least noise is returned) or of the design (the
+    largest sample is returned). The design may also be a schedule of many rounds. `within` bounds the
     unknown; two whole numbers make it a whole number, such as a size. `steps` fresh draws with a release each must
     together be (epsilon, delta)-DP under `neighbors` (None: the relation of the design's theorem). The answer
     passes, and the next value towards less privacy does not, or lies outside `within`.
@@ -74,11 +74,11 @@ def calibrate(
     whole(1, steps=steps)
     if isinstance(mechanism, Mechanism) == isinstance(design, (Design, Schedule)):
         raise InvalidInput(
-            "calibrate needs exactly one unknown: a function in the place of the mechanism or of the design"
+            "calibrate needs exactly one unknown: pass a function in place of the mechanism or of the design"
         )
 
     def excess(m: Mechanism, d: Design | Schedule) -> float:
-        """How far the guarantee is from the wanted one; at most 0 when it is reached."""
+        """How far the guarantee is from the target; at most 0 when it is reached."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegradingDesign)
             one = amplify(m, d, neighbors)
@@ -100,7 +100,7 @@ def calibrate(
 
 
 def _solve(excess: Callable[[float], float], within: tuple[float, float], steps: int) -> float:
-    """The value closest to losing privacy: which way that is, the two ends tell."""
+    """The least private value that passes; the two ends show which direction that is."""
     low, high = within
     if not low < high:
         raise InvalidInput(f"within must be (low, high) with low < high, got ({low}, {high}) instead")
@@ -118,13 +118,13 @@ def _solve(excess: Callable[[float], float], within: tuple[float, float], steps:
         return min(max(1.0 / flipped, low), high)
     except NumericalFailure:
         raise Infeasible(
-            f"no value from {low:g} to {high:g} reaches the wanted guarantee; allow a larger epsilon or delta, "
+            f"no value from {low:g} to {high:g} reaches the target guarantee; allow a larger epsilon or delta, "
             "fewer steps, or widen `within`"
         ) from None
 
 
 def _excess_or_never(excess: Callable[[float], float], value: float) -> float:
-    """An end of the range that the mechanism or the design refuses does not pass."""
+    """The excess; infinite where the mechanism or the design rejects the value."""
     try:
         return excess(value)
     except InvalidInput:
@@ -132,7 +132,7 @@ def _excess_or_never(excess: Callable[[float], float], value: float) -> float:
 
 
 def _whole(excess: Callable[[float], float], low: int, high: int) -> int:
-    """The last whole number that passes on the way to the end that fails; the less private end where both pass."""
+    """The last whole number that passes on the way to the failing end; the less private end if both pass."""
     at_low, at_high = excess(low), excess(high)
     if at_low <= 0 and at_high <= 0:
         return low if at_low > at_high else high

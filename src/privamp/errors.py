@@ -29,4 +29,4 @@ class BudgetExceeded(PrivampError):
 
 
 class DegradingDesign(UserWarning):
-    """The design makes the release less private than the mechanism on all the data; the number is still true."""
+    """The design makes the release less private than the mechanism on all the data; the bound still holds."""

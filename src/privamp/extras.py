@@ -1,4 +1,4 @@
-"""Optional libraries: which extra of privamp brings each, and the error where one is missing.
+"""Optional libraries: which extra of privamp installs each, and the error when one is missing.
 
 The core needs numpy, scipy, cryptography, typer and rich. A module that needs more imports it inside
 `try … except ModuleNotFoundError as error: raise missing(error, "what needs it")`; a function that needs more later
@@ -54,7 +54,7 @@ def missing(error: ModuleNotFoundError, what: str) -> ImportError:
     >>> missing(ModuleNotFoundError(name="sklearn"), "private k-means")
     MissingExtra("private k-means needs scikit-learn; install it with: pip install 'privamp[kmeans]'")
     """
-    return _sentence(error.name, what) if error.name in _BROUGHT_BY else error  # of a broken library, a part is missing
+    return _sentence(error.name, what) if error.name in _BROUGHT_BY else error  # the library is installed but broken
 
 
 def _sentence(module: str, what: str) -> MissingExtra:

@@ -162,7 +162,7 @@ def _importance(
 
 
 def _words(*kinds: type[Design] | type[Schedule]) -> dict[str, Word]:
-    """The words that classes have themselves."""
+    """The spec words that classes define themselves."""
     return {kind.word.name: replace(kind.word, make=kind) for kind in kinds if kind.word is not None}
 
 
@@ -301,7 +301,7 @@ def design_with_unknown(text: str) -> Design | tuple[str, Callable[[Any], Design
 
 
 def mechanism(text: str, neighbors: Neighbors) -> Mechanism:
-    """A mechanism from its spec; its sensitivity is stated for `neighbors` unless the spec says otherwise.
+    """A mechanism from its spec; its sensitivity is for `neighbors` unless the spec says otherwise.
 
     >>> mechanism("gaussian:sigma=4,sensitivity=2", Neighbors.REPLACE_ONE).sensitivity
     2.0
@@ -328,7 +328,7 @@ def mechanism_word(text: str) -> Word:
 
 
 def stated_for(chosen: Design | Schedule, neighbors: Neighbors | None) -> Neighbors:
-    """The relation a mechanism's sensitivity is read for: the one asked about, unless the design needs another."""
+    """The relation of a mechanism's sensitivity: the requested one, unless the design needs another."""
     if isinstance(chosen, Schedule):
         designs = [block for block, _ in chosen.blocks() if isinstance(block, Design)]
         return stated_for(designs[0], neighbors) if designs else Neighbors.ADD_REMOVE
@@ -338,7 +338,7 @@ def stated_for(chosen: Design | Schedule, neighbors: Neighbors | None) -> Neighb
 
 
 def _known(name: str, own: dict[str, Word], kinds: tuple[type, ...]) -> dict[str, Word]:
-    """The words of privamp, then those that were registered, or that an installed package offers."""
+    """The words of privamp, then registered ones and those of installed packages."""
     words = {word: made for kind in kinds for word, made in added_words(kind).items()} | own
     if name not in words and load_installed(name):
         words = {word: made for kind in kinds for word, made in added_words(kind).items()} | own

@@ -80,7 +80,7 @@ def one_of(choices: Iterable[str], **named: Any) -> None:
 
 
 def meant(given: Any, words: Iterable[str]) -> str:
-    """The end of a refusal: the word that was probably meant, or nothing.
+    """The end of an error sentence: "did you mean", or nothing.
 
     >>> meant("poison", ["wor", "poisson"]), meant("cat", ["wor", "poisson"])
     ("; did you mean 'poisson'?", '')
@@ -92,14 +92,14 @@ def meant(given: Any, words: Iterable[str]) -> str:
 
 
 def in_order(name: str, value: Any) -> Any:
-    """The value, unless it is a set, which has no order, or a mapping, of which only the keys would be read."""
+    """The value; sets are rejected because they have no order, mappings because only their keys would be read."""
     if isinstance(value, (Mapping, set, frozenset)):
         raise InvalidInput(f"{name} must be a list or tuple in a public order, got a {type(value).__name__} instead")
     return value
 
 
 def options_of(kind: type[Options], options: Options | None, given: Mapping[str, Any]) -> Options:
-    """The options of a call: an object, keywords of its fields, or an object that keywords change."""
+    """The options of a call, from an options object, from keywords, or from an object changed by keywords."""
     if options is None:
         return kind(**given)
     if not isinstance(options, kind):

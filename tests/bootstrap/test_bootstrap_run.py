@@ -164,11 +164,11 @@ def test_groups_of_the_little_bootstrap_share_their_subset(x):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"bounds": None}, "bounds must say between which two public numbers"),
+        ({"bounds": None}, "bounds must be two public numbers"),
         ({"bounds": (3, 1)}, "lowest below the highest"),
         ({"bounds": (0, np.inf)}, "must be finite"),
         ({"bounds": "wide"}, "must be two numbers"),
-        ({"statistic": np.median, "bounds": None}, "bounds of the statistic must say"),
+        ({"statistic": np.median, "bounds": None}, "bounds of the statistic must be two"),
         ({"statistic": "mode"}, "statistic must be one of"),
         ({"statistic": "quantile"}, "asked for as quantile:0.9"),
         ({"statistic": "quantile:2"}, "strictly between 0 and 1"),

@@ -37,7 +37,7 @@ def test_a_handler_in_the_middle_of_a_draw_is_refused_and_the_draw_goes_on(in_th
     stream, seen = Stream.from_os(), []
 
     def handler():
-        with pytest.raises(PrivampError, match="signal handler in the middle of a draw"):
+        with pytest.raises(PrivampError, match="signal handler asked for noise in the middle of a draw"):
             Stream.from_os().words(4)
         seen.append(True)
 

@@ -45,7 +45,7 @@ def test_pure(privamp) -> None:
 def test_the_relation_of_the_mechanism_is_shown(privamp, design, relation, spec, read_for) -> None:
     question = ["amplify", "--design", design, "--mechanism", spec, "--neighbors", relation]
     assert answer(privamp(*question, "--json"))["mechanism_neighbors"] == read_for
-    assert f"read for {read_for}" in privamp(*question).stdout
+    assert f"sensitivity for {read_for}" in privamp(*question).stdout
 
 
 def test_queries_share_one_sample_and_steps_do_not(privamp) -> None:

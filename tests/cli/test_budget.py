@@ -13,7 +13,7 @@ def test_create_show_and_log(privamp, tmp_path):
     made = privamp(*CREATE)
     assert made.exit_code == 0, made.output
     assert "renyi" in made.stdout
-    assert "nothing was spent yet" in privamp("budget", "log", "study.db").stdout
+    assert "nothing spent yet" in privamp("budget", "log", "study.db").stdout
     budget = Budget.open(tmp_path / "study.db")
     budget.spend(Gaussian(5.0), note="mean age")
     held = budget.reserve(Gaussian(5.0), note="cut off by a crash")
@@ -145,7 +145,7 @@ def test_a_kept_head_shows_a_rollback(privamp, tmp_path):
     verify = ("budget", "verify", "study.db", "--head", "head.json")
     budget.spend(Gaussian(5.0))  # the store goes on, and still has the head
     assert told(privamp(*verify, "--json"))["anchored_at"] == json.loads(head)["number"]
-    assert "entry 4 of the head is there" in privamp(*verify).stdout
+    assert "entry 4, the head, is in it" in privamp(*verify).stdout
     (tmp_path / "old.db").replace(path)
     result = privamp(*verify)
     assert result.exit_code == 1

@@ -65,4 +65,4 @@ def test_people_see_the_value_and_the_filled_spec(privamp) -> None:
 def test_unreachable_is_said(privamp) -> None:
     result = privamp("calibrate", "--design", "poisson:rate=?", "--mechanism", "gaussian:sigma=1", "--epsilon", "1")
     assert result.exit_code == 2
-    assert "reaches the wanted guarantee" in result.stderr
+    assert "reaches the target guarantee" in result.stderr

@@ -60,7 +60,7 @@ def test_every_number_of_a_design(key, hole):
         if code:
             assert code in (1, 2)
             sentence = answer["error"]["message"] if isinstance(answer["error"], dict) else answer["error"]
-            assert key in sentence or "reaches the wanted guarantee" in sentence, sentence
+            assert key in sentence or "reaches the target guarantee" in sentence, sentence
             continue
         value = answer["value"]
         assert loss(answer["design"]) <= target

@@ -121,7 +121,7 @@ def test_ctrl_c_is_exit_130() -> None:
         process.kill()
         process.communicate()
     assert (process.returncode, out) == (130, ""), err
-    assert err == "Error: interrupted, nothing half-written was left behind\n"
+    assert err == "Error: interrupted; no half-written file was left behind\n"
 
 
 def test_pieces_of_an_audit_add_up_when_a_theorem_is_missing_in_one() -> None:

@@ -79,7 +79,7 @@ def test_any_spec_is_answered_or_refused(design, mechanism, question) -> None:
 
 
 COMMAND = typer.main.get_command(app)  # built once: building it takes longer than most answers
-UNEXPECTED = "did not expect"
+UNEXPECTED = "unexpected error"
 
 
 def told(*arguments: str) -> tuple[int, str]:

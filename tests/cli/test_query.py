@@ -39,7 +39,7 @@ def test_one_question_is_told_in_words(privamp, file):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ([], "nothing was asked"),
+        ([], "there is no question"),
         (["--mean", "enroll"], "needs --bounds LOW:HIGH"),
         (["--mean", "nobody", "--bounds", "0:1"], "no column 'nobody'"),
         (["--mean", "enroll", "--bounds", "1:0"], "LOW < HIGH"),

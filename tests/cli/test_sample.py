@@ -119,7 +119,7 @@ BAD = [
     ({"--out": "data.parquet"}, ["--overwrite"], "lies in the data itself"),
     ({"--key-file": None}, [], "Missing option '--key-file'"),
     ({"--label": None}, [], "needs --label TEXT"),
-    ({"--label": " "}, [], "file names can be the same"),
+    ({"--label": " "}, [], "file names do not identify data"),
 ]
 
 

@@ -103,7 +103,7 @@ def test_names_that_cannot_be(privamp, tmp_path, name):
     for command in commands:
         run = privamp("budget", *command)
         assert run.exit_code == 2, run.output
-        assert "did not expect" not in run.stderr
+        assert "unexpected error" not in run.stderr
     assert sorted(os.listdir(tmp_path)) == before
 
 
@@ -139,7 +139,7 @@ def test_signals_clean_up_and_say_so(privamp, tmp_path, sent, code):
     assert run.stdout.readline() == "asleep\n"
     run.send_signal(sent)
     _, said = run.communicate(timeout=60)
-    assert (run.returncode, said) == (code, "Error: interrupted, nothing half-written was left behind\n")
+    assert (run.returncode, said) == (code, "Error: interrupted; no half-written file was left behind\n")
 
 
 FIRST_SECOND = """

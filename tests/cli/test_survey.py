@@ -62,9 +62,9 @@ BAD = [
             ({"--design": SPEC, "--cluster": "district", "--delta": "0.5"}, "delta must be"),
             ({"--design": SPEC, "--cluster": "district", "--by": "level"}, "design of fixed size"),
             ({"--design": f"{SPEC},second_size=2", "--cluster": "district"}, "take a second stage Poisson"),
-            ({"--design": "systematic:step=10", "--cluster": "district"}, "leave it out for other designs"),
+            ({"--design": "systematic:step=10", "--cluster": "district"}, "omit it for other designs"),
             ({"--design": "poisson-pps:low=0.1,high=0.5"}, "needs --probability COLUMN"),
-            ({"--design": "poisson-pps:low=0.1,high=0.5,per_size=1", "--probability": "enroll"}, "leave per_size out"),
+            ({"--design": "poisson-pps:low=0.1,high=0.5,per_size=1", "--probability": "enroll"}, "omit per_size"),
             ({"--design": "proportional:rate=0.1,rounding=floor"}, "rounding='random'"),
         )
     ],
@@ -108,7 +108,7 @@ def test_the_file_has_one_form_and_the_old_one_warns(privamp) -> None:
     _, _, file, *others = question("plan")
     old = privamp("survey", "plan", "--population", file, *others, "--json")
     assert (old.exit_code, old.stdout) == (0, new.stdout)
-    assert "--population FILE is written FILE now" in " ".join(old.stderr.split())
+    assert "--population FILE is now just FILE" in " ".join(old.stderr.split())
     assert not new.stderr
     for words in ([], [file, "--population", file]):
         refused = privamp("survey", "plan", *words, *others)

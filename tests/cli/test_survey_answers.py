@@ -47,7 +47,7 @@ def asked(*more, key="a.key", epsilon="8"):
 
 def test_interviews_come_back(privamp, people):
     said = drawn(privamp)
-    assert "interviewers, and the people who are asked, know who was drawn" in " ".join(said.stdout.split())
+    assert "interviewers and respondents know who was drawn" in " ".join(said.stdout.split())
     budget(privamp)
     result = privamp(*asked("--classes", "region"))
     assert result.exit_code == 0, result.output
@@ -123,7 +123,7 @@ def test_what_is_kept_beside_the_key_is_secret_and_remembers_every_survey(privam
 
 
 BAD = [
-    ([], {"--budget": None}, "only a budget remembers"),
+    ([], {"--budget": None}, "only a budget knows"),
     ([], {"--key-file": None}, "needs --key-file"),
     ([], {"--key-file": "other.key"}, "survey draw writes beside its key"),
     ([], {"--answers": "none.csv"}, "there is no file"),
@@ -198,7 +198,7 @@ def test_a_report_tells_no_secret_size(privamp, tmp_path):
     [
         (["--size", "9"], "needs --bounds"),
         (["--bounds", "0:9"], "give --size"),
-        (["--bounds", "0:9", "--size", "9", "--key-file", "k"], "go with --answers"),
+        (["--bounds", "0:9", "--size", "9", "--key-file", "k"], "need --answers"),
         (["--bounds", "0:9", "--answers", "a.csv", "--key-file", "k"], "needs --budget"),
         (["--bounds", "0:9", "--answers", "a.csv", "--size", "3"], "known from the draw"),
     ],

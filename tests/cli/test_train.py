@@ -123,7 +123,7 @@ def refused(privamp, files: Path, *given: str) -> str:
         ({"sampler": "shuffle"}, "sampler must be one of"),
         ({"population": None}, "--population is missing"),
         ({"learning_rate": 0}, "learning_rate"),
-        ({"out": "bands.npz"}, "must be different files"),
+        ({"out": "bands.npz"}, "must all be different"),
         ({"out": "nowhere/model.pt"}, "cannot write"),
         ({"out": "table.csv"}, "exists already"),
         ({"report": "report.pdf"}, "must be named .html"),

@@ -82,7 +82,7 @@ BAD = [
     ("--norms a:b", "must be pairs"),
     ("--norms 2:5", "must not exceed the radius"),
     ("--norms 1:5,0.5:5", "grow from bin to bin"),
-    ("--norms 1:5 --population 5", "leave --population out"),
+    ("--norms 1:5 --population 5", "omit --population"),
     ("--plot weights.pdf", ".png or .svg"),
     ("--plot no/weights.png", "folder that exists"),
 ]

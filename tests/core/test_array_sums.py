@@ -97,7 +97,7 @@ def test_replaced_rows_lie_no_farther_apart_than_declared():
     assert np.allclose(moved, [2 + 1 + 2 + 1, 1 + 1 + 1 + 0])
     with pytest.raises(InvalidInput, match="center="):
         design.draw(4).release(Laplace(1.0, 1.0, RO), np.ones(4))
-    with pytest.raises(InvalidInput, match="leave it out"):
+    with pytest.raises(InvalidInput, match="omit it"):
         Poisson(0.5).draw(4).release(Laplace(1.0), np.ones(4), center=0.5)
 
 

@@ -186,7 +186,7 @@ def test_a_name_that_stands_twice_is_refused():
     """Readers differ in which one they take."""
     text = json.dumps(amplify(Gaussian(1.0), Poisson(0.1)).to_json(delta=1e-6))
     assert Guarantee.from_json(text)
-    with pytest.raises(InvalidInput, match="stands twice"):
+    with pytest.raises(InvalidInput, match="appears twice"):
         Guarantee.from_json(text.replace('"epsilon_upper": ', '"epsilon_upper": 0.001, "epsilon_upper": '))
 
 
@@ -222,7 +222,7 @@ def test_an_unknown_format_is_refused():
 
 
 def test_a_function_cannot_be_recomputed_and_the_certificate_says_so():
-    with pytest.raises(InvalidInput, match="cannot be written down"):
+    with pytest.raises(InvalidInput, match="cannot be written as JSON"):
         Claim(PureDP(1.0), lambda: None, AR).to_json()
     own = LinearProfile(lambda rows: 0.5 + 0.0 * np.asarray(rows)[:, 0])
     rule = privacy_constrained(own, 1.0).guarantee()
@@ -260,7 +260,7 @@ def test_what_certifies_itself_is_data_too(make):
 def test_a_claim_without_a_design_needs_something_that_certifies_itself():
     data = amplify(PureDP(1.0), Poisson(0.5)).to_json()
     data["certificate"]["claims"][0]["design"] = None
-    with pytest.raises(InvalidInput, match="certifies itself"):
+    with pytest.raises(InvalidInput, match="a guarantee of its own"):
         Guarantee.from_json(data)
 
 

@@ -85,17 +85,17 @@ def test_centres_have_names_counts_and_a_picture():
 def test_old_names_work_for_one_version_and_say_so():
     found = JOBS["survey"]()
     for old, new in {"privacy": "guarantee", "standard_error_noise": "noise_error", "noise": "law"}.items():
-        with pytest.warns(DeprecationWarning, match=f"called '{new}'"):
+        with pytest.warns(DeprecationWarning, match=f"is now '{new}'"):
             assert getattr(found, old) == getattr(found, new)
-    with pytest.warns(DeprecationWarning, match="is called"):
+    with pytest.warns(DeprecationWarning, match="is now"):
         assert found.relation == found.guarantee.neighbors
     whole = JOBS["bootstrap"]()
-    with pytest.warns(DeprecationWarning, match="is called"):
+    with pytest.warns(DeprecationWarning, match="is now"):
         low, high = whole.interval
     assert (low, high) == whole.interval() == whole.interval(0.95)
-    with pytest.warns(DeprecationWarning, match="is called"):
+    with pytest.warns(DeprecationWarning, match="is now"):
         assert whole.estimate == whole.value
-    with pytest.warns(DeprecationWarning, match="is called"):
+    with pytest.warns(DeprecationWarning, match="is now"):
         assert survey.Estimate is Release
     with pytest.raises(AttributeError, match="no 'nonsense'"):
         found.nonsense  # noqa: B018

@@ -147,9 +147,9 @@ def test_a_frame_is_not_taken_for_the_names_of_its_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"id": range(50), "age": range(50)})
     for data in (frame, {"id": [1, 2]}, "people"):
-        with pytest.raises(InvalidInput, match="drawn by its ids"):
+        with pytest.raises(InvalidInput, match="a population needs ids"):
             Poisson(0.5).draw(Population(data))
-        with pytest.raises(InvalidInput, match="drawn by its ids"):
+        with pytest.raises(InvalidInput, match="a population needs ids"):
             Poisson(0.5).draw(data)
     assert Population(frame["id"]).size == 50
 

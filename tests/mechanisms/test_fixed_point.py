@@ -336,5 +336,5 @@ def test_guarantees_of_exact_laplace_noise_are_two_sided(design):
 @pytest.mark.parametrize("noise", [1e300, 5e-324])
 @pytest.mark.parametrize("kind", [ExactLaplace, ExactGaussian])
 def test_numbers_at_the_ends_of_the_doubles_are_refused_in_a_sentence(kind, noise):
-    with pytest.raises(InvalidInput, match="measure in another unit"):
+    with pytest.raises(InvalidInput, match="use another unit"):
         kind(noise, noise)

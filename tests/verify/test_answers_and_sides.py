@@ -126,9 +126,9 @@ class SharedIdentity(Poisson):
     ("kind", "said"),
     [
         (WrongWeight, "`weight`"),
-        (SmallSpread, "`spread` says"),
-        (SaysNothing, "'probability', which is not among `reads`"),
-        (NotAlone, "`decides_alone` is said"),
+        (SmallSpread, "`spread` is"),
+        (SaysNothing, "'probability', which is not in `reads`"),
+        (NotAlone, "`decides_alone` is True"),
         (SharedIdentity, "share an identity"),
     ],
 )

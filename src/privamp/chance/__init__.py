@@ -1,1 +1,1 @@
-"""Chance: keys, the keyed function that decides who is drawn, the cryptographic noise stream."""
+"""Randomness: keys, the keyed function that decides who is drawn, the cryptographic noise stream."""

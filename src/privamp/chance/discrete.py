@@ -6,7 +6,7 @@ vectorised. Its coins of chance e^-g are those of `exp_coins.py` instead of Algo
 One change to Algorithm 3: the Laplace proposal has scale sigma = a/b itself, not a whole number. The coin is then
 exp(-(z/a)^2 / 2) with z = b|y| - a.
 
-Running time depends on the draw (not constant-time): do not show the time of one draw to the public.
+Running time depends on the draw (not constant-time): do not publish how long a single draw took.
 """
 
 import math
@@ -30,7 +30,7 @@ _BOTTOM = 2**20  # largest denominator
 
 
 def rational_scale(scale: float | Fraction) -> Fraction:
-    """Return the scale that is really drawn: a fraction never below `scale`, so never less noise.
+    """Return the scale that is actually drawn: a fraction never below `scale`, so never less noise.
 
     Fractions that fit (numerator up to 2^50, denominator up to 2^20) stay as they are; others round up to a
     multiple of 2^-20, or of a coarser power of two above 2^30. Certify this number, not the one asked for.
@@ -70,7 +70,7 @@ def _until_all(n: int, attempt: Callable[[int], Integers]) -> Integers:
     """Gather `n` draws from attempts that each return the accepted ones among m independent tries."""
     parts, missing = [np.empty(0, np.int64)], n
     while missing:
-        # 64k tries at once stay in cache. Acceptance does not look at a try's place, so cutting is fair.
+        # 64k tries at once stay in cache. Acceptance does not depend on a try's position, so cutting does not bias.
         part = attempt(min(max(missing, 16) + missing // 2, 65536))[:missing]
         parts.append(part)
         missing -= len(part)

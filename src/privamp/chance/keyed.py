@@ -46,7 +46,7 @@ def keyed_numbers(key: Key, ids: NDArray[Any], stage: int = 0) -> Numbers:
 def keyed_pairs(key: Key, ids: NDArray[Any], stage: int = 0) -> tuple[Numbers, Numbers]:
     """Return two 64-bit numbers per id, the first as in `keyed_numbers`, the second to break ties.
 
-    Distinct whole-number ids never share a pair, for AES is one-to-one on blocks.
+    Distinct whole-number ids never share a pair, because AES is one-to-one on blocks.
     """
     whole(0, 2**64 - 1, stage=stage)
     high, low = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
@@ -104,7 +104,7 @@ def smallest(numbers_hi: Numbers, numbers_lo: Numbers, k: int) -> NDArray[np.int
 
 
 def _ordered(high: Numbers, low: Numbers) -> NDArray[np.int64]:
-    """The order of the pairs; the low halves, which take ten times as long, are looked at only where high ones tie."""
+    """The order of the pairs; the low halves, which take ten times as long, are compared only where high ones tie."""
     order = np.argsort(high)
     ascending = high[order]
     return np.lexsort((low, high)) if (ascending[1:] == ascending[:-1]).any() else order
@@ -130,7 +130,7 @@ def _fill_from_whole_numbers(key: Key, ids: NDArray[Any], stage: int, high: Numb
     encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
     blocks = np.empty((min(_CHUNK, len(ids) + 1), 2), "<u8")
     blocks[:, 1] = stage
-    coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into wants one block to spare
+    coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into needs one spare block
     source, target = blocks.data.cast("B"), coded.data.cast("B")
     for at in range(0, len(ids), _CHUNK):
         piece = ids[at : at + _CHUNK]

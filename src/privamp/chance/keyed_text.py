@@ -1,6 +1,6 @@
 """The keyed function of text: AES-256 in CBC-MAC over (stage, length) and the text in UTF-8, 16 bytes.
 
-The length stands first, so no message is the beginning of another, and CBC-MAC is then a pseudo-random function if AES
+The length comes first, so no message is a prefix of another, and CBC-MAC is then a pseudo-random function if AES
 is (Bellare, Kilian & Rogaway 2000; after n texts of up to b blocks an attacker gains about (n b)^2 / 2^128). A hash per
 text in Python costs several times as much: here the first blocks of many texts are one call, then their second ones,
 and the block (stage, length) is coded once for each length that occurs.
@@ -71,6 +71,6 @@ def _of_long_text(secret: bytes, stage: int, text: bytes) -> NDArray[Any]:
 
 
 def _encrypted(encrypt: Any, blocks: NDArray[Any]) -> NDArray[Any]:
-    coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into wants one block to spare
+    coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into needs one spare block
     encrypt.update_into(blocks.data.cast("B"), coded.data.cast("B"))
     return coded[: len(blocks)]

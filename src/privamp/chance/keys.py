@@ -1,7 +1,7 @@
 """Secret keys: 32 bytes that decide who is drawn and which noise is added.
 
 A key is never printed, pickled or copied by accident. `subkey` derives an independent key for
-every use; the derivation is a keyed BLAKE2b, so knowing one subkey says nothing about another.
+every use; the derivation is a keyed BLAKE2b, so one subkey reveals nothing about another.
 
 >>> Key.from_bytes(bytes(32))
 Key(secret)
@@ -34,7 +34,7 @@ class Key:
     _is_kept: bool
 
     def __init__(self) -> None:
-        raise InvalidInput("a Key is not made by calling Key(); use Key.generate() or Key.from_bytes(secret)")
+        raise InvalidInput("Key() cannot be called directly; use Key.generate() or Key.from_bytes(secret)")
 
     @classmethod
     def generate(cls) -> "Key":
@@ -54,7 +54,7 @@ class Key:
     def subkey(self, *labels: Label) -> "Key":
         """Return the independent key that belongs to `labels`: the same labels, the same key.
 
-        Order, type and the borders between labels all count: ("a", "bc"), ("ab", "c"), 1 and "1" differ.
+        Order, type and the boundaries between labels all matter: ("a", "bc"), ("ab", "c"), 1 and "1" differ.
         """
         if not labels:
             raise InvalidInput("subkey needs at least one label, got none instead")
@@ -63,7 +63,7 @@ class Key:
 
     @property
     def fingerprint(self) -> bytes:
-        """16 bytes that name the key without giving it away; safe to log and to compare."""
+        """16 bytes that identify the key without revealing it; safe to log and to compare."""
         return derive(self, b"fingerprint")[:16]
 
     @property
@@ -74,7 +74,7 @@ class Key:
     @property
     def is_kept(self) -> bool:
         """True when the key was read from stored bytes (a file, the environment, a keyring), so that other programs
-        may draw by it too: what it draws is then named by a label.
+        may draw with it too; its draws then need a label.
         """
         return self._is_kept
 
@@ -116,11 +116,11 @@ def build(secret: bytes, *, is_test: bool = False, is_kept: bool = False) -> Key
 
 
 def given_key(key: Key | None) -> Key:
-    """The key that was given, or a fresh one for None; anything else is no key."""
+    """The given key, or a fresh one for None."""
     if key is not None and not isinstance(key, Key):
         raise InvalidInput(
-            f"key must be a Key, got a {type(key).__name__} instead; read it by Key.from_bytes or a provider's key(), "
-            "or leave it out for a fresh one"
+            f"key must be a Key, got a {type(key).__name__} instead; load it with Key.from_bytes or a provider's "
+            "key(), or omit it for a fresh one"
         )
     return Key.generate() if key is None else key
 

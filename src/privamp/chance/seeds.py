@@ -1,4 +1,4 @@
-"""Whether a seed is accepted just now. Closed, unless `privamp.testing.seeds_allowed()` holds it open."""
+"""Whether seeds are accepted: only inside `privamp.testing.seeds_allowed()`."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -14,7 +14,7 @@ def key_of_seed(seed: int) -> Key:
     seeded = DOOR.get()
     if seeded is None:
         raise InvalidInput(
-            "random_state makes the noise guessable, so it is accepted in tests only; leave it None, or run inside "
+            "random_state makes the noise predictable, so it is accepted only in tests; leave it None, or run inside "
             "`with privamp.testing.seeds_allowed():`, which marks the guarantee NOT PRIVATE"
         )
     return seeded(seed)

@@ -1,7 +1,7 @@
-"""Signatures by a key that stays secret, checked by a number that anybody may know.
+"""Signatures made with a secret key and checked with a public one.
 
-Ed25519 (RFC 8032), with the signing key derived from a `Key`, so that one key file serves; the derivation is that of
-`subkey`, so the signatures say nothing about samples drawn with the same key.
+Ed25519 (RFC 8032), with the signing key derived from a `Key`, so that one key file is enough; the derivation is that of
+`subkey`, so the signatures reveal nothing about samples drawn with the same key.
 """
 
 from cryptography.exceptions import InvalidSignature
@@ -28,7 +28,7 @@ def public_key(key: Key) -> str:
 
 
 def check_public_key(digits: str) -> str:
-    """The same in small letters, or a sentence."""
+    """The key in lower case; raises if it is not a public key."""
     digits = digits.strip().lower()
     if len(digits) != _DIGITS or set(digits) - set("0123456789abcdef"):
         raise InvalidInput(f"a public key has {_DIGITS} hexadecimal digits, got {len(digits)} characters instead")

@@ -32,26 +32,26 @@ Shape = int | tuple[int, ...]
 
 _REFUSED = "a Stream is not pickled or copied (a copy repeats its noise); make another with Stream.from_os()"
 _BUFFER = 1024  # words kept ready for small requests,
-_FIRST = 64  # and by a stream that was asked for none before: many are asked once
+_FIRST = 64  # and for a stream's first request: many streams have only one
 _ZEROS = bytes(8 * 8192)  # encrypted piece by piece: small enough to stay in cache
 
 
 # One lock for all streams, held across a fork so that no child starts with a half-advanced stream. A signal handler
 # runs in the thread that it interrupts: in the middle of a draw it must neither receive the same words nor wait for
-# them for ever. So the lock lets its own thread in again, and `_refuse_inside` stops it there.
+# them forever. So the lock lets its own thread in again, and `_refuse_inside` stops it there.
 _LOCK = threading.RLock()
 _drawing: FrameType | None = None  # the call that holds the lock
 _forks = 0
 
 
 def _refuse_inside() -> None:
-    """Raise when a draw further down on this thread's own stack is under way."""
+    """Raise if this thread is already in the middle of a draw."""
     frame: FrameType | None = sys._getframe(2) if _drawing is not None else None
     while frame is not None:
         if frame is _drawing:
             raise PrivampError(
-                "noise was asked for by a signal handler in the middle of a draw; only set a flag in the handler, and "
-                "draw later"
+                "a signal handler asked for noise in the middle of a draw; only set a flag in the handler, and draw "
+                "later"
             )
         frame = frame.f_back
 
@@ -97,7 +97,7 @@ class Stream:
         self._used = 0
 
     def _generate(self, n: int) -> NDArray[np.uint64]:
-        out = np.empty(n + 2, "<u8")  # update_into wants one block to spare
+        out = np.empty(n + 2, "<u8")  # update_into needs one spare block
         view, end = out.data.cast("B"), 8 * n
         for at in range(0, end, len(_ZEROS)):
             self._cipher.update_into(memoryview(_ZEROS)[: end - at], view[at:])
@@ -116,14 +116,17 @@ class Stream:
                 _drawing = None
 
     def _unshared(self, n: int) -> NDArray[np.uint64]:
-        """The next words, never those of the process that this one was forked from."""
+        """The next words, never the same as those of a parent process."""
         here = _process()
         if self._home is not None and self._home != here:
             self._start(Key.generate())
             self._home = here
         found = self._next(n)
         if self._home is not None and _process() != here:
-            raise PrivampError("this process was forked in the middle of a draw, whose words are its parent's")
+            raise PrivampError(
+                "this process was forked in the middle of a draw, so its words belong to the parent; draw again "
+                "after the fork"
+            )
         return found
 
     def _next(self, n: int) -> NDArray[np.uint64]:

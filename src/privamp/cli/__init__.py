@@ -11,5 +11,5 @@ def main() -> None:
 
         prepare()
         app(prog_name="privamp")
-    except KeyboardInterrupt:  # before the first line or after the last: nothing was begun, or all of it is done
+    except KeyboardInterrupt:  # interrupted before the start or after the end: nothing to clean up
         raise SystemExit(130) from None

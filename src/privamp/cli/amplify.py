@@ -1,4 +1,4 @@
-"""`privamp amplify`: what one design does to the privacy of one mechanism."""
+"""`privamp amplify`: the guarantee of one mechanism on one design."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,7 +73,7 @@ def _check_question(epsilon: float | None, delta: float | None) -> None:
     from ..validation import in_range, nonnegative
 
     if epsilon is not None and delta is not None:
-        raise InvalidInput("give --epsilon (to learn delta) or --delta (to learn epsilon), not both")
+        raise InvalidInput("give --epsilon (to get delta) or --delta (to get epsilon), not both")
     if epsilon is not None:
         nonnegative(epsilon=epsilon)
     if delta is not None:
@@ -83,26 +83,28 @@ def _check_question(epsilon: float | None, delta: float | None) -> None:
 def answers(
     guarantee: "Guarantee", *, epsilon: float | None, delta: float | None, certificate: bool = True
 ) -> dict[str, Any]:
-    """The numbers asked for with their reasons, ready for JSON; an error when there is no such number."""
+    """The requested numbers with their reasons, ready for JSON; raises if there is no such number."""
     from ..errors import Infeasible, InvalidInput
 
     if epsilon is None and delta is None and not math.isfinite(guarantee.epsilon()):
         raise InvalidInput("this release is not pure DP, so one number cannot describe it; give --delta or --epsilon")
     answer = (guarantee.to_json if certificate else guarantee.stated)(epsilon=epsilon, delta=delta)
     if delta is not None and answer["epsilon_upper"] is None:
-        raise Infeasible(f"no epsilon reaches delta {delta:g}, this release is never that private; ask for more")
+        raise Infeasible(
+            f"no epsilon reaches delta {delta:g}, this release is never that private; use a larger --delta"
+        )
     if answer.pop("private", True) is False:
         answer["private"] = False
     return answer
 
 
 def opening(head: dict[str, Any], guarantee: "Guarantee") -> list[tuple[str, str]]:
-    """What was asked, in words."""
+    """The question, in words."""
     many = f", {head['queries']} times on one sample" if "queries" in head else ""
     fresh = f", {guarantee.steps} fresh draws" if guarantee.steps > 1 else ""
     return [
         ("design", f"{head['design']}{fresh}"),
-        ("mechanism", f"{head['mechanism']}{many} (sensitivity read for {head['mechanism_neighbors']})"),
+        ("mechanism", f"{head['mechanism']}{many} (sensitivity for {head['mechanism_neighbors']})"),
         ("relation", str(guarantee.neighbors)),
     ]
 

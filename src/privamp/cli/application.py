@@ -66,7 +66,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def privamp(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Privacy amplification by sampling: what a release from a sample guarantees, and why."""

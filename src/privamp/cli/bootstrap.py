@@ -1,4 +1,4 @@
-"""`privamp bootstrap`: an estimate, its standard error and its interval, private, from one file."""
+"""`privamp bootstrap`: a private estimate with its standard error and interval, from one file."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,23 +99,23 @@ def bootstrap(
 
 
 def _limits(bounds: list[str] | None, statistic: str, on: list[str]) -> list[tuple[float, float]]:
-    """One pair per column, the asked column first."""
+    """One pair per column, the column itself first."""
     from ..errors import InvalidInput
 
     if (statistic == "regression") != bool(on):
-        raise InvalidInput("a regression needs --on COLUMN (one or more), and only a regression takes it")
+        raise InvalidInput("--on COLUMN (one or more) is needed for a regression, and only for that")
     if not bounds:
-        raise InvalidInput(f"a {statistic} needs --bounds LOW:HIGH, between which the values lie; they must be public")
+        raise InvalidInput(f"a {statistic} needs --bounds LOW:HIGH, the public range of its values")
     if len(bounds) != 1 + len(on):
-        raise InvalidInput(f"--bounds is needed once per column ({1 + len(on)} times), got it {len(bounds)} times")
+        raise InvalidInput(f"--bounds must be given once per column ({1 + len(on)} times), got it {len(bounds)} times")
     return [read_pair(_colon(text)) for text in bounds]
 
 
 def _colon(text: str) -> str:
-    """LOW,HIGH was how the version before was told."""
+    """LOW,HIGH is the form of the previous version."""
     if text.count(",") != 1 or ":" in text:
         return text
-    warn("--bounds LOW,HIGH is written LOW:HIGH now; the old form goes with the next version")
+    warn("--bounds LOW,HIGH is now LOW:HIGH; the old form will be removed in the next version")
     return text.replace(",", ":")
 
 
@@ -137,7 +137,7 @@ def _statistic(statistic: str, limits: list[tuple[float, float]], on: list[str])
 
 
 def _values(file: Path, columns: list[str], drop_missing: bool) -> Any:
-    """The asked column, or (X, y)."""
+    """The column, or (X, y)."""
     import numpy as np
 
     if file.name.lower().endswith(".npz"):

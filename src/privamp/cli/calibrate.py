@@ -1,4 +1,4 @@
-"""`privamp calibrate`: the noise, rate or size that reaches a wanted guarantee."""
+"""`privamp calibrate`: the noise, rate or size that reaches a target guarantee."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -59,13 +59,13 @@ def calibrate(
         asked = {"unknown": unknown.key, "value": value, "within": unknown.within}
         emit(asked | {"wanted": {"epsilon": epsilon, "delta": delta}} | head | answer)
     else:
-        at_end = f" (an end of the range {unknown.within} that was tried)" if value in (unknown.within or ()) else ""
+        at_end = f" (an end of the search range {unknown.within})" if value in (unknown.within or ()) else ""
         facts([(unknown.key, f"{value!r}{at_end}"), *opening(head, guarantee), *findings(answer)])
 
 
 @dataclass(slots=True)
 class Unknown:
-    """The one parameter to solve for: where it stands, what it makes, and between which ends it lies."""
+    """The one parameter to solve for: where it is in the spec, what it makes, and its range."""
 
     key: str
     build: Callable[[Any], Any]
@@ -81,7 +81,7 @@ class Unknown:
 
 
 def _read(design: str, mechanism: str, neighbors: str | None, records: int) -> tuple[Unknown, Any, "Neighbors"]:
-    """The unknown, the part that is known, and the relation asked about."""
+    """The unknown, the known part, and the requested relation."""
     from .. import spec
     from ..errors import InvalidInput
 
@@ -116,12 +116,14 @@ def _of_design(text: str, key: str, build: Callable[[Any], Any]) -> Unknown:
         raise InvalidInput(f"{key} is a word, so it cannot be solved for; mark a number with '?'")
     low, high = _range(text, key, build, is_whole=key in word.whole)
     if not low < high:
-        raise InvalidInput(f"{key} can only be {low} in {text!r}, so there is nothing to solve for")
+        raise InvalidInput(
+            f"{key} can only be {low} in {text!r}, so there is nothing to solve for; mark another number with '?'"
+        )
     return Unknown(key, build, in_design=True, within=(low, high))
 
 
 def _range(text: str, key: str, build: Callable[[Any], Any], *, is_whole: bool) -> tuple[float, float]:
-    """The smallest and largest value the design takes, found by trying; whole numbers up to the population."""
+    """The smallest and largest valid value of the design, found by trial; whole numbers up to the population."""
     from ..errors import InvalidInput
 
     declared = [item.partition("=")[2] for item in text.split(",") if item.startswith("population=")]
@@ -147,7 +149,7 @@ def _range(text: str, key: str, build: Callable[[Any], Any], *, is_whole: bool) 
 
 
 def _edge(is_valid: Callable[[float], bool], inside: float, outside: float, is_whole: bool) -> float:
-    """The last valid value on the way from a valid one to one that is not."""
+    """The last valid value on the way from a valid to an invalid one."""
     from ..numerics.roots import halved, largest_passing
 
     if is_whole:

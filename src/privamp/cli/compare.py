@@ -33,7 +33,7 @@ def compare(
         typer.Option(
             "--design",
             metavar="SPEC",
-            help="A design; give several, at equal expected size.",
+            help="A design; repeat the option, at equal expected size.",
             autocompletion=designs,
         ),
     ] = None,
@@ -41,7 +41,7 @@ def compare(
         int | None, typer.Option("--size", metavar="M", help="Instead of --design: five designs of this size.")
     ] = None,
     population: Annotated[
-        int | None, typer.Option("--population", metavar="N", help="Number of records, if a design does not say.")
+        int | None, typer.Option("--population", metavar="N", help="Number of records, if a design does not give it.")
     ] = None,
     neighbors: Annotated[
         str, typer.Option("--neighbors", metavar="RELATION", help="One relation for all: replace-one or add-remove.")
@@ -171,7 +171,7 @@ def _tables(found: "Comparison", mechanism: str) -> None:
     asked, at = found.question, as_asked(found.question.epsilon)
     fresh = f", {asked.steps} fresh draws" if asked.steps > 1 else ""
     records = f"{found.population:,} records, " if found.population else ""
-    say(f"{records}{mechanism} (sensitivity read for {asked.mechanism.neighbors.kind}), {asked.neighbors}{fresh}")
+    say(f"{records}{mechanism} (sensitivity for {asked.mechanism.neighbors.kind}), {asked.neighbors}{fresh}")
     grid(
         f"Ranked by ε at δ = {as_asked(asked.delta)}",
         ["", "<design", "ε certified", "ε attack", f"δ({at}) cert.", "attack", "draws", "distinct"],
@@ -188,7 +188,7 @@ def _tables(found: "Comparison", mechanism: str) -> None:
 
 
 def _draw(found: "Comparison", mechanism: str, path: Path) -> None:
-    """The picture; on a page also the ranking, and theorem and assumptions of every design."""
+    """The picture; a page also has the ranking and the theorems and assumptions of every design."""
     from ..report.html import Report
     from ..report.pictures import comparison_figure, save
 

@@ -1,8 +1,8 @@
-"""What the shell offers after a tab: specs word by word and key by key, reproductions, columns of the file given.
+"""Shell completion: specs word by word and key by key, reproductions, columns of the given file.
 
-`privamp --install-completion` sets it up. A shell must not wait long or see an error: no more is read than the start of
-a table, and what cannot be read has no columns. Shells evaluate what they are offered, and the header of a table is
-somebody else's text: only names of plain characters are offered.
+`privamp --install-completion` sets it up. Completion must be fast and never fail: only the start of a table is read,
+and an unreadable file has no columns. Shells evaluate completions, and the header of a table is untrusted text: only
+names of plain characters are offered.
 """
 
 import re
@@ -58,13 +58,13 @@ def theorems(incomplete: str) -> list[str]:
 
 
 def columns(incomplete: str) -> list[str]:
-    """Columns of the first table that the command line names so far."""
+    """Columns of the first table on the command line so far."""
     names = next(filter(None, map(_header, _typed())), [])
     return _starting(incomplete, filter(_PLAIN.fullmatch, names))
 
 
 def _typed() -> list[str]:
-    """The words before the tab. Click has not read them all yet: the option that is completed has no value."""
+    """The words before the cursor. Click has not parsed them all yet: the option that is completed has no value."""
     import os
     import shlex
 

@@ -1,7 +1,6 @@
-"""Printing: tables and lines for people, JSON for machines, progress for whoever waits at a terminal.
+"""Printing: tables and lines for people, JSON for machines, progress bars on terminals.
 
-Text of others is shown with the characters written out that would move the cursor, colour the terminal or turn lines
-around.
+In untrusted text, characters that would move the cursor, colour the terminal or reverse lines are escaped.
 """
 
 import json
@@ -24,7 +23,7 @@ Advance = Callable[[int, int], None]  # done, in all
 
 
 def visible(text: str) -> str:
-    r"""The same text, with such characters written out; newlines and tabs stay.
+    r"""The same text with such characters escaped; newlines and tabs stay.
 
     >>> visible("\x1b[2Jstudy")
     '\\x1b[2Jstudy'
@@ -33,12 +32,12 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""`visible`, and newlines and tabs written out too, for labels and cells of tables."""
+    r"""`visible` with newlines and tabs escaped too, for labels and cells of tables."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def console(*, err: bool = False) -> Any:
-    """A rich console on what is now stdout or stderr."""
+    """A rich console on the current stdout or stderr."""
     from rich.console import Console
 
     stream = sys.stderr if err else sys.stdout
@@ -52,7 +51,7 @@ def say(text: str = "", style: str | None = None) -> None:
 
 
 def warn(text: str) -> None:
-    """One loud line on stderr."""
+    """One highlighted line on stderr."""
     console(err=True).print(f"Warning: {visible(text)}", style="bold yellow", markup=False, soft_wrap=True)
 
 
@@ -76,7 +75,7 @@ def facts(rows: Iterable[tuple[str, str]], title: str | None = None) -> None:
 
 
 def grid(title: str, heads: list[str], rows: Iterable[list[str]], best: int | None = None) -> None:
-    """A table with a heading; words left, numbers right; row `best` stands out."""
+    """A table with a heading; words left, numbers right; row `best` is highlighted."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -137,7 +136,7 @@ def waiting(what: str, *, quiet: bool = False) -> Iterator[Advance]:
 
 @contextmanager
 def degrading() -> Iterator[None]:
-    """Turn the library's warning about a design that loses privacy into one loud line."""
+    """Turn the library's warning about a degrading design into one highlighted line."""
     from ..errors import DegradingDesign
 
     with warnings.catch_warnings(record=True) as caught:

@@ -1,7 +1,7 @@
-"""Failing well: one sentence, an exit code, never a traceback.
+"""Errors of the command line: one sentence and an exit code, never a traceback.
 
-0 done; 1 failed (a violation was found, the numerics gave up, something unexpected); 2 the question was wrong
-(usage, invalid input, nothing proved, not reachable); 130 interrupted, 143 terminated.
+0 success; 1 failure (a violation was found, numerics failed, something unexpected); 2 a wrong request (usage, invalid
+input, no theorem, not reachable); 130 interrupted, 143 terminated.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 
 
 class OneSentenceGroup(TyperGroup):
-    """A group of commands whose every failure is one sentence on stderr, or JSON on stdout."""
+    """A group of commands that report every failure as one sentence on stderr, or as JSON on stdout."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run a command and exit with its code."""
@@ -35,14 +35,14 @@ class OneSentenceGroup(TyperGroup):
         extra["standalone_mode"] = False
         try:
             code = super().main(args=arguments, prog_name=prog_name, **extra)
-            sys.stdout.flush()  # what cannot be written is told now, not by the interpreter at its end
+            sys.stdout.flush()  # write errors are reported now, not by the interpreter at exit
         except (KeyboardInterrupt, typer.Abort):
             code = _INTERRUPTED
         except Exception as error:
             code = _explain(error, arguments)
         if code == _INTERRUPTED:
             code = interrupted()
-            _say("interrupted, nothing half-written was left behind", "Interrupted", code, arguments)
+            _say("interrupted; no half-written file was left behind", "Interrupted", code, arguments)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -57,28 +57,28 @@ def _explain(error: Exception, arguments: list[str]) -> int:
         code = 2 if isinstance(error, _QUESTION_WAS_WRONG) else 1
         return _say(str(error), kind, code, arguments)
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the pipe is closed: nobody reads the message
         return 1
     if is_output_error(error):
         discard_output()
-        return _tell(f"the answer could not be written ({error.strerror}); send it elsewhere", 1)  # type: ignore[attr-defined]
+        return _tell(f"the output cannot be written ({error.strerror}); redirect it", 1)  # type: ignore[attr-defined]
     if isinstance(error, OSError) and error.filename is not None:
         name = os.fsdecode(error.filename)
-        return _say(f"{name!r} cannot be used ({error.strerror}); check the name and the rights", kind, 2, arguments)
+        return _say(f"{name!r} cannot be used ({error.strerror}); check name and permissions", kind, 2, arguments)
     if isinstance(error, UnicodeEncodeError) or "null byte" in str(error):  # of a name: it is not shown
         return _say(
             "a name, a label or another word of this command is not UTF-8 text, or holds a NUL character; rename it",
             kind, 2, arguments,
         )  # fmt: skip
     found = f"{kind}: {error.name}" if isinstance(error, ModuleNotFoundError) else kind
-    sentence = f"privamp stopped on something it did not expect ({found}); please report this command"
+    sentence = f"privamp stopped with an unexpected error ({found}); please report this command"
     return _say(sentence, kind, 1, arguments)
 
 
 def _usage(error: Any, arguments: list[str]) -> int:
     sentence = error.format_message()
     context = getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError":  # help was asked for by saying nothing
+    if type(error).__name__ == "NoArgsIsHelpError":  # no arguments: help is printed
         if sentence.strip():  # not yet printed
             typer.echo(sentence)
         return 2

@@ -1,4 +1,4 @@
-"""`privamp example`: small made-up files on which every example of this program runs."""
+"""`privamp example`: small synthetic files for all examples of the command line."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`privamp kmeans`: centres of a table that may be published, from one command."""
+"""`privamp kmeans`: private cluster centres of a table."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -88,7 +88,7 @@ def kmeans(
     Records farther than the radius from the centre are projected onto the ball, not dropped. Radius, centre and columns
     must be public; 'private' estimates the first two from the budget. An importance sample is read instead of all
     records: it is faster, and the guarantee covers all records. The number of records is secret and not shown. No
-    record is refused: an entry that is empty or not a number counts as the centre's, an infinite one is clipped.
+    record is rejected: an entry that is empty or not a number counts as the centre's, an infinite one is clipped.
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs.
     """
@@ -134,7 +134,7 @@ def _radius(text: str | None, bounds: list[str] | None) -> float | str | None:
     if text is None:
         raise InvalidInput(
             "--radius is missing: give a public bound on the distance of records from the centre, --bounds LOW:HIGH of "
-            "the columns, or say '--radius private' to estimate one out of the budget"
+            "the columns, or use '--radius private' to estimate one from the budget"
         )
     if text == "private":
         return text
@@ -156,7 +156,7 @@ def _center(text: str | None) -> list[float] | str | None:
 
 
 def _check_files(file: Path, out: Path, report: Path | None, overwrite: bool) -> None:
-    """Names that can be written, before anything is read."""
+    """Check the file names before anything is read."""
     from ..errors import InvalidInput
     from ..extras import need
     from .tables import ENDINGS, check_file
@@ -232,7 +232,7 @@ def _head(model: "PrivateKMeans", names: list[str]) -> dict[str, Any]:
 
 
 def _more(model: "PrivateKMeans", cost: float | None) -> dict[str, Any]:
-    """How it was made; the centres also stand in one list, beside the estimates one by one."""
+    """How it was made; the centres are also given in one list."""
     return {
         "radius": model.radius_,
         "center": model.center_.tolist(),
@@ -264,7 +264,7 @@ def _about(model: "PrivateKMeans", names: list[str]) -> list[tuple[str, str]]:
 
 
 def _columns_used(model: "PrivateKMeans", names: list[str]) -> str:
-    """Which differ between centres; the noise leaves room for no more in the others."""
+    """The columns in which the centres differ; in the others the noise hides every difference."""
     used = set(model.columns_used_.tolist())
     left = [name for at, name in enumerate(names) if at not in used]
     if not left:

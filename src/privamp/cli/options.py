@@ -1,4 +1,4 @@
-"""Options that several commands share, so that a word means the same everywhere, and help with examples."""
+"""Options that several commands share, and help with examples."""
 
 import math
 from pathlib import Path
@@ -53,7 +53,7 @@ _MOST_STEPS, _MOST_QUERIES = 10**9, 10**6
 
 
 class ExampleCommand(TyperCommand):
-    """A command whose epilog is printed as it stands, so that an example can be pasted."""
+    """A command whose epilog is printed unchanged, so that examples can be pasted."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The usual help, then the examples."""
@@ -76,7 +76,7 @@ def check_counts(*, steps: int = 1, queries: int = 1) -> None:
 
 
 def relation(text: str | None, design: "Design | Schedule", records: int = 1) -> "Neighbors":
-    """The relation asked about: the design's own when none is named, for a person with `records` records."""
+    """The requested relation: the design's own by default, for a person with `records` records."""
     from ..core.neighbors import Neighbors
 
     chosen = Neighbors.parse(text) if text is not None else design.natural
@@ -104,18 +104,18 @@ def opened_budget(path: Path | None, label: str | None) -> "Budget | None":
 
     if path is None:
         if label is not None:
-            raise InvalidInput("--budget-population says which budget of a file; name the file with --budget FILE")
+            raise InvalidInput("--budget-population needs --budget FILE, the file with that budget")
         return None
     return Budget.open(path, label)
 
 
 def population_label(given: str | None) -> str:
-    """The label of a population whose key is kept: asked for, because no name of a file can stand for it."""
+    """The label of a population with a stored key; required, because file names do not identify data."""
     from ..errors import InvalidInput
 
     if given is None or not given.strip():
         raise InvalidInput(
             "a sample that can be drawn again needs --label TEXT, which names the population: the same key and label "
-            "are the same coins, and file names can be the same for different data; choose one and keep to it"
+            "give the same random numbers, and file names do not identify data; choose a label and keep it"
         )
     return given

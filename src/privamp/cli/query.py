@@ -1,4 +1,4 @@
-"""`privamp query`: questions to a table of records, answered from a sample or from everybody."""
+"""`privamp query`: questions about a table, answered from a sample or from all records."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,7 +125,7 @@ def query(
 
 
 def _flat(questions: "list[Question]", found: "list[Release]") -> "dict[str, Release]":
-    """Every number of every answer under a name of its own."""
+    """Every number of every answer, under its own name."""
     return {
         f"{question.name}: {name}" if name else question.name: release[name] if name else release
         for question, release in zip(questions, found, strict=True)
@@ -143,9 +143,9 @@ def _questions(
         for text in named or []:
             made.append(_question(table, what, text, ranges))
     if not made:
-        raise InvalidInput("nothing was asked; say --count, --mean COLUMN, --median COLUMN, or see --help")
+        raise InvalidInput("there is no question; give --count, --mean COLUMN or --median COLUMN, or see --help")
     if any(question in made[:at] for at, question in enumerate(made)):
-        raise InvalidInput("a question is asked twice; ask it once, its answer costs once")
+        raise InvalidInput("a question is asked twice; ask it once")
     return made
 
 
@@ -159,7 +159,7 @@ def _question(table: "Table", what: str, text: str, ranges: dict[str, tuple[floa
     if pair is None:
         from ..errors import InvalidInput
 
-        raise InvalidInput(f"--{what} {column} needs --bounds LOW:HIGH, between which its values lie; they are public")
+        raise InvalidInput(f"--{what} {column} needs --bounds LOW:HIGH, the public range of its values")
     if what == "histogram":
         return table.histogram(column, _number(number, int, "a number of bins"), pair)
     if what == "quantile":
@@ -188,7 +188,7 @@ def _number(text: str, kind: type, what: str) -> Any:
 
 
 def _ranges(bounds: Columns) -> dict[str, tuple[float, float]]:
-    """Bounds by column; "" holds for all that have none of their own."""
+    """Bounds by column; "" is for all columns without their own."""
     found = {}
     for text in bounds or []:
         column, _, pair = text.rpartition("=")
@@ -200,5 +200,7 @@ def _groups(by: str | None, values: str | None) -> tuple[str, list[str | None]]:
     from ..errors import InvalidInput
 
     if by is None or values is None:
-        raise InvalidInput("--by COLUMN needs --values A,B,… and the other way round: which values occur is private")
+        raise InvalidInput(
+            "--by COLUMN and --values A,B,… must be given together, because which values occur is private"
+        )
     return by, [value.strip() or None for value in values.split(",")]

@@ -1,4 +1,4 @@
-"""One release, or one per group, as text, as JSON or as a page: the same object read three ways."""
+"""One release, or one per group, as text, as JSON or as an HTML page."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +18,11 @@ Files = Mapping[str, tuple[Path, bytes]]  # the word for machines, where it goes
 
 @dataclass(slots=True)
 class Told:
-    """What a command released, under which heading, and what else is to be said about it."""
+    """What a command released, its heading, and further facts to print."""
 
-    groups: Groups  # "" names the only one
+    groups: Groups  # "" if there is only one
     title: str
-    head: dict[str, Any]  # for machines: what was asked
+    head: dict[str, Any]  # for machines: the question
     how: list[tuple[str, str]] = field(default_factory=list)  # for people: how it was made
     epsilon: float | None = None
     delta: float | None = None
@@ -33,7 +33,7 @@ class Told:
     summary: str = ""  # of the page
     picture: "tuple[Callable[[], Any], str] | None" = None  # makes the figure of the page, and says what is in it
     tables: list[tuple[list[str], list[list[str]], str]] = field(default_factory=list)  # of the page: heads, rows, what
-    not_private: tuple[str, str] | None = None  # a heading and a text about numbers that carry no noise
+    not_private: tuple[str, str] | None = None  # a heading and a text about numbers without noise
 
     @property
     def first(self) -> "Release":
@@ -41,9 +41,9 @@ class Told:
         return next(iter(self.groups.values()))
 
     def tell(self, *, json: bool, report: Path | None = None, files: Files | None = None) -> None:
-        """Write `files` and the page, all or none, then print it, as JSON or for people.
+        """Write `files` and the page, all or none, then print the release, as JSON or for people.
 
-        What was paid for is printed also where nothing could be written; that is said after it.
+        A paid release is printed even if nothing could be written; the error follows it.
         """
         from ..errors import InvalidInput
 
@@ -100,7 +100,7 @@ class Told:
         return page.html()
 
     def _stated(self, one: "Release") -> "Release":
-        """The release with what the command assumes, at what it was asked for."""
+        """The release as JSON, with the assumptions of the command."""
         from dataclasses import replace
 
         from ..core.release import Release
@@ -129,16 +129,16 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
 
 
 def check_files(source: Path, written: Sequence[Path | None], *, overwrite: bool, kept: Path | None = None) -> None:
-    """Names that can be written, and that nothing else has, before anything is read; `kept` may exist."""
+    """Check that the files can be written and are new, before anything is read; `kept` may exist."""
     from ..errors import InvalidInput
 
     named = [path for path in (*written, kept) if path is not None]
     places = [os.path.realpath(path) for path in (source, *named)]
     if len(set(places)) < len(places):
-        raise InvalidInput(f"{str(source)!r} is the input; it and all that is written must be different files")
+        raise InvalidInput(f"{str(source)!r} is the input; input and output files must all be different")
     for path in named:
         if os.path.lexists(path) and not overwrite and path != kept:
-            raise InvalidInput(f"{str(path)!r} exists already; choose another name, or say --overwrite")
+            raise InvalidInput(f"{str(path)!r} already exists; choose another name, or use --overwrite")
         _check_place(path)
 
 
@@ -159,7 +159,7 @@ def _check_place(path: Path) -> None:
 
 
 def check_page(path: Path | None) -> None:
-    """A name that can be written, before anything is read."""
+    """Check the file name before anything is read."""
     from ..errors import InvalidInput
 
     if path is None:
@@ -177,7 +177,7 @@ def _entry(group: str, one: "Release", level: float) -> dict[str, Any]:
     if isinstance(one.value, Mapping):  # arrays by name: the numbers are in the file
         return {"name": None, "group": group or None, "shapes": {name: list(p.shape) for name, p in one.value.items()}}
     numbers = one.numbers(level)
-    before = {  # the names of the version before, kept for one more
+    before = {  # the names of the previous version, kept for one more
         "estimate": numbers["value"],
         "standard_error_sampling": numbers["sampling_error"],
         "standard_error_noise": numbers["noise_error"],

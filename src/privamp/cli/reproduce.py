@@ -1,4 +1,4 @@
-"""`privamp reproduce`: figures and tables of the papers, recomputed and compared with what is printed."""
+"""`privamp reproduce`: figures and tables of the papers, recomputed and compared with the printed numbers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,7 +53,7 @@ def reproduce(
     from ..papers.registry import entries, entry
 
     if report and name != "all":
-        raise InvalidInput("--report goes with 'all'; one entry writes its own page into --out")
+        raise InvalidInput("--report is only for 'all'; a single entry writes its page into --out")
     if name == "list":
         _listed(entries(), json)
     elif name == "all":
@@ -83,7 +83,7 @@ def _all(entries: "dict[str, Entry]", folder: Path, full: bool, json: bool) -> N
 
 @contextmanager
 def _into(folder: Path) -> Iterator[None]:
-    """A folder that cannot be written to is one sentence."""
+    """Turn a folder that cannot be written to into one sentence."""
     from ..errors import InvalidInput
 
     try:

@@ -1,4 +1,4 @@
-"""`privamp sample`: a sample of files that need not fit in memory, into a file that only its owner can read."""
+"""`privamp sample`: a sample of files larger than memory, written to a file that only its owner can read."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,14 +28,14 @@ Examples:
 
 
 def _make_key(path: Path | None) -> None:
-    """Write a fresh key and stop."""
+    """Write a fresh key and exit."""
     if path is None:
         return
     from ..tables.key_files import make_key_file
 
     make_key_file(path)
     say(f"Key: {path}")
-    say("SECRET: keep it as you keep the data; who has it knows who is in the samples drawn with it.", "bold yellow")
+    say("SECRET: protect it like the data; anyone who has it knows who is in the samples drawn with it.", "bold yellow")
     raise typer.Exit
 
 
@@ -58,7 +58,8 @@ def sample(
         typer.Option("--reads", metavar="NAME=COLUMN", help="Where the design finds a column, e.g. cluster=school."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="Name of the population, whatever file it is in.")
+        str | None,
+        typer.Option("--label", metavar="TEXT", help="Name of the population, not of the file."),
     ] = None,
     round: Annotated[int, typer.Option("--round", metavar="N", help="Use a new round for each fresh draw.")] = 0,
     clip: Annotated[bool, typer.Option("--clip", help="Importance rules: use records clipped to the ball.")] = False,
@@ -85,9 +86,9 @@ def sample(
     its number of rows is not printed. Its metadata name the design, the fingerprint of the key and the ledger id.
 
     The same key, label, round, design and ids write the same sample again: on any number of cores, after a kill, and,
-    with --id, in any order of the rows. New data or a second sample need a new --round: shared coins are not two draws.
-    Memory use does not grow with the number of rows for Poisson and importance
-    designs, and grows with the sample for those of fixed size.
+    with --id, in any order of the rows. New data or a second sample need a new --round: draws that share random numbers
+    are not independent. Memory use does not grow with the number of rows for Poisson and importance designs, and grows
+    with the sample for those of fixed size.
     """
     from .. import spec
     from ..engines import local
@@ -119,7 +120,7 @@ def sample(
     facts(
         [
             ("design", design),
-            ("population", f"{named}, round {round}, ids by {id or 'place'}"),
+            ("population", f"{named}, round {round}, ids by {id or 'row number'}"),
             ("key fingerprint", fingerprint),
             ("ledger", ledger),
             ("sample", str(out)),

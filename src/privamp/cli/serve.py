@@ -1,4 +1,4 @@
-"""`privamp serve`: the explorer, a page on this machine."""
+"""`privamp serve`: the explorer, a local web page."""
 
 from contextlib import suppress
 from typing import Annotated
@@ -36,5 +36,5 @@ def serve(
         bound(port).close()
         say("The explorer can start: privamp serve")
         return
-    with suppress(KeyboardInterrupt):  # the usual way to end it
-        run(port, lambda address: typer.echo(f"privamp explorer: {address}\nCtrl-C ends it."), browser=browser)
+    with suppress(KeyboardInterrupt):  # the usual way to stop it
+        run(port, lambda address: typer.echo(f"privamp explorer: {address}\nCtrl-C stops it."), browser=browser)

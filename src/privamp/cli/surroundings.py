@@ -1,4 +1,4 @@
-"""What a shell may do to a command: close its streams, fill its disk, interrupt or terminate it at any moment."""
+"""Closed streams, full disks, interrupts and termination: what a shell can do to a command at any moment."""
 
 import contextlib
 import errno
@@ -13,7 +13,7 @@ _received: list[int] = []
 
 
 class _Closed(io.TextIOBase):
-    """Stands for a standard output that was closed: writing fails as it does for every program."""
+    """Replaces a closed standard output: writing fails, as for every program."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -26,11 +26,11 @@ def before_imports() -> None:
 
 
 def prepare() -> None:
-    """Streams that exist and signals that clean up; called once, when the command is about to begin."""
+    """Set up streams and signal handlers; called once, before the command starts."""
     if os.name == "posix":
         _occupy_closed_handles()
         for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _terminate)):
-            if signal.getsignal(number) == signal.SIG_DFL:  # who started us may want it ignored, as nohup does
+            if signal.getsignal(number) == signal.SIG_DFL:  # the parent may want it ignored, as nohup does
                 signal.signal(number, handler)
     if sys.stdout is None:
         sys.stdout = _Closed()
@@ -38,11 +38,11 @@ def prepare() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without Greek letters is no reason to fail
+            stream.reconfigure(errors="replace")  # do not fail on a terminal without Greek letters
 
 
 def is_output_error(error: BaseException) -> bool:
-    """Whether an answer could not be written to where standard output goes."""
+    """Whether an answer could not be written to standard output."""
     return isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT
 
 
@@ -50,7 +50,7 @@ _OUTPUT = (errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, getattr(errno, "ED
 
 
 def discard_output() -> None:
-    """Forget what could not be written, so that the interpreter does not try again at its end."""
+    """Drop what could not be written, so that the interpreter does not try again at exit."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(sys.stdout, _Closed):
@@ -58,7 +58,7 @@ def discard_output() -> None:
 
 
 def _occupy_closed_handles() -> None:
-    """So that no file that is opened later becomes standard output by its number."""
+    """So that no file opened later gets the descriptor of standard output."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(handle)

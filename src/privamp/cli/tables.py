@@ -24,10 +24,10 @@ def read(path: Path, named: Sequence[tuple[str, str]] = (), *, whole: bool = Fal
     try:
         return read(path, named, whole)
     except PermissionError:
-        raise InvalidInput(f"{str(path)!r} may not be read by this user; change its permissions") from None
+        raise InvalidInput(f"{str(path)!r} cannot be read by this user; change its permissions") from None
     except (OSError, UnicodeError, pa.lib.ArrowException):  # their messages may show entries
         kind = "Parquet" if read is _read_parquet else "UTF-8 CSV with a header"
-        raise InvalidInput(f"{str(path)!r} cannot be read as {kind}; check what it really is") from None
+        raise InvalidInput(f"{str(path)!r} cannot be read as {kind}; check the file") from None
 
 
 def check_file(path: Path) -> None:
@@ -39,7 +39,7 @@ def check_file(path: Path) -> None:
 
 
 def arrays(path: Path, names: Sequence[str] | None = None) -> "dict[str, NDArray[Any]]":
-    """Arrays of numbers in an .npz file (all of them when none is named), running nothing that the file may hold."""
+    """Arrays of numbers in an .npz file (all of them by default); no code in the file is run."""
     import numpy as np
 
     from ..errors import InvalidInput
@@ -54,9 +54,9 @@ def arrays(path: Path, names: Sequence[str] | None = None) -> "dict[str, NDArray
     except InvalidInput:
         raise
     except Exception:  # a broken archive fails in many ways, and the messages may show entries
-        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check what it really is") from None
+        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check the file") from None
     if any(array.dtype.kind not in "biuf" for array in found.values()):
-        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check what it really is")
+        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check the file")
     return found
 
 
@@ -75,13 +75,13 @@ def table_of_arrays(path: Path, names: Sequence[str] | None) -> "tuple[list[str]
     if flat and len(flat) == len(found) and len({array.size for array in flat.values()}) == 1:
         return list(flat), np.stack(list(flat.values()), axis=1)
     raise InvalidInput(
-        f"{path.name!r} must hold one table, or columns of one length; it has {listed(found)}: name the ones to use "
-        "with --columns"
+        f"{path.name!r} must hold one table, or columns of one length; it has {listed(found)}: choose some with "
+        "--columns"
     )
 
 
 def table_of_columns(path: Path, names: Sequence[str] | None) -> "tuple[list[str], NDArray[Any]]":
-    """The same from CSV or Parquet; nan where an entry is missing or no number, and no entry is refused."""
+    """The same from CSV or Parquet; nan if an entry is missing or not a number. No entry is rejected."""
     import numpy as np
 
     from ..errors import InvalidInput
@@ -89,19 +89,19 @@ def table_of_columns(path: Path, names: Sequence[str] | None) -> "tuple[list[str
     table = read(path, [("columns", name) for name in names or ()], whole=names is None)
     chosen = list(names or table.column_names)
     if len(set(chosen)) < len(chosen):
-        raise InvalidInput(f"{path.name!r} has several columns of one name; name the ones to use with --columns")
+        raise InvalidInput(f"{path.name!r} has several columns of one name; choose columns with --columns")
     rows = np.empty((table.num_rows, len(chosen)))
     for at, name in enumerate(chosen):
         try:
             rows[:, at] = _entries(table[name], name)
         except InvalidInput as error:
-            way_out = "; name the columns to use with --columns" if names is None else ""
+            way_out = "; choose columns with --columns" if names is None else ""
             raise InvalidInput(f"{error}{way_out}") from None
     return chosen, rows
 
 
 def _entries(column: Any, name: str) -> "NDArray[Any]":
-    """Entries as numbers, each by itself; only the type of a column, which is public, is refused."""
+    """Entries as numbers, each by itself; only the type of a column, which is public, can be rejected."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -136,9 +136,9 @@ def words(column: Any, name: str) -> "NDArray[Any]":
 
 
 def numbers(column: Any, name: str) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """The entries as numbers, nan where one is missing or no number, and where that is.
+    """The entries as numbers, nan where one is missing or not a number, and a mask of those.
 
-    No entry is refused, and what it becomes depends on that entry alone; the type of a Parquet column is public.
+    No entry is rejected, and each result depends on that entry alone; the type of a Parquet column is public.
     """
     import numpy as np
     import pyarrow as pa
@@ -169,7 +169,7 @@ def _read_parquet(path: Path, named: Sequence[tuple[str, str]], whole: bool) -> 
 
 
 def _read_csv(path: Path, named: Sequence[tuple[str, str]], whole: bool) -> Any:
-    """Every cell by itself: no row or cell is refused, whatever is in it (tables/csv_text.py)."""
+    """Every cell by itself: no row or cell is rejected, whatever it contains (tables/csv_text.py)."""
     import pyarrow as pa
 
     from ..tables.csv_text import TEXT, CsvText

@@ -1,4 +1,4 @@
-"""`privamp theorem`: statement and proof of what a guarantee cites."""
+"""`privamp theorem`: statement and proof of the theorems that guarantees cite."""
 
 from typing import Annotated
 

@@ -22,7 +22,7 @@ def verify(
     certificate: Annotated[Path, typer.Argument(help="JSON with a certificate; '-' reads standard input.")],
     json: Json = False,
 ) -> None:
-    """Recompute every number of a certificate from its claims, and say whether they agree.
+    """Recompute every number of a certificate from its claims, and report whether they agree.
 
     A certificate is what Guarantee.to_json() returns and what commands print with --json. Exit code 1 when a number, a
     theorem, an assumption or the digest does not agree.

@@ -102,7 +102,7 @@ def _guess(text: str | None, population: float | None, radius: float) -> "NormHi
     if text is None:
         return even(radius, 1000 if population is None else population)
     if population is not None:
-        raise InvalidInput("--norms says how many records there are; leave --population out")
+        raise InvalidInput("--norms already gives the number of records; omit --population")
     try:
         pairs = [tuple(map(float, part.split(":"))) for part in text.split(",")]
         u, n = zip(*pairs, strict=True)
@@ -162,4 +162,4 @@ def _tell(found: "Overlay") -> None:
     if found.left_out:
         say(f"Left out: {found.left_out}.")
     if facts.noise != "gaussian":
-        say("Sampling is for speed: no rule makes a record lose less than it does when everybody is read.")
+        say("Sampling is for speed: no rule makes a record's privacy loss smaller than reading all records does.")

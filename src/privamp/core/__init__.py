@@ -1,1 +1,1 @@
-"""The nouns: neighbours, populations, profiles, mechanisms, designs, theorems, guarantees, samples."""
+"""The basic types: neighbours, populations, profiles, mechanisms, designs, theorems, guarantees, samples."""

@@ -5,7 +5,7 @@
     bounds={stratum: (low, high)}    one pair per stratum, where there are strata
     bounds=r                         from -r to r; for rows that are added up, their norm is at most r
 
-They are chosen from public knowledge, never from the records, which are cut to them.
+They are chosen from public knowledge, never from the records. Records are clipped to them.
 """
 
 import math
@@ -33,7 +33,9 @@ def pair_of(bounds: Any, what: str = "bounds") -> Pair:
     ((0.0, 100.0), (-5.0, 5.0))
     """
     if bounds is None:
-        raise InvalidInput(f"{what} must say between which two public numbers the values lie, got none instead")
+        raise InvalidInput(
+            f"{what} must be two public numbers (lowest, highest) between which the values lie, got none instead"
+        )
     if is_number(bounds):
         positive(**{what: bounds})
         return -float(bounds), float(bounds)
@@ -52,16 +54,18 @@ def is_pair(bounds: Any) -> bool:
 
 
 def pairs_of(bounds: Any, columns: int) -> tuple[Pair, ...]:
-    """One pair per column, from one for all of them or from as many."""
+    """One pair per column, from one pair for all columns or a list of pairs."""
     if is_number(bounds) or is_pair(bounds) or not isinstance(bounds, (list, tuple, np.ndarray)):
         return (pair_of(bounds),) * columns
     if len(bounds) != columns:
-        raise InvalidInput(f"bounds must be one pair, or one for each of the {columns} columns, got {len(bounds)}")
+        raise InvalidInput(
+            f"bounds must be one pair, or one pair for each of the {columns} columns, got {len(bounds)} pairs instead"
+        )
     return tuple(pair_of(pair) for pair in bounds)
 
 
 def pairs_by_name(bounds: Any, names: Sequence[Any]) -> tuple[Pair, ...]:
-    """One pair per name, such as those of strata, from one for all of them or from a dictionary."""
+    """One pair per name (of a stratum, say), from one pair for all names or a dictionary."""
     if not isinstance(bounds, Mapping):
         return (pair_of(bounds),) * len(names)
     missing = [name for name in names if name not in bounds]

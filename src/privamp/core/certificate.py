@@ -2,7 +2,7 @@
 
 It holds the claims (mechanism, design, relation, times), every number that was asked for, the theorems and the
 assumptions, the version of privamp that made it, and a digest of all that. The digest catches a changed character; the
-recomputation catches a changed number, design or theorem whose digest was made anew. Neither proves who wrote it.
+recomputation catches a changed number, design or theorem whose digest was recomputed. Neither proves who wrote it.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ _NAMES = {f"{name}{end}" for name in ("epsilon", "delta") for end in ("", "_uppe
 
 
 def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """The certificate of a guarantee with these answers; without claims where a part of it cannot be written down."""
+    """The certificate of a guarantee with these numbers; it has no claims if a part of the guarantee cannot be
+    serialised."""
     try:
         claims: list[Any] | None = [claim.to_json() for claim in guarantee.claims] or None
     except InvalidInput:
@@ -45,29 +46,33 @@ def certificate(guarantee: Guarantee, numbers: Mapping[str, Any]) -> dict[str, A
 
 
 def parsed(text: str) -> Any:
-    """The JSON of a certificate; a name that stands twice is refused, because another reader may take the other one."""
+    """The JSON of a certificate; duplicate names are rejected, because another parser may read the other one."""
     try:
         return json.loads(text, object_pairs_hook=_once)
     except InvalidInput:
         raise
     except (ValueError, RecursionError):
-        raise InvalidInput("a certificate is JSON, and this text is not") from None
+        raise InvalidInput(
+            "a certificate must be JSON, and this text is not; give the output of --json or Guarantee.to_json()"
+        ) from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise InvalidInput("a name stands twice in this certificate; it was not made by privamp")
+        raise InvalidInput("a name appears twice in this certificate, so it was not made by privamp")
     return found
 
 
 def read_certificate(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The certificate inside an answer of privamp, or the answer itself; unknown formats are refused."""
+    """The certificate inside an answer of privamp, or the answer itself; unknown formats are rejected."""
     inside = data.get("certificate", data)
     if not isinstance(inside, Mapping) or "format" not in inside or "claims" not in inside:
-        raise InvalidInput("this is no certificate: it has no format and no claims; make one with Guarantee.to_json()")
+        raise InvalidInput(
+            "this is not a certificate: it has no format and no claims; make one with Guarantee.to_json()"
+        )
     if not isinstance(inside.get("numbers"), Mapping):
-        raise InvalidInput("this certificate is damaged: its numbers are no JSON object")
+        raise InvalidInput("this certificate is damaged: its numbers are not a JSON object")
     if inside["format"] != FORMAT:
         raise InvalidInput(
             f"this certificate has format {inside['format']!r}, and this privamp reads format {FORMAT}; "
@@ -76,7 +81,7 @@ def read_certificate(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if inside["claims"] is None:
         raise InvalidInput(
             "this certificate cannot be recomputed: a part of its guarantee is a function without a name and a "
-            "version, or was added up from parts that keep no claims"
+            "version, or was composed of parts without claims"
         )
     return inside
 
@@ -90,23 +95,23 @@ def claims_of(data: Mapping[str, Any]) -> tuple[Claim, ...]:
 
 
 def draws_of(data: Mapping[str, Any]) -> frozenset[bytes]:
-    """Which samples the certificate is about: what is asked of one of them does not add up like fresh draws."""
+    """Which samples the certificate is about: releases from one sample do not compose like fresh draws."""
     try:
         return frozenset(bytes.fromhex(draw) for draw in read_certificate(data).get("draws", ()))
     except (TypeError, ValueError):
-        raise InvalidInput("the draws of this certificate are damaged: they are hexadecimal digits") from None
+        raise InvalidInput("the draws of this certificate are damaged: they must be hexadecimal digits") from None
 
 
 def disagreements(data: Mapping[str, Any], again: Guarantee) -> list[str]:
     """One sentence for everything in the certificate that its recomputation does not confirm."""
     inside = read_certificate(data)
     content = {name: part for name, part in inside.items() if name != "digest"}
-    found = [] if _digest(content) == inside.get("digest") else ["the digest does not fit the content: it was changed"]
+    found = [] if _digest(content) == inside.get("digest") else ["the digest does not match the content"]
     found += list(_numbers(inside["numbers"], again)) if inside["numbers"] else ["no number is stated"]
-    found += [f"{name} is stated, and no certificate has that" for name in inside["numbers"] if name not in _NAMES]
+    found += [f"{name} is stated, but is not part of a certificate" for name in inside["numbers"] if name not in _NAMES]
     if data is not inside:
         found += [*_numbers(data, again), *_around(data, inside, again)]
-    named = inside.get("because", ())  # a hint at another way to compose, after the theorem, is none
+    named = inside.get("because", ())  # a hint after the theorem at another way to compose is not a theorem
     unknown = [cite for cite in again.because if cite not in named and cite.partition("; compose(")[0] not in named]
     found += [f"the certificate does not name the theorem that gives its numbers: {cite}" for cite in unknown]
     missing = [what for what in again.assumes if what not in inside.get("assumes", ())]
@@ -114,7 +119,7 @@ def disagreements(data: Mapping[str, Any], again: Guarantee) -> list[str]:
 
 
 def _around(data: Mapping[str, Any], inside: Mapping[str, Any], again: Guarantee) -> Iterator[str]:
-    """What the answer around a certificate says in its own words must be what the claims say."""
+    """The fields around a certificate must agree with its claims."""
     neighbors = again.neighbors
     persons = neighbors.records if neighbors.unit == "person" else None
     true: dict[str, Any] = {
@@ -129,14 +134,15 @@ def _around(data: Mapping[str, Any], inside: Mapping[str, Any], again: Guarantee
     for name, value in true.items():
         stated = data.get(name, value if name in ("schema", "neighbors", "steps", "private") else None) or None
         if stated != (value or None):
-            yield f"{name} is stated as {stated!r}, and is {value!r}"
+            yield f"{name} is stated as {stated!r}, but is {value!r}"
     for name in ("because", "assumes"):
         if name in data and [what for what in inside.get(name, ()) if what not in data[name]]:
-            yield f"what stands under {name!r} is less than in the certificate"
+            yield f"{name!r} lists less than the certificate does"
 
 
 def _numbers(stated: Any, again: Guarantee) -> Iterator[str]:
-    """Uppers must not be below, lowers not above what is computed now, and none may stand without its question."""
+    """Upper bounds must not be below, lower bounds not above the recomputed ones; each needs the epsilon or delta it is
+    for."""
     numbers = {name: value for name, value in stated.items() if str(name).lower().startswith(("epsilon", "delta"))}
     wrong = list(_out_of_form(numbers))
     if wrong:
@@ -154,12 +160,12 @@ def _numbers(stated: Any, again: Guarantee) -> Iterator[str]:
 
 
 def _out_of_form(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """A number that nothing is computed for would be taken for one that was confirmed."""
+    """Numbers that are not recomputed: a reader would take them as confirmed."""
     for name, value in numbers.items():
         if name not in _NAMES:
-            yield f"{name} is stated, and no certificate has that"
+            yield f"{name} is stated, but is not part of a certificate"
         elif not _is_number(value) and not (value is None and name.endswith(("_upper", "_lower"))):
-            yield f"{name} is no number"
+            yield f"{name} is not a number"
     for given, answer in _ASKED:
         if given in numbers and f"{answer}_upper" not in numbers:
             yield f"{given} is stated without {answer}_upper, which is what is certified there"
@@ -182,7 +188,7 @@ def _answers(again: Guarantee, answer: str, at: float) -> tuple[float, float | N
 def _compared(what: str, stated: Any, now: float | None) -> Iterator[str]:
     claimed = math.inf if stated is None else stated
     if now is None or not math.isclose(float(claimed), now, rel_tol=_AGREE):
-        yield f"{what} is stated as {claimed!r}, and recomputed as {now!r}"
+        yield f"{what} is stated as {claimed!r}, but recomputed as {now!r}"
 
 
 def _digest(content: Mapping[str, Any]) -> str:

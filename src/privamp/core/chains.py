@@ -24,7 +24,7 @@ from .profile import Curve
 
 Ints = NDArray[np.intp]
 
-_LOWEST = -740.0  # log delta from which on nothing is followed
+_LOWEST = -740.0  # log delta below which nothing is followed
 _FARTHEST = 1e4  # of the losses of one step
 _START, _LINES, _POINTS = 65, 4000, 6000  # points to begin with; lines of one step; points of the chain's curve
 _FINE, _ROUGH = 1e-6, 1e-4  # relative excess of a chord that is worth another line; another point
@@ -81,7 +81,7 @@ def _followed(curve: Curve, end: float) -> tuple[FloatArray, FloatArray]:
 
 
 class Chain:
-    """So many steps, each with these lines in its own direction and in the opposite one."""
+    """A number of steps, each with these lines in its own direction and in the opposite one."""
 
     def __init__(self, own: Lines, other: Lines, records: int) -> None:
         self.own, self.other, self.records = own, other, records
@@ -147,7 +147,7 @@ def _chord_at_one(left: tuple[float, float], right: tuple[float, float]) -> floa
 
 
 def chain_curve(own: Curve, other: Curve, records: int) -> Curve:
-    """delta_J(eps) for eps >= 0 from the curve of one step and that of its opposite; made when first asked for."""
+    """delta_J(eps) for eps >= 0 from the curve of one step and that of its opposite; computed on first use."""
     made: list[Table] = []
 
     def log_delta(epsilon: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ from .written import read_back, written
 class Claim:
     """`times` fresh draws by `design`, each with one run of `mechanism`.
 
-    Without a design (None) the first part says what it guarantees by itself: it has a method `guarantee()`, as rules,
-    filters and whole jobs do, that computes it from its public fields.
+    Without a design (None) `mechanism` has a guarantee of its own: its method `guarantee()` computes it from its public
+    fields, as for rules, filters and whole jobs.
 
     Comparable, hashable and picklable: equal claims give equal numbers on every machine.
 
@@ -44,5 +44,5 @@ class Claim:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Claim":
-        """The claim that was written."""
+        """The claim that `to_json` wrote."""
         return cls(*(read_back(data[name]) for name in ("mechanism", "design", "neighbors", "times")))

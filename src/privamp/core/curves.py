@@ -1,4 +1,4 @@
-"""Curves every room needs: the worst pure and approximate pairs, discrete losses, and groups of records."""
+"""Curves used everywhere: the worst pure and approximate pairs, discrete losses, and groups of records."""
 
 import math
 from functools import cache
@@ -108,7 +108,7 @@ def _pair_curve(log_p: FloatArray, log_q: FloatArray) -> Curve:
 
 
 def group(profile: Profile, records: int) -> Profile:
-    """Groups of records: the iterated trade-off function (chains.py), and no more than both pure ends allow."""
+    """Groups of records: the iterated trade-off function (chains.py), capped by the pure bounds."""
     if records == 1 or profile.largest_loss == 0.0:
         return profile
     forward = _group_curve(profile.forward, profile.backward, records)

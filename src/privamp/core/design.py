@@ -1,4 +1,4 @@
-"""A design: how the sample is drawn, its exact law, and the theorems that certify it. One object for all."""
+"""A design: how the sample is drawn, its exact law, and the theorems that certify it, all in one object."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ Name = str | int
 
 
 class Answers:
-    """What a design and a schedule both say of themselves; a frozen dataclass per kind."""
+    """What designs and schedules have in common; a frozen dataclass per kind."""
 
     word: ClassVar[Word | None] = None  # what its spec string starts with, and which of its fields follow
     assumes: ClassVar[tuple[str, ...]] = ("AES is a pseudo-random function (keyed draws)",)
@@ -41,32 +41,33 @@ class Answers:
 
     @property
     def identity(self) -> str:
-        """One text for equal designs on every machine, with a version; the subkeys of its draws are made of it."""
+        """One text for equal designs on every machine, with a version; the subkeys of its draws are derived from it."""
         return identity(self)
 
     @property
     def spec(self) -> str | None:
-        """The spec string that makes it again, or None where none does."""
+        """The spec string of this design, or None if it has none."""
         return spec_of(self, self.word)
 
     @property
     def reads(self) -> Mapping[str, Read]:
-        """The columns it looks at besides the id, and what they hold."""
+        """The columns it reads besides the id, and what they hold."""
         return {}
 
     @property
     def weight(self) -> float | None:
-        """One over the expected number of times a draw (a round) takes a record, where it is public and one for all."""
+        """One over the expected number of times a draw (a round) takes a record, if it is public and the same for all
+        records."""
         return None
 
     def weights(self, population: Population) -> FloatArray | None:
-        """One over the expected number of times each of these records is drawn; secret unless `weight` says it too."""
+        """One over the expected number of times each of these records is drawn; secret unless `weight` gives it too."""
         return None if self.weight is None else np.full(population.size, self.weight)
 
     def neighboring(
         self, population: int | Population, neighbors: Neighbors
     ) -> Iterator[tuple[Population, Population]]:
-        """Pairs of neighbouring tiny populations that stand for all pairs (all records are alike here).
+        """Pairs of neighbouring tiny populations that represent all pairs (all records are alike here).
 
         Under add/remove `population` is the smaller one.
         """
@@ -80,16 +81,16 @@ class Answers:
 class Design(Answers, ABC):
     """Frozen dataclass per kind; the fields are public facts, the drawn units are secret.
 
-    Drawing is `finish(merge(partial(batch) ...))`, so that one key draws the same sample in one piece,
-    out of core, or on many machines. Whatever a job or an engine needs to know of a design, it asks the design: the
-    answers below have defaults that are safe (no weight is known, every record is held, nothing is read).
+    Drawing is `finish(merge(partial(batch) ...))`, so that one key draws the same sample in one piece, out of core, or
+    on many machines. Jobs and engines learn everything about a design from the methods below. Their defaults are safe
+    (no weight is known, every record is held, nothing is read).
     """
 
     theorems: ClassVar[tuple[Theorem, ...]]
-    natural: ClassVar[Neighbors]  # the relation reported when none is asked for
-    keeps_apart: ClassVar[str] = "anywhere"  # a scope: what a mechanism stated within it says is still true here
+    natural: ClassVar[Neighbors]  # the relation reported by default
+    keeps_apart: ClassVar[str] = "anywhere"  # a scope: what is stated within it still holds here
     unweighted: ClassVar[str] = "they are not the same in every population"  # why no weight is public, if none is
-    trades_privacy: ClassVar[bool] = False  # costs privacy by its nature and saves work: nothing to warn about
+    trades_privacy: ClassVar[bool] = False  # costs privacy by its nature to save work: nothing to warn about
 
     def _repr_html_(self) -> str:
         """The design as notebooks show it."""
@@ -113,9 +114,9 @@ class Design(Answers, ABC):
         """Every possible sample of a tiny population, as sorted ids, with its exact probability."""
 
     def also_attacked(self, neighbors: Neighbors) -> Iterator[Population]:
-        """Tiny populations besides that of a small case on which the attack on pure mechanisms may be made.
+        """More tiny populations, besides that of a small case, on which pure mechanisms may be attacked.
 
-        None, but for designs whose guarantee is about many populations of which different ones are the worst.
+        Empty, except for designs whose guarantee covers many populations, of which different ones are the worst.
         """
         yield from ()
 
@@ -126,16 +127,16 @@ class Design(Answers, ABC):
 
     @abstractmethod
     def appearances(self, records: int = 1) -> Multiplicity:
-        """How often the records of one person (who has `records` of them) appear, under replace-one."""
+        """How often one person's `records` records appear, under replace-one."""
 
     @property
     def decides_alone(self) -> bool:
-        """Whether every record is decided by itself, so that one pass, batch by batch, draws the sample."""
+        """Whether each record is decided independently, so that one pass over the batches draws the sample."""
         return False
 
     @property
     def parts(self) -> tuple[tuple[Name, "Design"], ...]:
-        """The designs of the strata by name, where it is made of several; the column `stratum` says who is where."""
+        """The designs of the strata by name, if it has several; the column `stratum` holds each record's stratum."""
         return ()
 
     @property
@@ -155,22 +156,22 @@ class Design(Answers, ABC):
 
     @property
     def equal_chances(self) -> Coins | Subset | None:
-        """Independent coins of one rate, or subsets of one size: the two designs of which every formula is known."""
+        """Independent coins of one rate, or subsets of one size: the two designs with a formula for everything."""
         return None
 
     @property
     def treats_alike(self) -> bool:
-        """Whether its law is the same for every record, wherever it stands and whatever its columns hold."""
+        """Whether its law is the same for every record, whatever its position and its columns."""
         return False
 
     @property
     def sample_size(self) -> int | None:
-        """The number of entries in every sample, where it is certain."""
+        """The number of entries in every sample, if it is fixed."""
         return None
 
     @property
     def weighing_rule(self) -> RuleLike | None:
-        """The rule whose weights the drawn records carry; they are certified for what the rule looked at alone."""
+        """The rule that gives the drawn records their weights; the guarantee covers only the columns the rule reads."""
         return None
 
     def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
@@ -186,7 +187,7 @@ class Design(Answers, ABC):
 
     @property
     def holds_everyone(self) -> bool:
-        """Whether parts of a draw hold something of every record, so that a driver needs room for all of them."""
+        """Whether parts of a draw hold something for every record, so that a driver needs memory for all of them."""
         return not self.decides_alone
 
     @property
@@ -195,7 +196,7 @@ class Design(Answers, ABC):
         return None
 
     def decided(self, batch: Batch, subkey: Key) -> Drawn:
-        """The whole draw of one batch, for designs that decide alone."""
+        """The whole draw of one batch, for designs that decide each record independently."""
         return self.finish(self.merge([self.partial(batch, subkey)]), subkey)
 
     def subkey(self, key: Key, label: str, round: int) -> Key:
@@ -206,7 +207,7 @@ class Design(Answers, ABC):
     def moves(self, population: Population) -> dict[int, float] | None:
         """For designs with weights: by how much each record of a tiny population moves a weighted sum if it is drawn.
 
-        A mechanism that is epsilon-DP at weight and norm 1 lets it cost that many epsilons. None: one each.
+        Under a mechanism that is epsilon-DP at weight and norm 1, it costs that many epsilons. None: one each.
         """
         return None
 
@@ -219,18 +220,18 @@ class Design(Answers, ABC):
         return population * self.appearances().eta
 
     def components(self) -> tuple[Hub, ...]:
-        """How many records samples with one record more, and without it, are from a usual one; or NoTheorem.
+        """How many records a sample with one record more, and one without it, differ from a usual one; or NoTheorem.
 
         Laws of these numbers in the worst cases (core/hub_plan.py), for records that change their stratum.
         """
-        raise NoTheorem(f"{type(self).__name__} does not state how far apart its samples are")
+        raise NoTheorem(f"{type(self).__name__} has no bound on how far apart its samples are")
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """A profile that some real pair of neighbours reaches: a lower bound, or None."""
         return None
 
     def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
-        """The same pair by pair, by what the changed record is, where records differ: rounds compose for one of them.
+        """The same for each kind of changed record, where records differ: rounds compose for one record at a time.
 
         The largest of several curves bounds one round; over several rounds it is more than any one record can lose.
         """
@@ -238,11 +239,12 @@ class Design(Answers, ABC):
         return {} if found is None else {None: found}
 
     def personal(self, mechanism: Mechanism, neighbors: Neighbors, record: Any) -> Profile | None:
-        """An upper bound on the profile of one record, where records differ; None: it is everybody's."""
+        """An upper bound on the profile of one record, where records differ; None: it is the same for all."""
         return None
 
     def draw(self, population: Population | int, key: Key | None = None, round: int = 0, *, over: Over = map) -> Sample:
-        """Draw a sample. A fresh draw takes a fresh key or a fresh round; the same three give the same sample.
+        """Draw a sample. A fresh draw needs a fresh key or a fresh round; the same key, population label and round give
+        the same sample.
 
         `over` goes through the batches of the population: `map`, or the `map` of a pool of threads.
         """

@@ -4,9 +4,9 @@ Let i and j be not apart: as much of p_i as alpha q_j allows goes there and cost
 m, against columns of masses w_j = alpha q_j less what is spent, the plan is any pi_j >= 0 with sum m, at the cost of
 sum_j pi_j H_j(w_j/pi_j); if one column of mass w is left against rows m_i, any gamma_i with sum_i m_i gamma_i = w, at
 the cost of sum_i m_i H_i(gamma_i). The second is smallest where all H_i have one slope, -H_i'(gamma_i) = v; the first
-is the second with pi_j/w_j for gamma_j, by the identity H_gamma(P||Q) = 1 - gamma + gamma H_{1/gamma}(Q||P). Slopes
-are read off a table, and what is evaluated is scaled to meet the constraint: an inaccurate table costs tightness,
-never truth. Proof: docs/transport.md, Thm 1.
+is the second with pi_j/w_j for gamma_j, by the identity H_gamma(P||Q) = 1 - gamma + gamma H_{1/gamma}(Q||P). Slopes are
+read off a table, and what is evaluated is scaled to meet the constraint: an inaccurate table makes the bound looser,
+never wrong. Proof: docs/transport.md, Thm 1.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class _Matched:
         rows = np.repeat(self.p[:, None], epsilon.size, axis=1)
         columns = self.q[:, None] * alpha
         gap = rows[self.i] - columns[self.j]
-        tiny = (gap > 0.0) & (gap <= 4 * _OFF * rows[self.i])  # by rounding alone
+        tiny = (gap > 0.0) & (gap <= 4 * _OFF * rows[self.i])  # only by rounding
         lost = np.sum(np.where(tiny, gap, 0.0), axis=0)
         rows[self.i], columns[self.j] = np.where(tiny, 0.0, np.maximum(gap, 0.0)), np.maximum(-gap, 0.0)
         return rows, columns, lost

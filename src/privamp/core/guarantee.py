@@ -1,4 +1,4 @@
-"""What may be said about a release: two-sided numbers, their relation, their reasons, their assumptions."""
+"""A guarantee: two-sided numbers, their relation, the theorems behind them, and the assumptions."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ NOT_PRIVATE = "NOT PRIVATE: drawn or noised in privamp.testing with a known seed
 
 @dataclass(frozen=True, slots=True)
 class Lower:
-    """The strongest attack known: no mechanism-independent claim below these numbers can be true."""
+    """The strongest known attack: the true values are at least these numbers."""
 
     profile: Profile
 
@@ -34,7 +34,7 @@ class Lower:
         return self.profile.delta(epsilon)
 
     def epsilon(self, delta: float = 0.0) -> float:
-        """A lower bound on the true epsilon at this delta: the attack's delta is still above `delta` there."""
+        """A lower bound on the true epsilon at this delta: the attack's delta still exceeds `delta` there."""
         found = rounding.number_down(self.profile.epsilon(delta))
         if delta == 0.0 or math.isinf(found):
             return found
@@ -65,9 +65,9 @@ class Guarantee:
 
     Made by `amplify`, `compose`, rules, samples and jobs. It holds for two data sets that differ as `neighbors` says:
     `delta` is at most `upper` and, where there is one, at least `lower`. `because` gives the theorems (`reasons` finds
-    them), `assumes` what else must be true, `parts` what it is composed of. `degrades` says that the design costs
-    privacy against the mechanism alone. `personal` gives one record's own guarantee (`at`), `pld_maker` the
-    distribution of the loss (`pld`) where it is at hand, and `draws` names the samples it is about, so that one draw is
+    them), `assumes` what else must be true, `parts` what it is composed of. `degrades` says that the design makes the
+    release less private than the mechanism alone. `personal` gives one record's own guarantee (`at`), `pld_maker` the
+    privacy-loss distribution (`pld`) if it is available, and `draws` names the samples it is about, so that one draw is
     never composed as two.
 
     >>> from privamp import Laplace, Poisson, amplify
@@ -77,11 +77,11 @@ class Guarantee:
 
     neighbors: Neighbors
     upper: Profile  # already rounded up
-    reasons: Callable[[], tuple[str, ...]]  # found when asked for: it means evaluating every theorem
+    reasons: Callable[[], tuple[str, ...]]  # computed on demand: every theorem must be evaluated
     assumes: tuple[str, ...]
     parts: tuple[Part, ...]
     lower: Lower | None = None
-    degrades: bool = False  # the design loses privacy against the mechanism alone
+    degrades: bool = False  # the design makes the release less private than the mechanism alone
     pld_maker: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
     personal: Callable[[Any], "Guarantee"] | None = field(default=None, repr=False, compare=False)
     draws: frozenset[bytes] = field(default=frozenset(), repr=False, compare=False)  # which samples it is about
@@ -105,7 +105,7 @@ class Guarantee:
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What the guarantee is made of; empty where a part of it is not data."""
+        """What the guarantee is made of; empty if a part of it cannot be serialised."""
         known = [(part.claim, part.steps) for part in self.parts if part.claim is not None]
         return tuple(replace(claim, times=steps) for claim, steps in known) if len(known) == len(self.parts) else ()
 
@@ -123,7 +123,7 @@ class Guarantee:
 
     def __reduce__(self) -> Any:
         if not self.claims:
-            raise InvalidInput("this guarantee keeps no claims, so it cannot be copied or pickled; keep its to_json()")
+            raise InvalidInput("this guarantee has no claims, so it cannot be copied or pickled; keep its to_json()")
         return _recomputed, (self.claims, self.assumes, self.draws)
 
     def __deepcopy__(self, memo: Any) -> "Guarantee":
@@ -131,7 +131,7 @@ class Guarantee:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | str) -> "Guarantee":
-        """The guarantee of a certificate, recomputed from its claims; raises where a stated number disagrees.
+        """The guarantee of a certificate, recomputed from its claims; raises if a stated number disagrees.
 
         >>> from privamp import Gaussian, Poisson, amplify
         >>> one = amplify(Gaussian(1.0), Poisson(0.01))
@@ -154,7 +154,7 @@ class Guarantee:
         return NOT_PRIVATE not in self.assumes
 
     def delta(self, epsilon: ArrayLike) -> FloatArray | float:
-        """The certified delta at epsilon (any real number); zero only where it truly is."""
+        """The certified delta at epsilon (any real number); zero only where it is exactly zero."""
         log_delta = self.upper.log_delta(epsilon)
         value = np.where(log_delta > -np.inf, np.maximum(np.exp(log_delta), _SMALLEST), 0.0)
         return float(value) if np.ndim(epsilon) == 0 else value
@@ -181,11 +181,11 @@ class Guarantee:
         return text
 
     def at(self, record: Any) -> "Guarantee":
-        """The guarantee of one record; this one itself, for designs that treat all records alike."""
+        """The guarantee of one record; the same object for designs that treat all records alike."""
         return self if self.personal is None else replace(self.personal(record), assumes=self.assumes, draws=self.draws)
 
     def fresh(self) -> "Guarantee":
-        """The same for another draw by the same design, asked the same: what `compose(guarantee, steps)` counts."""
+        """The guarantee of another fresh draw with the same releases, which `compose(guarantee, steps)` repeats."""
         return replace(self, draws=frozenset())
 
     def pld(self) -> Any:
@@ -261,7 +261,7 @@ class Guarantee:
 def _recomputed(
     claims: tuple[Claim, ...], assumes: tuple[str, ...], draws: frozenset[bytes] = frozenset()
 ) -> Guarantee:
-    """Evaluated by the rooms to the right: a certificate and a pickle hold claims, not numbers."""
+    """Evaluated again: certificates and pickles hold claims, not numbers."""
     evaluated: Guarantee = import_module("..amplification", __package__).evaluated(claims)
     return replace(evaluated, assumes=tuple(dict.fromkeys((*evaluated.assumes, *assumes))), draws=draws)
 
@@ -269,7 +269,7 @@ def _recomputed(
 def _parsed(data: Mapping[str, Any] | str) -> Mapping[str, Any]:
     content = import_module(".certificate", __package__).parsed(data) if isinstance(data, str) else data
     if not isinstance(content, Mapping):
-        raise InvalidInput("a certificate is a JSON object, and this is none")
+        raise InvalidInput("a certificate must be a JSON object, and this is not one")
     return content
 
 

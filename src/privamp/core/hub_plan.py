@@ -1,4 +1,4 @@
-"""Transport through a hub: components of both data sets at so many records from one usual sample.
+"""Transport through a hub: components of both data sets by their distance, in records, from one usual sample.
 
 P's component c and Q's component c' are c + c' records apart (c, c' >= 0). With X_d(l) the log of the gamma at which
 the slope -H_d'(gamma) has the log odds l, the plan
@@ -36,7 +36,7 @@ class Hub:
 
     @classmethod
     def kept(cls, chance: float, apart: int = 1) -> "Hub":
-        """A record that is drawn with this chance, and puts the sample so far from the one without it."""
+        """A record that is drawn with this probability and then moves the sample by `records` records."""
         return cls({0: 1.0 - chance, apart: chance}, {0: 1.0})
 
     @property

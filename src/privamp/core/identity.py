@@ -1,7 +1,7 @@
 """The canonical identity of a design: one text for equal designs on every machine, another one for every other design.
 
-The subkey of a draw is made of it, so equal identities draw the same sample and share its ledger. It holds the name of
-the class and its fields, nested designs, rules and mappings included; never `repr`, which anybody may change.
+The subkey of a draw is derived from it, so equal identities draw the same sample and share its ledger. It holds the
+name of the class and its fields, nested designs, rules and mappings included; never `repr`, which anyone can override.
 
 Numbers count by their value: 1, 1.0 and np.int64(1) are one, and so are .5 and Fraction(1, 2). A function counts by the
 name and the version its author gives it (`Named`), because nothing else about it can be compared. Version 1.
@@ -22,7 +22,7 @@ from ..validation import in_order
 
 VERSION = 1
 _PACKAGE = __name__.partition(".")[0]
-_LONGEST = 1000  # characters; what is longer is a digest
+_LONGEST = 1000  # characters; longer texts are replaced by a digest
 _FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
@@ -30,8 +30,8 @@ _FUNCTIONS: dict[tuple[str, str], Callable[..., Any]] = {}
 class Named:
     """Your own function with a name and a version, so that designs and certificates can refer to it.
 
-    Change the version whenever the function gives another answer: whoever has the same name and version is taken to
-    have the same function.
+    Change the version whenever the function changes its results: functions with the same name and version are assumed
+    to be the same.
 
     >>> Named("twice", "1", lambda x: 2 * x)(3)
     6
@@ -49,12 +49,12 @@ class Named:
         _FUNCTIONS[self.name, self.version] = self.function
 
     def __call__(self, *given: Any) -> Any:
-        """What the function says."""
+        """Call the function."""
         return self.function(*given)
 
 
 def function_named(name: str, version: str) -> Named:
-    """The function that this program has named so."""
+    """The function registered under this name and version."""
     if (name, version) not in _FUNCTIONS:
         raise InvalidInput(
             f"recomputing needs the function {name!r} in version {version!r}, which this program does not know; "
@@ -72,7 +72,7 @@ def identity(thing: Any) -> str:
 
 
 def class_name(kind: type) -> str:
-    """The name of a class, which is not that of the file it is in; with the module for classes of other packages."""
+    """The name of a class, without the file it is in; with the module for classes of other packages."""
     if kind.__module__.partition(".")[0] == _PACKAGE:
         return kind.__qualname__
     version = getattr(kind, "version", None)
@@ -80,7 +80,7 @@ def class_name(kind: type) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A number, or a tuple of them, as Python's own: what a design keeps of the numbers it is given."""
+    """A number, or a tuple of them, as Python types, which designs store."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, (tuple, list)):
@@ -91,13 +91,13 @@ def plain(value: Any) -> Any:
 
 
 def keep_plain(thing: Any) -> None:
-    """Store the numbers of a frozen dataclass as Python's own, so that equal designs are drawn and shown alike."""
+    """Store the numbers of a frozen dataclass as Python types, so that equal designs draw and print the same."""
     for one in fields(thing):
         object.__setattr__(thing, one.name, plain(getattr(thing, one.name)))
 
 
 def keep_in_order(thing: Any, *names: str) -> None:
-    """Store these fields of a frozen dataclass as tuples if they list something; sets and mappings are refused."""
+    """Store these fields of a frozen dataclass as tuples if they are iterable; sets and mappings are rejected."""
     for name in names:
         value = in_order(name, getattr(thing, name))
         if isinstance(value, Iterable) and not isinstance(value, (str, tuple)):
@@ -117,10 +117,13 @@ def _text(value: Any) -> str:
         return _object(value, {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.compare})
     if callable(value):
         raise InvalidInput(
-            "a function inside a design needs a name and a version, so that the draw can be told from others: "
-            'give Named("what it is called", "1", function) instead'
+            "a function inside a design needs a name and a version, so that its draws can be told apart from "
+            'others; use Named("its name", "1", function)'
         )
-    raise InvalidInput(f"a {type(value).__name__} inside a design cannot be told from others; use a frozen dataclass")
+    raise InvalidInput(
+        f"a {type(value).__name__} inside a design has no identity, so its draws cannot be distinguished from "
+        "others; use a frozen dataclass"
+    )
 
 
 def _object(value: Any, parts: Mapping[str, Any]) -> str:
@@ -129,7 +132,7 @@ def _object(value: Any, parts: Mapping[str, Any]) -> str:
 
 def _number(value: Any) -> str:
     if math.isnan(value):
-        raise InvalidInput("a design cannot hold a number that is nan")
+        raise InvalidInput("the numbers of a design must not be nan")
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     if type(value) is float:

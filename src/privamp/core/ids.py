@@ -1,8 +1,8 @@
-"""Ids given from Python, as the keyed function takes them: whole numbers from 0 to 2^64 - 1, or text.
+"""Ids from Python objects, in the form the keyed function takes: whole numbers from 0 to 2^64 - 1, or text.
 
-A record's coin is a keyed function of its id, where 7 and "7" are two ids. What stands for exactly one of them is
-decoded: NumPy's and other libraries' numbers and strings, decimals without places, UUIDs (their usual text). What could
-be read in two ways is refused: floats, booleans, bytes, dates, and numbers mixed with text.
+A record's coin is a keyed function of its id, where 7 and "7" are two ids. Values with one obvious reading are
+converted: NumPy's and other libraries' numbers and strings, decimals without places, UUIDs (their usual text).
+Ambiguous values are rejected: floats, booleans, bytes, dates, and numbers mixed with text.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ _RULE = "ids must be whole numbers from 0 to 2**64-1 or text"
 
 
 def id_array(ids: Iterable[Any]) -> NDArray[Any]:
-    """One-dimensional: uint64, or text as Python's own strings, of which one long id does not make the others long."""
+    """One-dimensional: uint64, or text as Python strings, so that one long id does not make the others long."""
     if isinstance(getattr(ids, "dtype", None), np.dtype) and ids.dtype.kind in "iu":  # type: ignore[attr-defined]
         ids = np.asarray(ids)
     if isinstance(ids, np.ndarray):
@@ -33,7 +33,7 @@ def id_array(ids: Iterable[Any]) -> NDArray[Any]:
 
 
 def _listed(ids: Iterable[Any]) -> list[Any]:
-    """Values as Python's own, from an array, a column of another library, or any iterable."""
+    """Python values, from an array, a column of another library, or any iterable."""
     for name in ("to_pylist", "to_list", "tolist"):
         if callable(getattr(ids, name, None)):
             return list(getattr(ids, name)())

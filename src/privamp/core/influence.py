@@ -1,4 +1,4 @@
-"""Influence: how far one record moves a release, as the release's noise sees it.
+"""Influence: how far one record moves a release, in units of the noise.
 
 A record of norm u that enters a sum with weight w moves the output by w·u. Measured in units of the noise:
 
@@ -56,7 +56,9 @@ class Influence:
         parts = tuple(parts)
         first = parts[0]
         if any((part.kind, part.p) != (first.kind, first.p) for part in parts):
-            raise NoTheorem("influences add up when they are of one kind and in one norm")
+            raise NoTheorem(
+                "influences can be added only if they have one kind and one norm; certify the releases separately"
+            )
         if len(parts) == 1:
             return first
         return first._summed([part.per_record for part in parts], [part.per_norm for part in parts])
@@ -103,7 +105,7 @@ class Influence:
             return replace(self, p=2.0)
         if dimension is None:
             raise NoTheorem(
-                f"an influence in the {self.p:g}-norm needs the dimension to be read off the 2-norm; give dimension=…"
+                f"an influence in the {self.p:g}-norm needs the dimension to be bounded by the 2-norm; give dimension=…"
             )
         return replace(self, p=2.0, per_norm=self.per_norm * dimension ** (1.0 / self.p - 0.5) * _SLACK)
 

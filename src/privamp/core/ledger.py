@@ -1,9 +1,9 @@
-"""Ledgers: what was asked of every draw, and the one registry that says whether a draw is fresh.
+"""Ledgers: what was released from every draw, and the registry that knows whether a draw is fresh.
 
-A draw is known by the fingerprint of its own key. Its ledger is opened by the first thing that is asked of it and kept
-as long as the process lives: the same key, design, label and round are the same sample, drawn again or not. A sample
-whose plan is used up needs no ledger any more; what is kept of it is its identity and its total, which it shares with
-every other sample that was asked the same.
+A draw is identified by the fingerprint of its own key. Its ledger is opened by the first release and kept as long as
+the process lives: the same key, design, label and round are the same sample, drawn again or not. A sample whose plan is
+used up no longer needs a ledger; only its identity and its total are kept, and samples with the same releases share one
+total.
 """
 
 import math
@@ -22,31 +22,31 @@ from .neighbors import Neighbors
 from .terms import in_words
 
 _REUSED = (
-    "this key has already drawn for this {job}, and drawing by it again is not a fresh draw; take a fresh key "
+    "this key has already drawn for this {job}, and drawing with it again is not a fresh draw; use a fresh key "
     "(Key.generate()), or none"
 )
 
 
 class Limit(Protocol):
-    """A filter (accounting/filters.py): what a sample needs of one."""
+    """What a sample needs from a filter (accounting/filters.py)."""
 
     @property
     def neighbors(self) -> Neighbors:
-        """Whom the limit protects."""
+        """The relation that the limit is stated for."""
 
     @property
     def theorem(self) -> str:
-        """Why the limit holds."""
+        """The theorem behind the limit."""
 
     def admit_after(self, used: Mapping[str, int], release: Mechanism) -> dict[str, int]:
-        """What is used of the limit once `release` is made too; BudgetExceeded when that would pass it."""
+        """How much of the limit is used after `release`; raises BudgetExceeded if that would exceed it."""
 
     def whole(self) -> Mechanism:
-        """One mechanism that stands for all that may be released."""
+        """One mechanism that covers everything that may be released."""
 
 
 class Past(Protocol):
-    """What programs before this one released from the same sample (accounting/sample_ledger.py)."""
+    """What earlier programs released from the same sample (accounting/sample_ledger.py)."""
 
     @property
     def releases(self) -> int:
@@ -54,11 +54,11 @@ class Past(Protocol):
 
     @property
     def has_claims(self) -> bool:
-        """Whether the privacy of one of them is the caller's word."""
+        """Whether the privacy of one of them was declared by the caller."""
 
     @property
     def has_functions(self) -> bool:
-        """Whether the sensitivity of one of them is the caller's word."""
+        """Whether the sensitivity of one of them was declared by the caller."""
 
     @property
     def assumes(self) -> tuple[str, ...]:
@@ -66,21 +66,21 @@ class Past(Protocol):
 
 
 class Payment(Protocol):
-    """What a budget gives for a sample: a place where every release is written down."""
+    """A budget's record of one sample: every release is written to it."""
 
     @property
     def past(self) -> Past:
         """What was released before, by other programs."""
 
     def record(self, mechanism: Mechanism, number: int, limit: "Limit | None", *, claimed: bool, trusted: bool) -> None:
-        """Write release `number` (from 0) down durably, before its noise is drawn, or refuse it."""
+        """Record release `number` (from 0) durably before its noise is drawn, or refuse it."""
 
     def commit(self) -> None:
-        """The answer was given out."""
+        """Record that the answer was returned."""
 
 
 class BudgetLike(Protocol):
-    """A budget (accounting/budget.py): what a sample needs of one."""
+    """What a sample needs from a budget (accounting/budget.py)."""
 
     @property
     def neighbors(self) -> Neighbors:
@@ -121,10 +121,10 @@ class Ledger:
     plan: tuple[Mechanism, ...] | None = None
     filter: Limit | None = None
     payment: Payment | None = field(default=None, repr=False)
-    has_claims: bool = False  # something was run whose privacy is the caller's word
-    has_functions: bool = False  # a function was released whose sensitivity is the caller's word
+    has_claims: bool = False  # something was run whose privacy the caller declared
+    has_functions: bool = False  # a function was released whose sensitivity the caller declared
     functions: bool = True  # whether functions may be released, and procedures run
-    is_closed: bool = False  # a budget refused to pay: nothing more is released
+    is_closed: bool = False  # a budget refused the charge: nothing more is released
     past_assumes: tuple[str, ...] = ()  # of releases by earlier programs, where a limit was continued
     _entries: list[Mechanism] = field(default_factory=list)
     _used: dict[str, int] = field(default_factory=dict, repr=False)  # of the filter's limit
@@ -144,7 +144,7 @@ class Ledger:
             self.plan, self.functions = plan, functions
 
     def limit(self, filter: Limit, functions: bool = True) -> None:
-        """Fix how far adaptively chosen releases may go."""
+        """Set the limit of adaptively chosen releases."""
         if filter.neighbors.records > 1:
             raise InvalidInput(
                 f"the limit of a sample is stated for one record, got {filter.neighbors}; "
@@ -155,20 +155,20 @@ class Ledger:
             self.filter, self.functions = filter, functions
 
     def pay(self, reserve: Callable[[], Payment]) -> None:
-        """Charge everything this sample may release, once. A charge that is refused closes the sample."""
+        """Charge everything this sample may release, once. A refused charge closes the sample."""
         with self._lock:
             self._check_open()
             if self.plan is None and self.filter is None:
                 raise InvalidInput("a sample is charged as a whole: declare its plan or set its limit first")
             if self._entries or self.payment is not None:
                 raise InvalidInput("a sample must be charged once and before its first release")
-            self.is_closed = True  # until it is paid for
+            self.is_closed = True  # until the charge succeeds
             self.payment = reserve()
             self._continue(self.payment.past)
             self.is_closed = False
 
     def _continue(self, past: Past) -> None:
-        """Take up what earlier programs released from the same sample."""
+        """Continue after what earlier programs released from the same sample."""
         self.has_claims |= past.has_claims
         self.has_functions |= past.has_functions
         self.past_assumes = past.assumes
@@ -182,16 +182,18 @@ class Ledger:
         return known if self.functions else known | {"functions": False}
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
-        """Write the mechanism down, before its noise is drawn; returns how many there are now."""
+        """Register the mechanism before its noise is drawn; returns how many there are now."""
         with self._lock:
             self._check_open()
             if (claimed or trusted) and not self.functions:
-                raise InvalidInput("functions=False was declared for this sample; release arrays, or leave that out")
+                raise InvalidInput(
+                    "functions=False was declared for this sample; release arrays, or declare it without that"
+                )
             number = len(self._entries)
             if self.plan is not None and (number >= len(self.plan) or self.plan[number] != mechanism):
                 raise InvalidInput(
-                    f"release {number + 1} is {mechanism}, which the declared plan does not have there; "
-                    "follow the plan or draw a fresh sample"
+                    f"release {number + 1} is {mechanism}, which is not what the declared plan has there; follow the "
+                    "plan or draw a fresh sample"
                 )
             used = self._used if self.filter is None else self.filter.admit_after(self._used, mechanism)
             if self.payment is not None:
@@ -208,7 +210,7 @@ class Ledger:
         return self.plan is not None and len(self._entries) >= len(self.plan) and not self.is_closed
 
     def total(self) -> "Finished":
-        """What must be remembered of a ledger that is used up."""
+        """What is kept of a ledger that is used up."""
         return Finished(self.plan or (), self.has_claims, self.has_functions, self.functions, self.past_assumes)
 
     def _check_unused(self, what: str) -> None:
@@ -219,7 +221,7 @@ class Ledger:
     def _check_open(self) -> None:
         self._check_process()
         if self.is_closed:
-            raise InvalidInput("a budget refused to pay for this sample, so it is closed; draw a fresh sample")
+            raise InvalidInput("a budget refused the charge for this sample, so it is closed; draw a fresh sample")
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -231,7 +233,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What is left of a ledger whose plan is used up: its total. Samples that were asked the same share one."""
+    """What is left of a ledger whose plan is used up: its total. Samples with the same releases share one."""
 
     plan: tuple[Mechanism, ...]
     has_claims: bool = False
@@ -247,22 +249,22 @@ class Finished:
         return self.plan
 
     def declare(self, mechanisms: Iterable[Mechanism], functions: bool = True) -> None:
-        """Refuse: what the sample answers was fixed when it was finished."""
+        """Refuse: a finished sample cannot be changed."""
         raise InvalidInput("a plan must be declared once and before the first release from a sample")
 
     def limit(self, filter: Limit, functions: bool = True) -> None:
-        """Refuse: what the sample answers was fixed when it was finished."""
+        """Refuse: a finished sample cannot be changed."""
         raise InvalidInput("a limit must be set once and before the first release from a sample")
 
     def pay(self, reserve: Callable[[], Payment]) -> None:
-        """Refuse: a finished sample releases nothing that could be paid for."""
+        """Refuse: a finished sample has nothing left to charge."""
         raise InvalidInput("a sample must be charged once and before its first release")
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
         """Refuse: a finished sample answers nothing more."""
         raise InvalidInput(
-            f"release {len(self.plan) + 1} is {mechanism}, which the declared plan does not have there; "
-            "follow the plan or draw a fresh sample"
+            f"release {len(self.plan) + 1} is {mechanism}, which is not what the declared plan has there; follow the "
+            "plan or draw a fresh sample"
         )
 
     def terms(self) -> dict[str, Any]:
@@ -271,7 +273,7 @@ class Finished:
 
 
 class Registry:
-    """Every draw of this process that something was asked of."""
+    """Every draw of this process from which something was released."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Ledger | Finished] = {}
@@ -282,11 +284,11 @@ class Registry:
         return len(self._known)
 
     def find(self, draw: bytes) -> Ledger | Finished | None:
-        """The ledger of a draw that was asked before."""
+        """The ledger of a draw that was used before."""
         return self._known.get(draw)
 
     def opened(self, draw: bytes, unused: Ledger) -> Ledger | Finished:
-        """The ledger of a draw, `unused` where nothing was asked of it so far."""
+        """The ledger of a draw; `unused` if nothing was released from it so far."""
         return self._known.setdefault(draw, unused)
 
     def settle(self, draw: bytes) -> None:
@@ -298,20 +300,20 @@ class Registry:
                 self._known[draw] = self._totals.setdefault(total, total)
 
     def claim(self, draw: bytes, job: str) -> None:
-        """Take a draw as a whole, once: for jobs that certify all their rounds beforehand."""
+        """Reserve a draw as a whole, once: for jobs that certify all their rounds beforehand."""
         with self._lock:
             if draw in self._known:
                 raise InvalidInput(_REUSED.format(job=job))
             self._known[draw] = self._totals.setdefault(Finished(()), Finished(()))
 
     def clear(self) -> None:
-        """Forget everything, as another process would know nothing: for tests."""
+        """Forget everything, like a new process: for tests."""
         self._known.clear()
         self._totals.clear()
 
     @contextmanager
     def set_aside(self) -> Iterator[None]:
-        """Know nothing for a while, then everything as before: for checks that run a job again and again."""
+        """Start with an empty registry, then restore it: for checks that repeat a job."""
         known, self._known = self._known, {}
         try:
             yield
@@ -323,10 +325,10 @@ REGISTRY = Registry()
 
 
 def check_budget(budget: Any) -> None:
-    """Refuse what is no budget, before anything is drawn or charged."""
+    """Raise unless this is a budget, before anything is drawn or charged."""
     if not hasattr(budget, "pay_for_sample"):
         raise InvalidInput(
-            f"budget must be a Budget, got a {type(budget).__name__} instead; open its file by Budget.open(path)"
+            f"budget must be a Budget, got a {type(budget).__name__} instead; open its file with Budget.open(path)"
         )
 
 
@@ -338,13 +340,12 @@ def whole_job(
     budget: BudgetLike | None = None,
     delta: float | None = None,
 ) -> Iterator[Callable[[Guarantee], None]]:
-    """Around a job that draws many times by one key and is certified as a whole, before its first draw.
+    """Context for a job that draws many times with one key and is certified as a whole before its first draw.
 
-    Gives a function that takes the guarantee of what was done, where more is known of it at the end; a budget's entry
-    then shows its certificate instead of that of the promise, which was what it cost. The job's identity is taken in
-    the registry, so that the key draws for this job once; a budget is charged once, with the certificate and that
-    identity, and when it refuses nothing was drawn and the key is as fresh as before. Keys of tests may draw again,
-    and no budget counts them.
+    Yields a function that takes the final guarantee, if more is known at the end; the budget's entry then shows the
+    certificate of that guarantee instead of the one that was charged. The job's identity is put into the registry, so
+    that the key draws only once for this job. The budget is charged once, with the certificate and that identity; if it
+    refuses, nothing was drawn and the key is still fresh. Test keys may draw again, and no budget counts them.
     """
     draw = key.subkey("job", job).fingerprint
     paid = None
@@ -367,7 +368,7 @@ def whole_job(
 
 
 def certificate_of(guarantee: Guarantee, delta: float | None = None) -> dict[str, Any]:
-    """The certificate of a charge: at this delta, or pure, or at epsilon 1 where neither says anything."""
+    """The certificate of a charge: at this delta, or pure, or at epsilon 1 if neither is finite."""
     is_pure = math.isfinite(guarantee.epsilon())
     asked = {"delta": delta} if delta else {} if is_pure else {"epsilon": 1.0}
     found: dict[str, Any] = guarantee.to_json(**asked)["certificate"]

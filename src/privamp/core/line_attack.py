@@ -1,4 +1,4 @@
-"""Attacks by noisy sums whose values lie on a line: both laws cut into cells, an observer who sees the cell alone.
+"""Attacks by noisy sums whose values lie on a line: both laws cut into cells, an observer who sees only the cell.
 
 P is a mixture of the noise at some places, Q at others; `log_tail(x)` is the log of the chance that the noise exceeds
 x, and the noise is symmetric about 0. Which cell an output falls in is a function of the output, so the two discrete

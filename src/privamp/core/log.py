@@ -1,4 +1,4 @@
-"""The `privamp` logger: says what was done, never with what was drawn."""
+"""The `privamp` logger: it logs what was done, never what was drawn."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""A mechanism: what is computed on the sample, and how far apart it lets two samples look."""
+"""A mechanism: what is computed on the sample, and how well it hides the difference between two samples."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class Mechanism(ABC):
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
-        if "release" in vars(cls):  # a stranger's mechanism is heard like our own
+        if "release" in vars(cls):  # mechanisms of other packages are taped too
             cls.release = heard(cls.release)  # type: ignore[method-assign,assignment]
 
     @abstractmethod
@@ -68,15 +68,15 @@ class Mechanism(ABC):
 
     @property
     def covering(self) -> "Mechanism | None":
-        """A mechanism of which this one is post-processing, sample by sample: what is proved for it holds here too.
-
-        An upper bound alone: an attack on it need not be one on this mechanism.
+        """A mechanism of which this one is post-processing, sample by sample: its upper bounds hold here too. Its
+        attacks need not be attacks on this mechanism.
         """
         return None
 
     @property
     def is_covered_exactly(self) -> bool:
-        """Whether the covering mechanism's curve is all that is known of this one, so that nothing is lost by it."""
+        """Whether nothing more than the covering mechanism's curve is known about this one, so that using it loses
+        nothing."""
         return self.covering is not None
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Mechanism(ABC):
         return None
 
     def in_stratum(self, name: str | int) -> "Mechanism":
-        """The mechanism as records of one stratum meet it: their own sensitivity, where it is declared.
+        """The mechanism for records of one stratum: with their own sensitivity, if it is declared.
 
         Inside one stratum "within stratum" is anywhere.
         """
@@ -120,7 +120,7 @@ class Mechanism(ABC):
 
     @property
     def line_step(self) -> float:
-        """How far one record moves a number, in units of the noise that is added to it; 0 where that is not so."""
+        """How far one record moves a number, in units of the noise that is added to it; 0 where this does not apply."""
         return 0.0
 
     def log_slope(self, places: FloatArray) -> FloatArray | None:

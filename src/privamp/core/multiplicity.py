@@ -111,7 +111,7 @@ def _log_binomial(draws: int, chances: FloatArray) -> FloatArray:
     top = _most_appearances(draws, float(np.max(chances)))
     if top * chances.size > _MOST:
         raise InvalidInput(
-            f"one record may appear some {float(top):g} times in this sample, which is more than can be worked with; "
+            f"one record may appear some {float(top):g} times in this sample, which is too many to compute with; "
             f"draw at most about {_MOST // chances.size} times from so few"
         )
     u = np.arange(0, top, dtype=np.float64)

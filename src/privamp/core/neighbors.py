@@ -42,7 +42,7 @@ class Neighbors:
         if self.scope != "anywhere" and self.kind != "replace-one":
             raise InvalidInput(
                 f"a scope says where a replaced record may move, so it belongs to replace-one, got {self.scope!r} with "
-                f"{self.kind} instead; leave it out"
+                f"{self.kind} instead; omit it"
             )
 
     @classmethod
@@ -68,7 +68,7 @@ class Neighbors:
 
 
 def check_relation(neighbors: object) -> None:
-    """Whatever is stated for a relation is given one, not its name."""
+    """Raise unless this is a `Neighbors`, not its name."""
     if not isinstance(neighbors, Neighbors):
         raise InvalidInput(
             f"neighbors must be Neighbors.ADD_REMOVE or Neighbors.REPLACE_ONE, got {neighbors!r} instead"

@@ -1,4 +1,4 @@
-"""A population: the ids records are drawn by, and public facts about them. Never the records themselves."""
+"""A population: the ids of the records and public facts about them. Never the records themselves."""
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,18 +14,18 @@ from ..numerics.entries import rows_of, texts_of
 from .ids import id_array
 
 _BATCH = 1 << 18  # records
-UNNAMED = "population"  # the label of what is drawn by a key that nobody keeps
+UNNAMED = "population"  # the label for keys that are not stored
 
 
 def label_by(key: Key, label: str | None) -> str:
-    """The label of a draw by this key. A kept key may draw from several data sets, so it asks which one this is."""
+    """The label of a draw with this key. A stored key may draw from several data sets, so it needs a label."""
     given_key(key)
     if label is not None and (label.strip() or not key.is_kept):
         return label
     if key.is_kept:
         raise InvalidInput(
-            "this key was read from where it is kept, and such a key draws from a population that has a name: two data "
-            "sets without one would share their chances and their ledger; give label='…', as in "
+            "a stored key needs a population with a label: two data sets without one would share their random "
+            "numbers and their ledger; give label='…', as in "
             f"Population(ids, 'people'); what was drawn without a label has the label {UNNAMED!r}"
         )
     return UNNAMED
@@ -33,7 +33,7 @@ def label_by(key: Key, label: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some records of a population, at positions offset, offset+1, ...: what an engine hands to a design."""
+    """Some records of a population, at positions offset, offset+1, ...: what an engine passes to a design."""
 
     ids: NDArray[Any] = field(repr=False)
     offset: int = 0
@@ -45,7 +45,7 @@ class Batch:
         return np.arange(self.offset, self.offset + self.ids.size, dtype=np.int64)
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column the design needs, or a sentence that says which one is missing."""
+        """A column the design needs; raises if it is missing."""
         if name not in self.columns:
             raise InvalidInput(
                 f"this design needs a column {name!r} for every record; give it as Population(ids, {name}=…)"
@@ -57,7 +57,7 @@ class Population:
     """Unique ids (whole numbers or strings) under a label, and columns a design may need.
 
     `Population(1000)` is short for ids 0..999. The label names the data set: one key, one label and one round make one
-    sample; a key that is kept (read from a file, say) asks for it, a fresh one does not. Columns such as `stratum=`,
+    sample. A stored key (read from a file, say) needs a label, a fresh one does not. Columns such as `stratum=`,
     `cluster=` or `size=` hold one value per record and are never shown.
 
     >>> Population(3, stratum=["a", "b", "b"])
@@ -81,11 +81,11 @@ class Population:
 
     @property
     def label(self) -> str:
-        """The name of the data set; 'population' where none was given."""
+        """The name of the data set; 'population' if none was given."""
         return UNNAMED if self._label is None else self._label
 
     def label_by(self, key: Key) -> str:
-        """The label that this key draws under; refused where the key is kept and the population has no name."""
+        """The label that this key draws under; raises if the key is stored and the population has no label."""
         return label_by(key, self._label)
 
     @property
@@ -109,7 +109,7 @@ class Population:
         return Batch(self._ids[part], start, {name: values[part] for name, values in self._columns.items()})
 
     def batches(self) -> list[Batch]:
-        """All records, in batches that are drawn from one after the other; one empty batch for no records."""
+        """All records, in batches; one empty batch for no records."""
         return [self.batch(start, start + _BATCH) for start in range(0, max(self.size, 1), _BATCH)]
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class Population:
 
 
 def column_of(values: Any) -> NDArray[Any]:
-    """An array; what is masked is missing: 0, or no text. One entry of a list does not change the others."""
+    """An array; masked entries are missing: 0, or empty text. One entry of a list does not change the others."""
     if isinstance(values, (list, tuple)):
         return _listed(values)
     if not isinstance(values, np.ma.MaskedArray):
@@ -126,11 +126,12 @@ def column_of(values: Any) -> NDArray[Any]:
 
 
 def _listed(values: Sequence[Any]) -> NDArray[Any]:
-    """Text among numbers would make text of all of them, and a missing label an object: then each stays as it is."""
+    """Text among numbers would turn all of them into text, and a missing label into objects: then each stays as it
+    is."""
     if any(isinstance(entry, str) for entry in values):
         return texts_of(values) if all(isinstance(entry, str) for entry in values) else _objects(values)
     try:
-        with warnings.catch_warnings():  # NumPy warns of a masked entry in a list, which would tell
+        with warnings.catch_warnings():  # NumPy warns about masked entries in a list, which would leak information
             warnings.simplefilter("ignore")
             array = np.asarray(values)
     except (ValueError, TypeError, OverflowError):  # lists of different lengths, objects with errors of their own
@@ -151,7 +152,7 @@ def _validated(ids: int | Iterable[Any]) -> NDArray[Any]:
         return np.arange(int(ids), dtype=np.uint64)
     if isinstance(ids, Mapping) or hasattr(ids, "columns") or isinstance(ids, (str, bytes)):
         raise InvalidInput(
-            f"a population is drawn by its ids, got a {type(ids).__name__} instead; give the id column, for example "
+            f"a population needs ids, got a {type(ids).__name__} instead; give the id column, for example "
             "Population(frame['id']), the number of rows, or draw from a frame with privamp.engines.local"
         )
     if isinstance(ids, np.ma.MaskedArray) and np.ma.is_masked(ids):

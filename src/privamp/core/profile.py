@@ -1,4 +1,4 @@
-"""The one currency: delta as a function of epsilon, one curve per direction.
+"""Privacy profiles: delta as a function of epsilon, one curve per direction.
 
 P is the law of the output with the record, Q without (under replace-one both orders occur, so the two
 curves are equal). `forward` bounds D(P||Q), `backward` bounds D(Q||P). A curve is stored for epsilon >= 0
@@ -21,7 +21,7 @@ from ..numerics.log_domain import FloatArray, as_floats, log1mexp
 from ..numerics.roots import first_at_most
 from ..validation import in_range
 
-_UNREACHED = 1e6  # no release with a larger epsilon is worth a number
+_UNREACHED = 1e6  # a larger epsilon is reported as infinite
 _FARTHEST = 1e300  # stands for infinity, so that no curve meets inf - inf
 LogDelta = Callable[[FloatArray], FloatArray]
 
@@ -33,7 +33,7 @@ class Curve:
     log_delta: LogDelta
     largest_loss: float = math.inf
     is_end_certain: bool = False  # `largest_loss` was proved in directed arithmetic and needs no margin
-    ceiling: LogDelta | None = None  # a quick curve that is nowhere below: it says where to look for a root
+    ceiling: LogDelta | None = None  # a quick upper bound of the curve: it says where to look for a root
 
     def __call__(self, epsilon: ArrayLike) -> FloatArray:
         """log delta at epsilon >= 0, never above log 1."""
@@ -114,7 +114,8 @@ class Profile:
         return max(self.forward.largest_loss, self.backward.largest_loss)
 
     def symmetrised(self) -> "Profile":
-        """Both directions the larger one: replace-one knows no order of the two data sets, in any round."""
+        """Both directions replaced by the larger one: under replace-one the two data sets have no order, in any
+        round."""
         return self if self.is_symmetric else Profile.symmetric(_highest([self.forward, self.backward]))
 
     def later(self, shift: float) -> "Profile":
@@ -147,7 +148,7 @@ class Profile:
             if float(self.log_delta(_UNREACHED)) > target:
                 return end
             return min(first_at_most(self.log_delta, target, limit=_UNREACHED), end)
-        found = 0.0  # one direction after the other: the second is seldom needed at more than one epsilon
+        found = 0.0  # one direction after the other: the second is rarely needed at more than one epsilon
         for curve in dict.fromkeys((self.forward, self.backward)):
             if float(curve(_UNREACHED)) > target:
                 return end
@@ -160,7 +161,7 @@ class Profile:
         return Profile(forward, forward if self.is_symmetric else self.backward.rounded_up())
 
     def rounded_down(self) -> "Profile":
-        """Both directions rounded to the side of a lower bound."""
+        """Both directions rounded down, as lower bounds."""
         forward = self.forward.rounded_down()
         return Profile(forward, forward if self.is_symmetric else self.backward.rounded_down())
 

@@ -1,4 +1,4 @@
-"""What a design reads of a record besides its id, so that every engine can find it, check its type and cut it."""
+"""What a design reads of a record besides its id, so that every engine can find it, check its type and clip it."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from .influence import Influence
 
 
 class RuleLike(Protocol):
-    """An importance rule (rules/rule.py): what engines and jobs need of one."""
+    """What engines and jobs need from an importance rule (rules/rule.py)."""
 
     @property
     def radius(self) -> float | None:
@@ -19,7 +19,7 @@ class RuleLike(Protocol):
 
     @property
     def p(self) -> float:
-        """Which norm decides."""
+        """The norm that the rule uses."""
 
     @property
     def farthest(self) -> float | None:
@@ -27,10 +27,10 @@ class RuleLike(Protocol):
 
     @property
     def influence(self) -> Influence | None:
-        """Where the norm is all that counts."""
+        """The influence that the rule is made for, if only the norm matters."""
 
     def norms(self, records: Any) -> FloatArray:
-        """What the rule measures of every record."""
+        """The norm of every record."""
 
     def weights(self, records: Any) -> FloatArray:
         """One over the chance of every record."""
@@ -41,7 +41,7 @@ class RuleLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Numbers of a public range: an engine may cut them to it, and what is missing counts as 0 before that."""
+    """Numbers in a public range: engines clip them to it, and missing ones count as 0 before that."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -49,16 +49,16 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Whole numbers or text; where the public list of them is given, no engine draws a record with another one."""
+    """Whole numbers or text; if their public list is given, no engine draws a record with another one."""
 
     names: tuple[str | int, ...] | range | None = None
-    as_text: bool = False  # a whole number is meant as its text
-    are_alike: bool = False  # the design treats all of them alike, so that it does not matter which has which number
+    as_text: bool = False  # a whole number means its text
+    are_alike: bool = False  # the design treats all of them alike, so their numbering does not matter
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The record itself, as an importance rule looks at it: one number or several."""
+    """The record itself, as an importance rule reads it: one number or several."""
 
     rule: RuleLike
 

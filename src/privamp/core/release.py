@@ -27,8 +27,8 @@ _OLD = {
 }
 _STATE = ("value", "noise_error", "sampling_error", "guarantee", "law", "sampling_error_is", "names", "details")
 _NO_ERROR = (
-    "the sampling error of this release is not known, so it has no interval; say how large it is from public facts, "
-    "or let the job estimate it out of the budget"
+    "the sampling error of this release is not known, so it has no interval; give it from public facts, or let the "
+    "job estimate it from part of the budget"
 )
 
 
@@ -88,10 +88,11 @@ class Release:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What the release costs, together with everything asked of the same sample until this was first read."""
+        """The guarantee of this release and of everything else released from the same sample until this is first
+        read."""
         found: Guarantee | Callable[[], Guarantee] = self.__dict__["_certify"]
         if not isinstance(found, Guarantee):
-            found = self.__dict__["_certify"] = found()  # what certified it knows secrets, and is let go
+            found = self.__dict__["_certify"] = found()  # the closure holds secrets, so it is dropped
         return found
 
     @property
@@ -104,9 +105,9 @@ class Release:
         return _plain_number(np.hypot(self.sampling_error, self.noise_error))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
-        """A two-sided confidence interval, (low, high), of every coordinate by itself.
+        """A two-sided confidence interval, (low, high), of each coordinate separately.
 
-        A normal sampling error plus the law of the noise; the clipping of records to their bounds is not in it.
+        A normal sampling error plus the law of the noise; it does not include the bias of clipping.
         """
         in_range(0, 1, open_ends=True, level=level)
         if not isinstance(self.law, str):
@@ -140,7 +141,7 @@ class Release:
         return (self._coordinate(at) for at in range(len(self.names)))
 
     def numbers(self, level: float = 0.95) -> dict[str, Any]:
-        """The value, its errors and its interval, in JSON's terms: infinite and unknown ones are None."""
+        """The value, its errors and its interval as JSON values: infinite and unknown ones are None."""
         known = self.sampling_error is not None or not isinstance(self.law, str)
         return {
             "value": plain(self.value),
@@ -179,7 +180,7 @@ class Release:
         return f"Release(value={_short(self.value)}, {errors})"
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same numbers were released, with the same errors; guarantees compare by themselves."""
+        """Whether the same numbers were released with the same errors; guarantees are not compared."""
         if not isinstance(other, Release):
             return NotImplemented
         mine, yours = ((plain(r.value), plain(r.noise_error), plain(r.sampling_error), r.names) for r in (self, other))
@@ -206,7 +207,7 @@ class Release:
 
 @dataclass(frozen=True)
 class _Coordinate:
-    """The law of one coordinate; everything else is that of the whole."""
+    """The law of one coordinate of a release."""
 
     law: Any
     at: int
@@ -225,12 +226,14 @@ class _Coordinate:
 
 
 def renamed(old: str, new: str, level: int = 3) -> None:
-    """Say that a name has changed; the old one works for one version."""
-    warnings.warn(f"{old!r} is called {new!r} now; the old name goes with the next version", DeprecationWarning, level)
+    """Warn that a name has changed; the old one works for one version."""
+    warnings.warn(
+        f"{old!r} is now {new!r}; the old name will be removed in the next version", DeprecationWarning, level
+    )
 
 
 def plain(value: Any) -> Any:
-    """Numbers and arrays in JSON's terms; what is infinite or unknown is None."""
+    """Numbers and arrays as JSON values; infinite and unknown ones are None."""
     if isinstance(value, (np.ndarray, list, tuple)):
         return [plain(part) for part in value]
     if isinstance(value, Mapping):

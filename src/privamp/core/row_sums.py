@@ -1,4 +1,4 @@
-"""Sums of an array over a sample: every record's row is bounded by what the mechanism declares, then added up exactly.
+"""Sums of an array over a sample: every record's row is clipped to what the mechanism declares, then added up exactly.
 
 A row is clipped to the declared sensitivity in the mechanism's own norm (a few units in the last place inside it),
 times its weight, and rounded toward zero to a grid far below the noise. Whole numbers of that grid add up without
@@ -25,7 +25,7 @@ from ..numerics.whole_sums import exact_total, sum_grid, toward_zero, whole_clip
 if TYPE_CHECKING:
     from .sample import Drawn
 
-_LARGEST = 2**62  # whole totals are cut here, which moves no two of them farther apart
+_LARGEST = 2**62  # whole totals are clamped here, which moves no two of them farther apart
 _TOP = Fraction(np.finfo(np.float64).max)  # and totals of doubles here
 
 
@@ -77,7 +77,7 @@ class RowBound:
 
 
 def checked_rows(bound: RowBound | None, name: str, values: Any, records: int) -> NDArray[Any]:
-    """One row per record, or a public reason why not: the type of the array, its shape, no declared bound."""
+    """One row per record; raises for public reasons only: the type of the array, its shape, no declared bound."""
     if bound is None:
         raise InvalidInput(
             f"{name} does not declare how long one record's row may be, so an array cannot be bounded; "
@@ -85,7 +85,7 @@ def checked_rows(bound: RowBound | None, name: str, values: Any, records: int) -
         )
     rows = rows_of(values)
     if rows.shape[:1] != (records,):
-        raise InvalidInput("the statistic needs one row per record of the population, in the order of its ids")
+        raise InvalidInput("the statistic must have one row per record of the population, in the order of its ids")
     if bound.width == 1 and rows.ndim > 1:
         raise InvalidInput(
             f"{name} is proved for one number, got a sum of rows instead; "
@@ -99,17 +99,17 @@ def checked_rows(bound: RowBound | None, name: str, values: Any, records: int) -
 
 
 def checked_center(bound: RowBound, rows: NDArray[Any], center: ArrayLike | None) -> FloatArray | None:
-    """The public middle of the rows' range, where two rows are compared."""
+    """The public middle of the rows' range, for sensitivities that bound the distance of two rows."""
     if not bound.are_replaced:
         if center is not None:
-            raise InvalidInput("center= goes with a mechanism stated for replaced records; leave it out here")
+            raise InvalidInput("center= is only for mechanisms stated for replace-one; omit it here")
         return None
     if center is None and rows.dtype.kind == "b":
         center = 0.5
     if center is None:
         raise InvalidInput(
-            "this mechanism is stated for replaced records, so its sensitivity bounds how far two rows lie apart; name "
-            "the middle of their public range, for example center=0.5 for values from 0 to 1 and sensitivity 1"
+            "this mechanism is stated for replaced records, so its sensitivity bounds how far apart two rows lie; "
+            "give the middle of their public range, for example center=0.5 for values from 0 to 1 and sensitivity 1"
         )
     middle = np.asarray(center, dtype=np.float64)
     if not np.all(np.isfinite(middle)) or middle.shape not in ((), rows.shape[1:]):

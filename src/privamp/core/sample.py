@@ -1,6 +1,6 @@
 """A drawn sample and its ledger. What was drawn is secret; the only ways to get an answer out are `release` and `run`.
 
-A sample drawn with a test key (`SeededSample`) has a ledger of its own, so that one seed gives the same answers twice.
+A sample drawn with a test key (`SeededSample`) has its own ledger, so that a seed gives the same answers every time.
 """
 
 import math
@@ -42,7 +42,7 @@ class Drawn:
 
     @classmethod
     def joined(cls, parts: Iterable["Drawn"]) -> "Drawn":
-        """What was drawn in several places, as one, in order of position."""
+        """Several draws joined into one, ordered by position."""
         nobody = np.empty(0, dtype=np.int64)
         several = [cls(nobody, nobody, np.empty(0)), *parts]
         positions = np.concatenate([part.positions for part in several])
@@ -74,7 +74,7 @@ def _lengths(parts: list[Drawn], order: NDArray[np.intp]) -> tuple[FloatArray | 
 class Bounded:
     """A statistic whose sensitivity holds by construction: each record's part is clipped inside it.
 
-    For jobs that are checked by `privamp.verify.check_release`; nothing about them is left to assume.
+    For jobs that `privamp.verify.check_release` checks; they add no assumption.
     """
 
     statistic: Callable[[Any], Any]
@@ -89,8 +89,8 @@ class Sample:
 
     `design.draw(population, key)` makes one; `release`, `run` and `guarantee` are the ways to use it. `ids` are those
     of the whole population, `drawn` says which of them are in the sample and how often, `columns` are what the design
-    read. `key` is the draw's own key, and `key_id` the fingerprint of the key it was made from. Everything that is
-    asked of one draw is registered by its key before noise is added, so the guarantee covers all of it.
+    read. `key` is the draw's own key, and `key_id` the fingerprint of the key it was made from. Every release from one
+    draw is registered under its key before noise is added, so the guarantee covers all of them.
     """
 
     __slots__ = ("_columns", "_drawn", "_ids", "_key", "_key_id", "_unused", "design")
@@ -107,21 +107,22 @@ class Sample:
 
     @property
     def ledger(self) -> Ledger | Finished:
-        """What was asked of this sample so far, through this object or another one of the same draw."""
+        """What was released from this sample so far, through this object or another one of the same draw."""
         return REGISTRY.find(self._key.fingerprint) or self._unused
 
     def _opened_ledger(self) -> Ledger | Finished:
         return REGISTRY.opened(self._key.fingerprint, self._unused)
 
     def _check_scopes(self, *mechanisms: Mechanism) -> None:
-        """NoTheorem before anything is released that the design could not certify."""
+        """Raise NoTheorem before anything is released that the design cannot certify."""
         for mechanism in mechanisms:
             mechanism.check_scope(self.design.keeps_apart)
 
     def declare(self, mechanisms: Iterable[Mechanism], *, functions: bool = True) -> "Sample":
         """Declare every mechanism that will be run on this sample; returns the sample.
 
-        Assumes until it is used up what functions that may still come need; `functions=False` refuses them instead.
+        Until the plan is used up, the guarantee assumes what a released function would need; `functions=False` rejects
+        functions instead.
         """
         plan = tuple(mechanisms)
         self._check_scopes(*plan)
@@ -129,20 +130,20 @@ class Sample:
         return self
 
     def limit(self, filter: Limit, *, functions: bool = True) -> "Sample":
-        """Set how far releases chosen one after the other may go, by a filter; returns the sample.
+        """Set a limit for adaptively chosen releases, by a filter; returns the sample.
 
-        A release that would pass the limit raises BudgetExceeded before any noise is drawn. The guarantee is that
-        of the limit, whatever was used of it; `functions` as in `declare`.
+        A release that would exceed the limit raises BudgetExceeded before any noise is drawn. The guarantee is that of
+        the limit, however much of it was used; `functions` as in `declare`.
         """
         self._check_scopes(filter.whole())
         self._opened_ledger().limit(filter, functions)
         return self
 
     def charge(self, budget: BudgetLike, *, note: str = "", delta: float | None = None) -> "Sample":
-        """Charge a `Budget` for all that the plan or the limit allows, amplified once; returns the sample.
+        """Charge a `Budget` for everything the plan or the limit allows, amplified once; returns the sample.
 
-        When the budget refuses, nothing is released from this sample any more. A sample that an earlier program charged
-        to the same budget is not charged again: stated with the same plan or limit, it goes on where it was left.
+        If the budget refuses, nothing more is released from this sample. A sample that an earlier program charged to
+        the same budget is not charged again: declared with the same plan or limit, it continues where it stopped.
         """
         check_budget(budget)
         ledger = self._opened_ledger()
@@ -173,7 +174,7 @@ class Sample:
         public `center` of their range.
 
         A function is trusted code: that its sensitivity is the declared one becomes an assumption of the guarantee, and
-        what it keeps of its argument, or says in an error, is outside every guarantee.
+        whatever it stores of its argument, or prints in an error, is outside the guarantee.
         """
         if callable(statistic):
             bounded = isinstance(statistic, Bounded)
@@ -191,20 +192,22 @@ class Sample:
     def _planned(
         self, mechanisms: Iterable[Mechanism], budget: BudgetLike | None, note: str, delta: float | None = None
     ) -> "Sample":
-        """For jobs: declare all that will be released, no functions among it, and charge it; returns the sample."""
+        """For jobs: declare everything that will be released (no functions) and charge it; returns the sample."""
         self.declare(mechanisms, functions=False)
         return self if budget is None else self.charge(budget, note=note, delta=delta)
 
     def _hand_out(self, mechanism: Mechanism) -> Drawn:
-        """Register `mechanism` and give what was drawn to a job that adds its noise where the numbers are (a GPU)."""
+        """Register `mechanism` and pass the drawn records to a job that adds its own noise where the data are (a
+        GPU)."""
         self._registered(mechanism, None)
         return self._drawn
 
     def run(self, mechanism: Mechanism, procedure: Callable[[Drawn, Stream], Any]) -> Any:
-        """Register `mechanism`, then run your own `procedure(drawn, stream)`, which must be as private as it says.
+        """Register `mechanism`, then run your own `procedure(drawn, stream)`, which must be as private as the mechanism
+        says.
 
-        For procedures that privamp does not know, mostly as PureDP(epsilon) or ApproxDP(epsilon, delta). The
-        guarantee names your word for it among its assumptions.
+        For procedures that privamp does not know, mostly as PureDP(epsilon) or ApproxDP(epsilon, delta). The guarantee
+        lists this declaration among its assumptions.
         """
         return self._registered(mechanism, lambda stream: procedure(self._drawn, stream), claimed=True)
 
@@ -230,8 +233,10 @@ class Sample:
         return Stream(self._key.subkey("noise", number)) if self._key.is_test else Stream.from_os()
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """Everything asked of this sample, composed inside it, then amplified once."""
-        from ..amplification import certify_ledger  # the one call back to the right: a sample certifies itself
+        """The guarantee of all releases from this sample: composed inside it, then amplified once."""
+        from ..amplification import (
+            certify_ledger,
+        )  # against the import direction: a sample certifies itself
 
         found = certify_ledger(self.ledger, self.design, neighbors, is_test=self._key.is_test)
         return replace(found, draws=frozenset([self._key.fingerprint]))
@@ -266,12 +271,12 @@ class SeededSample(Sample):
 
     @classmethod
     def if_test(cls, sample: Sample) -> Sample:
-        """The sample itself where its key is a real one."""
+        """A `SeededSample` if the key is a test key, else the sample itself."""
         return cls.of(sample) if sample._key.is_test else sample
 
     @property
     def ledger(self) -> Ledger:
-        """Only what was asked through this object."""
+        """Only what was released through this object."""
         return self._unused
 
     def _opened_ledger(self) -> Ledger:

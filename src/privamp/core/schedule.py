@@ -1,6 +1,6 @@
-"""A schedule: how records meet many rounds. It is drawn from one key and certified as a whole.
+"""A schedule: which records join which of many rounds. It is drawn from one key and certified as a whole.
 
-A schedule is made of blocks that use fresh chance each: a `Design` (every round a fresh draw), or `OneOf` (rounds of
+A schedule is made of blocks with fresh randomness each: a `Design` (every round a fresh draw), or `OneOf` (rounds of
 which each record joins one). `amplify(mechanism, schedule)` certifies each block and composes them.
 """
 
@@ -27,7 +27,7 @@ MOST_BINS = 2**32
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """So many rounds, each with a fresh draw by the design, followed one by one (accounting/gaussian_rounds.py)."""
+    """A number of rounds, each with a fresh draw by the design, followed one by one (accounting/gaussian_rounds.py)."""
 
     design: Design
     rounds: int
@@ -48,7 +48,7 @@ class Schedule(Answers, ABC):
 
     @property
     def decides_alone(self) -> bool:
-        """Whether every record is decided by itself, so that one pass, batch by batch, draws a round."""
+        """Whether each record is decided independently, so that one pass over the batches draws a round."""
         return True
 
     @property
@@ -58,7 +58,7 @@ class Schedule(Answers, ABC):
 
     @property
     def natural(self) -> Neighbors:
-        """The relation reported when none is asked for."""
+        """The relation reported by default."""
         return Neighbors.ADD_REMOVE
 
     @property
@@ -68,20 +68,20 @@ class Schedule(Answers, ABC):
 
     @abstractmethod
     def blocks(self) -> tuple[tuple[Design | OneOf, int], ...]:
-        """What one record meets: blocks with fresh chance, and how many of each."""
+        """The blocks with fresh randomness that the schedule is made of, and how many of each."""
 
     @property
     def apart(self) -> int:
-        """A record's rounds lie at least so far apart, so that noise may be shared among so many."""
+        """The smallest distance between a record's rounds, so that noise may be shared among that many."""
         return 1
 
     @property
     def repeated(self) -> Design | None:
-        """The design that every round draws afresh, where that is all there is to it."""
+        """The design of which every round is a fresh draw, or None."""
         return None
 
     def begun(self, steps: int) -> "Schedule":
-        """A schedule that covers the first `steps` rounds; all of them, where it knows no shorter one."""
+        """A schedule that covers the first `steps` rounds; all of them, if there is no shorter one."""
         whole(1, self.steps, steps=steps)
         return self
 
@@ -102,7 +102,7 @@ class Schedule(Answers, ABC):
 
     @abstractmethod
     def law(self, population: Population) -> Iterator[tuple[Meetings, Fraction]]:
-        """Every way in which a tiny population can meet all rounds, with its exact probability."""
+        """Every way in which a tiny population can join the rounds, with its exact probability."""
 
     @classmethod
     @abstractmethod

@@ -1,8 +1,8 @@
-"""What a fit inside scikit-learn's machinery does not count: other fits, and what steps before it learned.
+"""What the guarantee of a fit inside scikit-learn does not count: other fits, and what earlier pipeline steps learned.
 
 A search or a cross-validation clones an estimator and fits the clones; a guarantee is about one fit. A step of a
-pipeline that learns from the records (`StandardScaler` finds their means) is a release of its own, and nobody pays for
-it. Neither can be prevented from inside one estimator, so each is said: among the assumptions, and by a warning.
+pipeline that learns from the records (`StandardScaler` finds their means) is a release of its own that no budget pays
+for. Neither can be prevented from inside one estimator, so both are listed among the assumptions and raise a warning.
 """
 
 import sys
@@ -39,7 +39,7 @@ class OneOfSeveral:
         return other  # type: ignore[no-any-return]
 
     def _among_others(self, guarantee: Guarantee, *, charged: bool) -> Guarantee:
-        """The guarantee of this fit, with what it does not count."""
+        """The guarantee of this fit, with what it does not count among the assumptions."""
         said = [CHARGED_FITS if charged else OTHER_FITS] if self._is_clone or hasattr(self, "guarantee_") else []
         if learned := steps_that_learned(self):
             said.append(_LEARNED.format(" and ".join(learned)))

@@ -15,8 +15,8 @@ e')/B_s} with any part e' of e_s. For noise on a line the best numbers make it a
 distribution function, f a sequence with steps of at most 1, and the sum f_s (+1 with the record) is the attack.
 Proof: docs/transport.md, Thm 9.
 
-The best f maximises a concave function of the x_s along a chain: one pass backward over slopes, one forward. If it is
-missed by a little nothing is wrong: any u, d and B' give a bound, any f an attack.
+The best f maximises a concave function of the x_s along a chain: one pass backward over slopes, one forward. It need
+not be exact: any u, d and B' give a bound, any f an attack.
 """
 
 import math
@@ -43,7 +43,7 @@ _LOWEST = {True: -12.0, False: -45.0}  # Gaussian noise, and others with heavier
 _EPSILONS = np.concatenate([np.linspace(0.0, 0.1, 13), np.geomspace(0.1, 60.0, 133)[1:]])
 _TOGETHER, _COARSE, _EVERY = 48, 4.0, 2  # more pairs are looked at first with fewer points and epsilons
 _APART, _ROUNDS = 12, 6  # then so many of them as finely as the rest, so often
-_NOTHING = -120.0  # a log of delta beyond which nothing is looked at
+_NOTHING = -120.0  # a log of delta below which nothing is computed
 _ORDERS, _SPACE = np.linspace(-10.0, 30.0, 8001), 0.005  # log gamma of the table of divergences
 _PIECE, _MOST = 400_000, 4_000_000  # numbers worked on together
 _TARGETS = (1e-3, 1e-6)  # deltas for which attacks are made
@@ -148,8 +148,8 @@ def _aims(ladder: Ladder, line: _Line, stakes: Chords, epsilons: Sequence[float]
 def _largest(ladder: Ladder, mechanism: Mechanism) -> FloatArray:
     """log of the largest bound over all pairs at every epsilon of the table.
 
-    Many pairs are looked at coarsely first, at some epsilons with chords between; then, a few times, those that are the
-    largest somewhere are looked at again.
+    Many pairs are evaluated coarsely first, at some epsilons with chords between; then, a few times, those that are the
+    largest somewhere are evaluated again.
     """
     stakes, fine = Chords.of(stakes_of(mechanism)), _line_of(mechanism, _FINE)
     pairs = np.arange(ladder.p_in.shape[0])

@@ -1,10 +1,10 @@
-"""A tape on every mechanism: what it was given before its noise, for the checks in `privamp.verify`.
+"""A recording of what every mechanism was given before its noise, for the checks in `privamp.verify`.
 
-While a tape runs nothing is private: the first run of a job draws its noise from a test stream and keeps it; a second
-run, on a neighbouring data set, is given the same answers back. So whatever a job does with its answers is the same in
-both runs, and every difference between them comes from the changed record.
+While a tape is running nothing is private: the first run of a job draws its noise from a test stream and keeps it; a
+second run, on a neighbouring data set, gets the same answers. So the job does the same with its answers in both runs,
+and every difference between them comes from the changed record.
 
-Mechanisms are taped by themselves (`Mechanism.release`). Code that adds noise without a mechanism calls `through`.
+Mechanisms are recorded automatically (`Mechanism.release`). Code that adds noise without a mechanism calls `through`.
 """
 
 import threading
@@ -27,11 +27,11 @@ class Taken:
     mechanism: Any
     value: Any = field(repr=False)
     answer: Any = field(repr=False)
-    form: str = ""  # of what it would have answered: type and shape
+    form: str = ""  # type and shape of its answer
 
 
 class Tape:
-    """The releases of one run, in order. `answers` are given back as long as they last."""
+    """The releases of one run, in order. `answers` are returned as long as there are any."""
 
     def __init__(self, stream: Stream, answers: Sequence[Any] = ()) -> None:
         self.taken: list[Taken] = []
@@ -39,10 +39,9 @@ class Tape:
         self._lock = threading.RLock()
 
     def take(self, mechanism: Any, value: Any, noisy: Noisy) -> Any:
-        """Keep the value; answer with noise, or as before.
+        """Record the value; answer with noise, or as in the first run.
 
-        The noise is drawn either way, so that a mechanism that refuses the value refuses it, and what it would have
-        answered is known by its form.
+        The noise is drawn either way, so that a mechanism can reject the value, and the form of its answer is known.
         """
         with self._lock:
             place, kept = len(self.taken), deepcopy(value)
@@ -53,7 +52,7 @@ class Tape:
 
 
 def _form(answer: Any) -> str:
-    """Type and shape of an answer, which anybody can see."""
+    """Type and shape of an answer, which are public."""
     if isinstance(answer, (list, tuple)):
         return f"{type(answer).__name__} of {', '.join(map(_form, answer))}"
     facts = [str(getattr(answer, name)) for name in ("dtype", "shape") if hasattr(answer, name)]
@@ -66,7 +65,7 @@ _INSIDE = threading.local()  # a mechanism that uses another one is one release
 
 @contextmanager
 def taping(tape: Tape) -> Iterator[Tape]:
-    """Hear every release of this process, in all its threads."""
+    """Record every release of this process, in all its threads."""
     global _tape
     before, _tape = _tape, tape
     try:
@@ -76,7 +75,7 @@ def taping(tape: Tape) -> Iterator[Tape]:
 
 
 def through(mechanism: Any, value: Any, stream: Stream, noisy: Noisy) -> Any:
-    """`noisy(stream)`, heard by the tape if one runs."""
+    """`noisy(stream)`, recorded if a tape is running."""
     tape = _tape
     if tape is None or getattr(_INSIDE, "release", False):
         return noisy(stream)
@@ -88,7 +87,7 @@ def through(mechanism: Any, value: Any, stream: Stream, noisy: Noisy) -> Any:
 
 
 def heard(release: Callable[[Any, Any, Stream], Any]) -> Callable[[Any, Any, Stream], Any]:
-    """A mechanism's `release`, taped."""
+    """A mechanism's `release`, recorded."""
     if getattr(release, "is_heard", False):  # a dataclass with slots is made twice
         return release
 

@@ -1,8 +1,8 @@
-"""Mechanisms and limits in words that are equal only when the things are: what a stored plan is compared by.
+"""Texts of mechanisms and limits that are equal only if their parameters are: stored plans are compared by them.
 
-The words are those of `repr`, which shows every parameter to its last digit, after the full name of the class. A thing
-that hides a parameter, or holds an array or a function, gets words that are never used again: another program cannot
-show that it means the same, so it cannot continue the plan.
+The text is the full name of the class and its `repr`, which shows every digit of every parameter. An object that hides
+a parameter, or holds an array or a function, gets a text that is never used again: another program cannot show that it
+means the same, so it cannot continue the plan.
 """
 
 import os
@@ -14,7 +14,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None), Fraction)
 
 
 def in_words(thing: Any) -> str:
-    """The same words for equal parameters, in every program.
+    """The same text for equal parameters, in every program.
 
     >>> from .neighbors import Neighbors
     >>> in_words(Neighbors.ADD_REMOVE) == in_words(Neighbors("add-remove"))

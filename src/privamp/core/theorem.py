@@ -1,4 +1,4 @@
-"""A theorem: what it needs of the mechanism, what it gives, and how to evaluate it."""
+"""A theorem: what it needs from the mechanism, what it gives, and how to evaluate it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Theorem:
     for example to Gaussian noise, and `scope` to replacements "within stratum" or "within cluster". `groups`: `bound`
     handles a person with several records itself; `people`: it is about such persons only; `of_parts`: the designs of
     the strata say what they need; `settles`: no other theorem can be better, so none is evaluated; `searches`: a
-    program is solved for every number, so it is left out where many are tried and another theorem covers them.
+    program is solved for every number, so searches leave it out if another theorem applies.
     """
 
     name: str
@@ -38,18 +38,18 @@ class Theorem:
     scope: str = "anywhere"  # where the replaced record may move: "within stratum", "within cluster"
     groups: bool = False  # `bound` itself handles a person with several records
     people: bool = False  # about people with several records alone
-    of_parts: bool = False  # the theorems of its strata's designs say themselves what they need
-    settles: bool = False  # exact for every mechanism it applies to: no other theorem need be looked at
-    searches: bool = False  # by a program, which takes its time
+    of_parts: bool = False  # the theorems of the strata's designs state their own needs
+    settles: bool = False  # exact for every mechanism it applies to: no other theorem is evaluated
+    searches: bool = False  # solves a program, which is slow
 
     def speaks_of(self, neighbors: Neighbors) -> bool:
-        """Whether it covers the relation: one about all replacements covers those within a stratum too."""
+        """Whether it covers the relation; a theorem about all replacements covers those within a stratum too."""
         if self.people and neighbors.records == 1:
             return False
         return self.gives == neighbors.kind and self.scope in ("anywhere", neighbors.scope)
 
     def check_needs(self, mechanism: Mechanism) -> None:
-        """NoTheorem unless the mechanism's profile is known under the relation that the proof uses."""
+        """Raise NoTheorem unless the mechanism's profile is known under the relation that the proof uses."""
         if self.needs == "add-remove" != mechanism.neighbors.kind and not self.of_parts:
             raise NoTheorem(
                 f"{type(mechanism).__name__} is stated for replace-one neighbours, which says nothing about "
@@ -57,9 +57,8 @@ class Theorem:
             )
 
     def covers(self, mechanism: Mechanism, neighbors: Neighbors) -> bool:
-        """Whether it may be used: it speaks of the relation, its needs are met, and it applies to the mechanism.
-
-        Raises NoTheorem, with the reason, where it speaks of the relation and its needs are not met.
+        """Whether it may be used: it covers the relation, its needs are met, and it applies to the mechanism. Raises
+        NoTheorem, with the reason, if it covers the relation but its needs are not met.
         """
         if not self.speaks_of(neighbors):
             return False

@@ -9,10 +9,10 @@ Theorem (transport). For all weights pi, rho >= 0 with sum_j pi_ij >= p_i and su
     H_alpha(P||Q) <= sum_ij pi_ij H_{alpha rho_ij/pi_ij}(P_i||Q_j),
 
 each term at most delta_d(log(alpha rho/pi)), the mechanism's profile for d records (d = 0: [1 - alpha rho/pi]+).
-A pair that is left out needs no distance. *Any* plan (pi, rho) certifies. The right side is jointly convex in pi and
+Pairs that are left out need no distance. *Any* plan (pi, rho) certifies. The right side is jointly convex in pi and
 alpha rho, so a linear program with cutting planes finds a good plan at each of some alphas, and in between the plans
 are mixed, pi and alpha rho linearly in alpha. Before a plan is evaluated its rows are scaled up and its columns down:
-the solver's tolerance can cost tightness, never truth. Proof: docs/transport.md.
+the solver's tolerance can make the bound looser, never wrong. Proof: docs/transport.md.
 """
 
 import math
@@ -38,7 +38,7 @@ _OFF = 1e-10  # relative: chances of components are computed to well within it
 _ROUNDS, _CLOSE = 6, 1e-3  # of cutting planes, until the program is so close to its plan
 _SHIFTS = np.array([-12.0, -6.0, -3.0, -1.5, -0.7, -0.3, -0.1, 0.0, 0.1, 0.3, 0.7, 1.5, 3.0, 6.0])  # first cuts
 _EASY, _DELICATE = 1.0, 1e-7  # larger epsilons and smaller bounds are solved less well, from the plan before
-_NOTHING = 1e-30  # a delta that is not worth a program
+_NOTHING = 1e-30  # a delta too small to solve a program for
 _FEWEST = 1e-15  # weights below it are left to other pairs
 _PIECE = 200_000  # numbers worked on together
 

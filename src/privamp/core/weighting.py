@@ -33,7 +33,7 @@ class Subset:
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
-    """Public weights and the coefficients of the variance; what a survey asks a design for."""
+    """Public weights and the coefficients of the variance; what a survey needs from a design."""
 
     weight: FloatArray = field(repr=False)  # (n,)
     heaviest: float  # the largest weight of every population

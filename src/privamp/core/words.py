@@ -11,7 +11,7 @@ class Word:
     """One spec word, `name:key=value,…`: which keys it takes and what it makes of them.
 
     Keys are `required` or `optional`; those listed as `whole` are whole numbers, those as `text` are words, all others
-    numbers. `make` takes the keys as arguments; None is the class that has the word.
+    numbers. `make` takes the keys as arguments; None means the class itself.
     """
 
     name: str
@@ -26,7 +26,7 @@ _ADDED: dict[str, tuple[Word, type]] = {}
 
 
 def add_word(word: Word, kind: type) -> None:
-    """A word of a class outside privamp; the last one to take it has it, as when a file is run again."""
+    """Register the word of a class outside privamp; the last registration wins, as when a file is run again."""
     _ADDED[word.name] = replace(word, make=word.make or kind), kind
 
 
@@ -47,7 +47,7 @@ def spec_of(thing: Any, word: Word | None) -> str | None:
 
 
 def _written(value: Any) -> str | None:
-    """A number with all its digits or a word; None for what a spec cannot say."""
+    """A number with all its digits, or a word; None for what a spec cannot express."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, str)):

@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 
 def register(kind: type[T]) -> type[T]:
-    """Make a design, schedule or mechanism of yours, `kind`, known: a decorator above `@dataclass(frozen=True, …)`.
+    """Register your own design, schedule or mechanism, `kind`: a decorator above `@dataclass(frozen=True, …)`.
 
-    Certificates can then name it, and where it has a `word`, spec strings can too. In an installed package, name the
+    Certificates can then name it, and if it has a `word`, spec strings can too. In an installed package, name the
     class under the entry point group `privamp.designs`, by its word; then the command line finds it as well.
     """
     _check_frozen(kind)
@@ -47,13 +47,13 @@ def load_installed(named: str) -> bool:
         except (ImportError, AttributeError) as error:
             raise InvalidInput(
                 f"an installed package offers {named!r} as {one.value}, which cannot be loaded "
-                f"({type(error).__name__}); mend it or uninstall it"
+                f"({type(error).__name__}); repair it or uninstall it"
             ) from None
     return bool(found)
 
 
 def written(value: Any) -> Any:
-    """A value as JSON, or InvalidInput where it is no data (a function, an array of records)."""
+    """A value as JSON; raises InvalidInput if it is not data (a function, an array of records)."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -72,13 +72,13 @@ def written(value: Any) -> Any:
         _check_frozen(type(value))
         return {"is": _name(type(value)), "with": {name: written(getattr(value, name)) for name in _given(type(value))}}
     raise InvalidInput(
-        f"a {type(value).__name__} cannot be written down; give functions a name and a version with "
+        f"a {type(value).__name__} cannot be written as JSON; give functions a name and a version with "
         "Named(name, version, function)"
     )
 
 
 def functions_in(data: Any) -> list[str]:
-    """The functions that whoever reads this must have: each with its name and version."""
+    """The functions that a reader of this data must have, with name and version."""
     if isinstance(data, dict):
         if "function" in data:
             return [f"function {data['function']!r}, version {data['version']!r}"]
@@ -94,7 +94,7 @@ def read_back(data: Any) -> Any:
         return data
     reader = _READERS.get(next(iter(data), ""))
     if reader is None:
-        raise InvalidInput(f"this is no written value of privamp: it has the keys {', '.join(map(str, data))}")
+        raise InvalidInput(f"this is not a value written by privamp: it has the keys {', '.join(map(str, data))}")
     return reader(data)
 
 
@@ -110,7 +110,7 @@ def _given(kind: type) -> list[str]:
 
 def _check_frozen(kind: type) -> None:
     if not is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise InvalidInput(f"{kind.__name__} must be a frozen dataclass to be written down")
+        raise InvalidInput(f"{kind.__name__} must be a frozen dataclass to be written as JSON")
 
 
 def _class(name: str) -> type:
@@ -126,7 +126,7 @@ def _class(name: str) -> type:
     except (ImportError, AttributeError, ValueError):
         raise InvalidInput(f"this version of privamp has no {name!r}") from None
     if not isinstance(kind, type):
-        raise InvalidInput(f"{name!r} is no class")
+        raise InvalidInput(f"{name!r} is not a class")
     _check_frozen(kind)
     return kind
 

@@ -1,4 +1,4 @@
-"""Noise on rows that hold more than the record: a record of norm u adds a row that is longer in a known way.
+"""Noise on rows that hold more than the record: a record of norm u adds a row of a known larger norm.
 
 A mean counts its records, an error estimate adds squares: each record's row is its own numbers and a few more. With
 `per_record` and `per_norm` public, the row's norm is at most
@@ -42,11 +42,14 @@ class AugmentedRows(Mechanism):
         positive(radius=self.radius, per_norm=self.per_norm)
         nonnegative(per_record=self.per_record)
         if self.noise.influence is None:
-            raise NoTheorem(f"{type(self.noise).__name__} does not say how far a row of given norm moves it")
+            raise NoTheorem(
+                f"{type(self.noise).__name__} does not state how far a row of a given norm moves it; use Laplace, "
+                "Gaussian or NormNoise"
+            )
 
     @property
     def neighbors(self) -> Neighbors:  # type: ignore[override]
-        """As the noise is stated: an influence speaks of records added or removed."""
+        """The relation of the noise: an influence is about records that are added or removed."""
         return self.noise.neighbors
 
     @property
@@ -56,11 +59,11 @@ class AugmentedRows(Mechanism):
 
     @property
     def hides_vectors(self) -> bool:  # type: ignore[override]
-        """Whether the inner noise does."""
+        """Whether the noise hides vectors."""
         return self.noise.hides_vectors
 
     def in_stratum(self, name: str | int) -> Mechanism:
-        """The same rows with the noise as records of one stratum meet it."""
+        """The same rows with the noise for records of one stratum."""
         return replace(self, noise=self.noise.in_stratum(name))
 
     def longest(self, norm: float) -> float:
@@ -79,7 +82,7 @@ class AugmentedRows(Mechanism):
     @property
     def _base(self) -> Influence:
         base = self.noise.influence
-        assert base is not None  # checked when it was made
+        assert base is not None  # checked on construction
         return base
 
     @property

@@ -1,4 +1,4 @@
-"""Mechanisms of which only a guarantee is known.
+"""Mechanisms known only by their guarantee.
 
 PureDP: the largest curve of any epsilon0-DP pair is randomised response's, (e^eps0 - e^eps)/(1 + e^eps0); j records
 apart, through j - 1 samples in between, it is that of discrete Laplace noise moved by j steps (docs/persons.md, Thm 5).
@@ -28,7 +28,7 @@ _RAREST = 1e-300  # a smaller chance of "no" would vanish, and its loss look inf
 
 
 class BlackBox(Mechanism):
-    """What both black boxes refuse."""
+    """Common base: neither has weights, norms or noise."""
 
     __slots__ = ()
 
@@ -36,8 +36,8 @@ class BlackBox(Mechanism):
         """The distance in the mechanism's own relation."""
         if change.weight != 1.0 or change.norm is not None:
             raise NoTheorem(
-                f"{type(self).__name__} is a black box, which says nothing about a record's weight or norm; "
-                "describe the mechanism itself, for example Laplace(scale) or Gaussian(sigma)"
+                f"{type(self).__name__} is a black box, without weights or norms of records; describe the mechanism "
+                "itself, for example Laplace(scale) or Gaussian(sigma)"
             )
         return change.copies * self.records_apart(neighbors)
 
@@ -103,7 +103,7 @@ def all_say_yes(boxes: Sequence[tuple[float, int]], law: Multiplicity) -> Profil
     most, total = law.log_p.size, sum(step * apart for step, apart in boxes)
     copies = np.arange(most + 1, dtype=np.float64)
     log_p = np.append(np.logaddexp(law.log_none, law.log_tail), law.log_p)  # P's tail counts as no appearance
-    log_yes = _log_top([step for step, _ in boxes]) + total * (copies - most)  # at u = most; less leaves privacy unused
+    log_yes = _log_top([step for step, _ in boxes]) + total * (copies - most)  # at u = most; less is a weaker attack
     return _two_coins(log_p, log_yes, np.zeros(1), log_yes[:1])
 
 

@@ -1,4 +1,4 @@
-"""Whole numbers of records in many public cells, of which few hold any."""
+"""Counts of records in many public cells, most of them empty."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellCounts:
-    """Secret: the cells that hold records, rising, and how many each holds.
+    """Secret: the cells that hold records, in increasing order, and how many each holds.
 
     A record is in one cell, so adding one changes the counts by 1 in the sum of absolute differences.
     """
@@ -20,7 +20,7 @@ class CellCounts:
 
     @classmethod
     def of(cls, cells: Whole, counts: Whole) -> "CellCounts":
-        """From the cell of every record and how often it counts; negative cells are no cells."""
+        """From the cell of every record and how often it counts; negative cells are ignored."""
         inside = cells >= 0
         found, where = np.unique(cells[inside], return_inverse=True)
         total = np.zeros(len(found), dtype=np.int64)

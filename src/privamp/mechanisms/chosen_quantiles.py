@@ -9,7 +9,7 @@ of what lies between is chosen by |(1 - p) X(a, c) - p X(c, b)|, which one recor
 A record is spread over its cell, so at each level the positions divide it: the part r of it that lies between a and b
 moves what is chosen there by r times as much, and costs r times as much (the loss of the exponential mechanism is
 linear in the sensitivity). The parts of a level add up to one record: a level of epsilon_i costs epsilon_i, whatever
-the ties are. Groups have records of their own, so all of them together cost one of them. Levels add up.
+the ties are. Groups have disjoint records, so all of them together cost as much as one. Levels add up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,7 +67,8 @@ def share_between(node: Node, probabilities: Sequence[float]) -> float:
 class ChosenQuantiles(PureDP):
     """Quantiles of the records in cells, group by group.
 
-    `cells` of each group, and `probabilities`, rising. An answer has one row per group: the positions of the quantiles.
+    `cells` is the number of cells of each group, `probabilities` are increasing. An answer has one row per group: the
+    positions of the quantiles.
     """
 
     cells: int = 1
@@ -83,7 +84,7 @@ class ChosenQuantiles(PureDP):
         for p in self.probabilities:
             in_range(0, 1, open_ends=True, probability=p)
         if self.neighbors.kind != "add-remove" or sorted(set(self.probabilities)) != list(self.probabilities):
-            raise InvalidInput("quantiles are chosen under add-remove, by rising probabilities")
+            raise InvalidInput("quantiles need neighbors=Neighbors.ADD_REMOVE and increasing probabilities")
 
     @property
     def levels(self) -> tuple[tuple[Node, ...], ...]:

@@ -96,7 +96,7 @@ def discrete_gaussian_curve(sigma: float, shift: int) -> Curve:
         return _smooth_curve(sigma, shift)
     if sigma * _REACH > ENTRIES:
         raise NoTheorem(
-            f"a shift of {shift} against sigma = {sigma:g} is beyond what is tabulated; use a smaller shift"
+            f"a shift of {shift} against sigma = {sigma:g} is beyond the table; use a smaller shift or more noise"
         )
     return _tabulated_curve(sigma, shift)
 
@@ -127,7 +127,7 @@ class DiscreteGaussian(Mechanism):
             check_whole_sensitivity(self.sensitivity)
         check_sizes(self.sensitivity, sigma=self.sigma)
         check_relation(self.neighbors)
-        rational_scale(self.sigma)  # refuses a sigma that cannot be drawn
+        rational_scale(self.sigma)  # rejects a sigma that cannot be drawn
 
     @property
     def drawn_sigma(self) -> float:
@@ -149,7 +149,7 @@ class DiscreteGaussian(Mechanism):
 
     @property
     def is_covered_exactly(self) -> bool:
-        """No: the curve of one number is known itself, and is smaller."""
+        """No: the exact curve of one number is known, and is smaller."""
         return False
 
     @property
@@ -188,7 +188,7 @@ class DiscreteGaussian(Mechanism):
         return RowBound(self.sensitivity, 2.0, self.sigma, is_whole=True, are_replaced=replaced, width=self.dimension)
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """The whole numbers with discrete Gaussian noise; with dimension 1 entries are hidden each on its own."""
+        """The whole numbers with discrete Gaussian noise; with dimension 1 each entry is protected separately."""
         array = whole_numbers(value)
         if self.dimension > 1 and array.shape[-1:] != (self.dimension,):
             raise InvalidInput(f"the last axis must be {self.dimension} long, got shape {array.shape}")

@@ -10,7 +10,7 @@ times). Two bounds hold for a shift v in Z^d with ||v||_2 = norm; the smaller is
 
        delta(eps) <= (1 + eta)^d delta_G(eps - d log((1+eta)/(1-eta)); norm/sigma').
 
-   At s = 3, eta is below 1e-76: nothing is left of it, in any dimension.
+   At s = 3, eta is below 1e-76, which is negligible in any dimension.
 2. Rényi. D_alpha <= alpha norm^2/(2 sigma^2) (Canonne, Kamath & Steinke 2020, Prop. 5, coordinate by coordinate), and
    delta(eps) <= e^((alpha-1)(D_alpha - eps)) (1 - 1/alpha)^(alpha-1)/alpha (their Prop. 12), for every order.
 

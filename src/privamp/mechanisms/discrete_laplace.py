@@ -68,7 +68,7 @@ def discrete_laplace_mixture(rate: float, shift: int, law: Multiplicity) -> Prof
 
 
 def binned_mixture(rate: float, shift: int, law: Multiplicity, bins: int = 1024) -> Profile | None:
-    """A lower bound on the pair's profile, for shifts too long to tabulate: the output is only told by its bin.
+    """A lower bound on the pair's profile, for shifts too long to tabulate: the attacker sees only the output's bin.
 
     Edges lie at every u s + 1, so that no component has its top inside a bin: [l, h) then has, at distance m =
     max(l, 1 - h) from the top, mass e^(-a m) (1 - e^(-a (h - l)))/(1 + e^-a). The outermost bins keep the extreme
@@ -109,7 +109,7 @@ class DiscreteLaplace(Mechanism):
         check_whole_sensitivity(self.sensitivity)
         check_sizes(self.sensitivity, scale=self.scale)
         check_relation(self.neighbors)
-        rational_scale(self.scale)  # refuses a scale that cannot be drawn
+        rational_scale(self.scale)  # rejects a scale that cannot be drawn
 
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """The exact curve, symmetric."""
@@ -118,13 +118,13 @@ class DiscreteLaplace(Mechanism):
 
     @property
     def influence(self) -> Influence | None:
-        """u/scale for whole rows of l1 norm u, and a little so that Laplace's curve covers the discrete one."""
+        """u/scale for whole rows of l1 norm u, slightly increased so that Laplace's curve covers the discrete one."""
         if self.neighbors.kind != "add-remove":
             return None
         return Influence("pure", more_than_continuous(1.0 / self.scale), 1.0 / self.scale, 1.0)
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
-        """The exact profile of (sum_u p_u M(u s), M(0)) for the noise that is drawn: an attack meets no other."""
+        """The exact profile of (sum_u p_u M(u s), M(0)) for the noise that is drawn: which is what an attack sees."""
         shift = whole_shift_of(self, self.sensitivity, neighbors, ONE)
         return discrete_laplace_mixture(1.0 / float(rational_scale(self.scale)), shift, law)
 

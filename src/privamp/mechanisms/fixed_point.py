@@ -2,11 +2,11 @@
 
 Floats break textbook noise: which doubles a noisy sum can be depends on the sum. Here each record is clipped to the
 declared norm, weighted, and rounded *toward zero* to a multiple of the grid g, a power of two. That shrinks every
-coordinate, so a record of norm u and weight w adds a whole vector (in units of g) of norm at most w u/g: the profile
-of a weighted sum stays linear in w. (Rounding to the nearest multiple can lengthen a vector and breaks it.) Whole
-numbers add up exactly, in any order; discrete noise is drawn exactly; g times the result is exact up to the last
-rounding of a double, which is post-processing. So is a sum that runs over 64 bits and wraps around: it costs the
-answer, never the privacy; `grid_for` picks g from public bounds so that it does not happen.
+coordinate, so a record of norm u and weight w adds a whole vector (in units of g) of norm at most w u/g: the profile of
+a weighted sum stays linear in w. (Rounding to the nearest multiple can lengthen a vector and breaks it.) Whole numbers
+add up exactly, in any order; discrete noise is drawn exactly; g times the result is exact up to the last rounding of a
+double, which is post-processing. So is a sum that overflows 64 bits and wraps around: it makes the answer wrong, never
+less private; `grid_for` picks g from public bounds so that it does not happen.
 
 The certified mechanism is the discrete one:
 
@@ -48,9 +48,9 @@ from .discrete_laplace import binned_mixture, discrete_laplace_curve, more_than_
 from .gaussian import Gaussian, gaussian_curve
 from .noise import check_sizes, shift_of
 
-RECORDS = 2**32  # how many records a sum is planned for when nothing is said
+RECORDS = 2**32  # default number of records that a sum is planned for
 _TOP = 2**62  # whole numbers are cut here
-_SMALLEST = 1e-290  # a grid beside numbers near the ends of the doubles has no digits left
+_SMALLEST = 1e-290  # beyond these the grid would leave the range of doubles
 _COARSEST = 2.0**-6  # of the noise
 
 
@@ -65,8 +65,8 @@ def grid_for(noise: float, bound: float, records: int = RECORDS) -> float:
     positive(noise=noise, bound=bound, records=records)
     if noise / records < _SMALLEST or max(noise, records * bound) > 1.0 / _SMALLEST:
         raise InvalidInput(
-            f"exact noise is for numbers from {_SMALLEST:g} to {1.0 / _SMALLEST:g}, got noise {noise:g} for "
-            f"{records:g} contributions of up to {bound:g}; measure in another unit"
+            f"exact noise needs numbers from {_SMALLEST:g} to {1.0 / _SMALLEST:g}, got noise {noise:g} for "
+            f"{records:g} contributions of up to {bound:g}; use another unit"
         )
     wanted = 2.0 ** math.floor(math.log2(noise / records) - 20.0)
     finest = 2.0 ** math.ceil(math.log2(max(records * bound / 2.0**61, noise / 2.0**49)))
@@ -74,7 +74,7 @@ def grid_for(noise: float, bound: float, records: int = RECORDS) -> float:
     if grid > noise * _COARSEST:
         raise InvalidInput(
             f"sums of {records} contributions of up to {bound:g} do not fit 64 bits at noise {noise:g}; "
-            "state fewer records, a smaller bound, or add more noise"
+            "declare fewer records or a smaller bound, or add more noise"
         )
     return grid
 
@@ -168,7 +168,7 @@ class ExactLaplace(_OnGrid):
 
     The noise is about as wide as Laplace noise of this `scale`. Records are rounded toward zero to multiples of `grid`,
     a power of two; 0 picks one from public bounds when the sum is released (`grid_for`). The release on all the data is
-    (sensitivity/scale)-DP for the discrete noise that is really added, so `assumes` is empty.
+    (sensitivity/scale)-DP for the discrete noise that is actually added, so `assumes` is empty.
 
     >>> noise = ExactLaplace(scale=2.0, sensitivity=1.0)
     >>> noise.profile(Neighbors.ADD_REMOVE).epsilon(), noise.assumes
@@ -202,7 +202,7 @@ class ExactLaplace(_OnGrid):
 
     @property
     def influence(self) -> Influence:
-        """u/scale for a record of l1 norm u, and a hair so that Laplace's curve covers the discrete one."""
+        """u/scale for a record of l1 norm u, slightly increased so that Laplace's curve covers the discrete one."""
         return Influence("pure", more_than_continuous(self._rate), 1.0 / self.scale, self.p)
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
@@ -221,7 +221,7 @@ class ExactGaussian(_OnGrid):
 
     `sigma` is the noise's standard deviation. Records are rounded toward zero to multiples of `grid`, a power of two; 0
     picks one from public bounds when the sum is released (`grid_for`). The guarantee is that of the discrete noise that
-    is really added, so `assumes` is empty.
+    is actually added, so `assumes` is empty.
 
     >>> noise = ExactGaussian(sigma=1.0)
     >>> f"{noise.profile(Neighbors.ADD_REMOVE).delta(1.0):.6f}", noise.assumes

@@ -1,7 +1,7 @@
 """Gaussian noise: the value plus N(0, sigma^2), l2 sensitivity.
 
 Profile, theta = shift/sigma: delta(eps) = Phi(theta/2 - eps/theta) - e^eps Phi(-theta/2 - eps/theta),
-computed as phi(x) [M(x) - M(x + theta)], x = eps/theta - theta/2, M the Mills ratio: right far below 1e-300.
+computed as phi(x) [M(x) - M(x + theta)], x = eps/theta - theta/2, M the Mills ratio: accurate far below 1e-300.
 Exact in every dimension, because the noise is rotation invariant. Balle & Wang 2018, Theorem 8.
 """
 

@@ -1,4 +1,4 @@
-"""Releases that each lose no more than a Gaussian one, chosen one after the other: squared shifts add up.
+"""Adaptively chosen releases that each lose no more than a Gaussian one: squared shifts add up.
 
 Exact Gaussian noise is post-processing of continuous noise of a slightly smaller sigma (docs/exact_noise.md, Thm 3), so
 what holds for continuous releases chosen adaptively (docs/ledger.md, Thm 3) covers it.
@@ -22,7 +22,7 @@ from .noise import shift_of
 
 @dataclass(frozen=True, slots=True)
 class GaussianLosses(Mechanism):
-    """All of the mechanisms together; it certifies, and releases nothing itself."""
+    """All of the mechanisms together; for certification only, it releases nothing."""
 
     mechanisms: tuple[Mechanism, ...]
 
@@ -54,7 +54,7 @@ class GaussianLosses(Mechanism):
         return self.covering.family(neighbors)
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """Nothing: the parts were released one by one."""
+        """Raise: the parts were released one by one."""
         raise InvalidInput("these releases were made one by one; release each mechanism itself")
 
 

@@ -7,7 +7,7 @@ is positive (M the Mills ratio, phi the density), and nothing cancels:
     delta_PQ(eps) = sum_{u>=1} p_u phi(t - u theta) [M(t - u theta) - M(t)],            L(t) = eps
     delta_QP(eps) = e^eps phi(t) sum_{u>=1} w_u [M(-t) - M(-t + u theta)],              L(t) = -eps
 
-L falls to log p_0 on the left, so delta_QP is 0 from eps = -log p_0 on. The root is sought in G(t) = log
+L falls to log p_0 on the left, so delta_QP is 0 from eps = -log p_0 on. The root is found in G(t) = log
 sum_{u>=1} w_u = log(e^L - p_0): convex with slope at least theta, so Newton's method from the right comes
 down on it without overshooting, however small p_1 is.
 
@@ -27,9 +27,9 @@ from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log
 from ..numerics.roots import NumericalFailure
 
 _ROUNDS = 200
-_AT_ONCE, _FEW = 4096, 64  # epsilons worked on together; so few that leaving out counts does not pay
+_AT_ONCE, _FEW = 4096, 64  # epsilons worked on together; too few for leaving out counts to save time
 _ENTRIES = 2_000_000  # of one array
-_NOTHING = -46.0  # log of the relative change that no double shows
+_NOTHING = -46.0  # log of a relative change below double precision
 
 
 class GaussianMixture:

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1
 from ..numerics.roots import NumericalFailure
 
-_LOST = 1e-17  # added to every delta: what a double cannot tell from nothing
+_LOST = 1e-17  # added to every delta: below double precision
 _ROUNDING = 1e-15  # of the three tails, relative to the first
 _WIDTH, _ACROSS = 1.0, 0.5  # of the trapezoidal rule's cells; less where the centres lie farther across
 _TAIL = 9.0  # standard deviations across
@@ -42,7 +42,7 @@ def triangle_delta(chance: float, r: float, s: float, d: float, epsilon: FloatAr
 def _across(chance: float, across: float) -> tuple[FloatArray, FloatArray]:
     """log q_y at the points of a trapezoidal rule across, and its weights.
 
-    Of an analytic integrand that falls off it errs by what its cells alias. The two rules of every second point alias
+    For an analytic integrand that falls off, its error is aliasing. The two rules of every second point alias
     far more, in opposite directions; so their difference is a generous bound on the error of all points together.
     """
     width = 0.5 * min(_WIDTH, _ACROSS / across)

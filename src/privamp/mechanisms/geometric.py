@@ -36,7 +36,7 @@ class GeometricCount(Mechanism):
     def __post_init__(self) -> None:
         check_sizes(1, epsilon=self.epsilon)
         check_relation(self.neighbors)
-        rational_scale(self._scale)  # refuses an epsilon that cannot be drawn
+        rational_scale(self._scale)  # rejects an epsilon that cannot be drawn
 
     @property
     def _scale(self) -> float:
@@ -48,7 +48,7 @@ class GeometricCount(Mechanism):
         return Profile.symmetric(discrete_laplace_curve(self.epsilon, shift))
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
-        """The exact profile of (sum_u p_u M(u), M(0)) for the noise that is drawn: an attack meets no other."""
+        """The exact profile of (sum_u p_u M(u), M(0)) for the noise that is drawn: which is what an attack sees."""
         rate = 1.0 / float(rational_scale(self._scale))
         return discrete_laplace_mixture(rate, whole_shift_of(self, 1, neighbors, ONE), law)
 
@@ -59,6 +59,6 @@ class GeometricCount(Mechanism):
         return RowBound(1, 1.0, self._scale, is_whole=True, are_replaced=replaced, width=1)
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """The count (or counts, each hidden on its own) with geometric noise."""
+        """The count (or counts, each protected separately) with geometric noise."""
         array = whole_numbers(value)
         return like(value, array + discrete_laplace(stream, self._scale, array.size).reshape(array.shape))

@@ -1,4 +1,4 @@
-"""What every mechanism that adds noise shares: the shift between two samples, and checked values."""
+"""What all noise mechanisms share: the shift between two samples, and checked values."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import positive, whole
 
 _FINE = 24  # bits kept below the scale of the noise
-_LARGEST = 2**62  # whole numbers are cut here, so that noise finds room in 64 bits
+_LARGEST = 2**62  # whole numbers are clamped here, so that there is room for noise in 64 bits
 
 
 def shift_of(mechanism: Mechanism, sensitivity: float, neighbors: Neighbors, change: Change) -> float:
@@ -52,17 +52,17 @@ def numbers(value: Any) -> FloatArray:
             raise TypeError
         array = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput("the value must be a number or an array of numbers, but it is neither") from None
+        raise InvalidInput("the value must be a number or an array of numbers, got something else") from None
     if not np.all(np.isfinite(array)):
         raise InvalidInput("the value must be finite, but it contains nan or infinity; clip it first")
     return array
 
 
 def whole_numbers(value: Any) -> NDArray[np.int64]:
-    """An integer array, cut to +-2^62; floats are refused even when they look whole. No message shows the value.
+    """An integer array, clamped to +-2^62; floats are rejected even when they look whole. No message shows the value.
 
-    A number too large for 64 bits is cut, not refused: an error on some data and not on others would tell them apart.
-    Cutting moves no two numbers farther from each other, so the sensitivity stays what it was.
+    A number too large for 64 bits is clamped, not rejected: an error that depends on the data would leak information.
+    Clamping moves no two numbers farther apart, so the sensitivity is unchanged.
     """
     try:
         array = np.asarray(value)
@@ -78,9 +78,9 @@ def whole_numbers(value: Any) -> NDArray[np.int64]:
 
 
 def on_grid(noisy: FloatArray, scale: float) -> FloatArray:
-    """Rounded to a power of two far below the noise: the low bits of a sum of floats tell the summands apart.
+    """Rounded to a power of two far below the noise: the low bits of a sum of floats reveal its summands.
 
-    Rounding is post-processing, so the idealised guarantee stays what it was.
+    Rounding is post-processing, so the idealised guarantee is unchanged.
     """
     grid = math.ldexp(1.0, math.frexp(scale)[1] - _FINE)
     return np.rint(noisy / grid) * grid

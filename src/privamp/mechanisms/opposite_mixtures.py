@@ -35,7 +35,7 @@ class OppositeMixtures:
         self.log_p0 = float(np.logaddexp(law.log_none, law.log_tail))
 
     def threshold(self, target: FloatArray) -> FloatArray:
-        """t > 0 where log(P/Q - 1) = target: Newton's method, halving whenever it leaves what is known."""
+        """t > 0 where log(P/Q - 1) = target: Newton's method, bisection whenever it leaves the bracket."""
         top = np.logaddexp(0.0, target)[:, None]  # one term of P alone reaches the ratio: right of the root
         low, high = np.zeros_like(target), np.min((top - self.log_p) / self.shift + 0.5 * self.shift, axis=1)
         t = high

@@ -1,8 +1,8 @@
 """One noise, but each stratum has its own sensitivity: what a weighted survey estimate needs.
 
 A stratum mean over n_h records enters the estimate with weight N_h/(N n_h), so a record of a thinly sampled stratum
-moves it further than one of a stratum that is counted in full. A stratified design amplifies each stratum on its own,
-and with its own sensitivity; the largest of all would be paid for nothing.
+moves it further than one of a stratum that is counted in full. A stratified design amplifies each stratum separately,
+with its own sensitivity; using the largest for all would waste budget.
 """
 
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ class PerStratum(Mechanism):
 
     @property
     def neighbors(self) -> Neighbors:  # type: ignore[override]
-        """Replacements are meant within a stratum."""
+        """Replacements within a stratum."""
         kind = self.noise.neighbors
         return replace(kind, scope="within stratum") if kind.kind == "replace-one" else kind
 
@@ -61,7 +61,7 @@ class PerStratum(Mechanism):
 
     @property
     def hides_vectors(self) -> bool:  # type: ignore[override]
-        """Whether the noise does."""
+        """Whether the noise hides vectors."""
         return self.noise.hides_vectors
 
     def in_stratum(self, name: str | int) -> Mechanism:
@@ -69,14 +69,16 @@ class PerStratum(Mechanism):
         for stratum, sensitivity in self.sensitivities:
             if stratum == name:
                 return replace(self.noise, sensitivity=sensitivity)
-        raise InvalidInput(f"no sensitivity is declared for stratum {name!r}; name every stratum of the design")
+        raise InvalidInput(
+            f"no sensitivity is declared for stratum {name!r}; declare one for every stratum of the design"
+        )
 
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
         """The worst stratum's."""
         own = self.noise.neighbors.kind
         if own == "replace-one" and neighbors.kind == own and neighbors.scope != "within stratum":
             raise NoTheorem(
-                "sensitivities by stratum say nothing about a record that changes its stratum; ask for "
+                "sensitivities by stratum do not cover a record that changes its stratum; ask for "
                 "Neighbors('replace-one', scope='within stratum'), and declare several releases as one plan"
             )
         largest = max(sensitivity for _, sensitivity in self.sensitivities)

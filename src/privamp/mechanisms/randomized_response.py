@@ -1,8 +1,7 @@
-"""Randomised response: every record of the sample answers for itself, and all answers are released.
+"""Randomised response: every record of the sample gives its own randomised answer, and all answers are released.
 
-A record says its own category with chance e^epsilon/(e^epsilon + c - 1) and any other with equal chances:
-epsilon-DP under replace-one. Under add-remove the number of answers alone gives the record away, so that is
-refused.
+A record reports its own category with probability e^epsilon/(e^epsilon + c - 1) and any other with equal chances:
+epsilon-DP under replace-one. Under add-remove the number of answers alone reveals the record, so that is rejected.
 
 Profile of u copies (a u-fold product): the loss is epsilon * (answers "old" minus answers "new"), so it is
 the discrete curve of that difference's law. One copy: (e^epsilon - e^eps)/(e^epsilon + c - 1). Warner 1965;
@@ -64,11 +63,11 @@ class RandomizedResponse(Mechanism):
         """The exact curve of u copies, symmetric."""
         if neighbors.kind != "replace-one":
             raise NoTheorem(
-                "RandomizedResponse releases one answer per record, so adding a record shows; "
-                "use neighbors=Neighbors.REPLACE_ONE"
+                "RandomizedResponse releases one answer per record, so adding a record changes their number; use "
+                "neighbors=Neighbors.REPLACE_ONE"
             )
         if change.weight != 1.0 or change.norm is not None:
-            raise NoTheorem("RandomizedResponse knows no weight or norm; use a mechanism that adds noise")
+            raise NoTheorem("RandomizedResponse has no weights or norms; use a mechanism that adds noise")
         if change.copies > _MOST:
             raise NoTheorem(f"RandomizedResponse is certified for up to {_MOST} copies, got {change.copies}")
         law = log_difference_law(self.epsilon, self.categories, change.copies)

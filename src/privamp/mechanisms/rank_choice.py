@@ -1,7 +1,7 @@
 """The exponential mechanism over positions by rank, drawn exactly.
 
 Cells are divided into `STEPS` positions each. The records of a cell count as spread evenly over it, so that the number
-of records below a position, X, is a whole multiple of 1/(2 STEPS): ties take up room like everything else, and a
+of records below a position, X, is a whole multiple of 1/(2 STEPS): ties are spread like all other records, and a
 quantile inside a tie is found there. A position c between two others is chosen with chance proportional to
 
     exp(-rate |factor X(c) - target|)
@@ -27,7 +27,7 @@ PARTS = 2 * STEPS  # a record counts in so many parts
 _TOP = 32  # bits of the largest proposal; 2^25 positions and more fit 63 bits
 _WORD = 64
 _FAR = 23.0  # e^-23 2^32 is below 1
-_FEW = 256  # held cells that are all looked at
+_FEW = 256  # up to this many held cells, all are evaluated
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What is looked for: positions from `first` to `last` where factor X is near the target."""
+    """The target: positions from `first` to `last` where factor X is near it."""
 
     first: int
     last: int
@@ -63,12 +63,12 @@ class Aim:
     rate: float
 
     def lacks(self, ranks: Ranks, positions: Whole) -> Whole:
-        """How far from the target these positions are."""
+        """How far these positions are from the target."""
         return np.abs(self.factor * ranks.below(positions) - self.target)
 
 
 def choose(ranks: Ranks, aim: Aim, stream: Stream) -> int:
-    """A position."""
+    """Draw a position."""
     starts, lengths, lacks, far = _runs(ranks, aim)
     least = int(np.min(lacks))
     proposals = np.where(far == 1, 2, _proposals(lacks - least, aim.rate))
@@ -123,7 +123,8 @@ def _proposals(lacks: Whole, rate: float) -> Whole:
 
 
 def _is_taken(lack: int, proposal: int, rate: float, stream: Stream) -> bool:
-    """A coin of chance 2^32 e^(-rate lack) / proposal: a uniform number, word by word until it is told apart."""
+    """A coin of chance 2^32 e^(-rate lack) / proposal: a uniform number, word by word until the comparison is
+    decided."""
     drawn, bits = 0, 0
     exponent = Fraction(rate) * lack
     while True:

@@ -1,1 +1,1 @@
-"""Arithmetic that errs on the stated side: log domain, outward rounding, bracketed roots."""
+"""Arithmetic that rounds in a stated direction: log domain, outward rounding, bracketed roots."""

@@ -25,7 +25,7 @@ class Table:
     log_v: FloatArray
 
     def at(self, log_x: FloatArray) -> FloatArray:
-        """The chord in alpha; from the last point on its value, for delta never grows with alpha."""
+        """The chord in alpha; beyond the last point its value, because delta never grows with alpha."""
         i = np.clip(np.searchsorted(self.log_x, log_x, side="right") - 1, 0, self.log_x.size - 2)
         low, high = self.log_x[i], self.log_x[i + 1]
         with np.errstate(invalid="ignore"):
@@ -45,8 +45,8 @@ class Table:
 
 
 def tabulated(sampled: Sampled, at_zero: float, points: FloatArray, tolerance: float, most: int) -> Table:
-    """Halve the gaps whose chord is off by more than the tolerance (a quarter of it is left), until none is or
-    there are too many; far out less will do."""
+    """Halve the gaps whose chord is off by more than the tolerance (each halving leaves a quarter of the error), until
+    none is left or there are too many points; far out the tolerance is looser."""
     log_x, log_v = sampled(points)
     new = np.arange(points.size - 1)
     for _ in range(_ROUNDS):

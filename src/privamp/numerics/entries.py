@@ -2,12 +2,12 @@
 
 An entry that is no number (missing, None, masked, text that does not read as a number, another object) becomes nan, and
 a whole number beyond the largest double becomes an infinity of its sign. What an entry becomes depends on that entry
-and on the type of the array alone, and no entry is refused: an error would tell that such a record is there. The type
+and on the type of the array alone, and no entry is refused: an error would reveal that such a record is there. The type
 and the shape of an array are public, and an array of another type (text, dates, complex numbers) is refused by them. A
 list has no type: its entries are read one by one.
 
-Sums take rows of any shape (`rows_of`) and keep the type of an array that has one: whole numbers stay whole. What is
-masked there contributes 0, as a missing entry does once `row_norms` reads it.
+Sums take rows of any shape (`rows_of`) and keep the type of an array that has one: whole numbers stay whole. Masked
+entries contribute 0, as missing entries do once `row_norms` reads them.
 """
 
 import math
@@ -86,7 +86,7 @@ def _listed_rows(values: Sequence[Any]) -> FloatArray:
 
 
 def texts_of(values: Sequence[str]) -> NDArray[Any]:
-    """A column of text as Python's own strings, of which one long entry does not make the others long.
+    """A column of text as Python strings, so that one long entry does not make the others long.
 
     NULs at the end are dropped, as NumPy's text of a fixed width drops them: both are the same labels.
     """
@@ -103,7 +103,7 @@ def is_text(array: NDArray[Any]) -> bool:
 
 
 def is_flat(values: Any) -> bool:
-    """Whether this is one column and no table: a list is what most of its entries are, never what one of them is."""
+    """Whether this is one column and not a table; for a list, most of its entries decide, never a single one."""
     if isinstance(values, (list, tuple)):
         rows = sum(isinstance(row, (list, tuple)) or (isinstance(row, np.ndarray) and row.ndim > 0) for row in values)
         return not values or 2 * rows < len(values)
@@ -129,7 +129,8 @@ def _masked(array: NDArray[Any]) -> bool:
 
 
 def each(entries: Sequence[Any]) -> FloatArray:
-    """A number for every entry, by itself; no warning of an odd one is shown, because it would tell."""
+    """A number for every entry, each by itself; no warning about an odd one, because a warning would leak
+    information."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.fromiter(map(_number, entries), dtype=np.float64, count=len(entries))

@@ -15,7 +15,7 @@ from .log_domain import FloatArray
 from .roots import bisected, halved
 
 _SWITCH = 2.0 / 3.0  # the level at which both halves of Gauss's inequality meet
-_RATIOS = np.geomspace(1e-3, 1e3, 800)  # of the normal error to the scale of Laplace noise: between them a table serves
+_RATIOS = np.geomspace(1e-3, 1e3, 800)  # normal error over Laplace scale: between the ends a table is used
 _UP = 1.0 + 1e-5  # more than the table's error
 
 

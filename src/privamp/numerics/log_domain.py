@@ -71,9 +71,10 @@ def log_mix(weight: float, a: ArrayLike) -> FloatArray:
 
 
 def log_drop(weight: float, a: float) -> float:
-    """log(1 - weight (1 - e^-a)) for a >= 0 and 0 <= weight <= 1: what a kept record may take from an event's chance.
+    """log(1 - weight (1 - e^-a)) for a >= 0 and 0 <= weight <= 1: how far a kept record may lower an event's
+    probability.
 
-    At full digits when the drop is tiny, and finite for weight 1, where it is -a.
+    At full precision when the drop is tiny, and finite for weight 1, where it is -a.
     """
     drop = -weight * math.expm1(-a)
     if drop < 0.5:
@@ -91,7 +92,7 @@ def log_unmix(weight: float, a: ArrayLike) -> FloatArray:
 
 
 def log_normal_tail(x: ArrayLike) -> FloatArray:
-    """log Pr[N(0,1) > x], right far into both tails."""
+    """log Pr[N(0,1) > x], accurate far into both tails."""
     return np.asarray(log_ndtr(-as_floats(x)))
 
 
@@ -113,7 +114,7 @@ def _rule(points: int) -> tuple[FloatArray, FloatArray]:
 
 
 _FEW, _MANY = _rule(8), _rule(16)
-_LEFT = -1.0  # left of here tails are near one, and their logarithms are the accurate thing to difference
+_LEFT = -1.0  # left of here tails are near one, and differences of their logarithms are accurate
 _FAR_RIGHT = 12.0  # right of here 1 - t M(t) cancels and the continued fraction is short
 
 

@@ -1,6 +1,6 @@
-"""Numbers for people: an upper bound is printed rounded up, a lower bound rounded down, so that the text is true too.
+"""Numbers for people: upper bounds are printed rounded up and lower bounds rounded down, so that the text is true too.
 
-Rounded to nearest, "at most X" would be below the certified number about every other time.
+Rounded to nearest, the X in "at most X" would be below the certified number about half of the time.
 """
 
 import math
@@ -13,7 +13,7 @@ _EXACT = Context(prec=2000)
 
 
 def shown_up(value: float, digits: int = _DIGITS, *, decimals: int | None = None) -> str:
-    """So many digits (or decimals), rounded up: an upper bound stays one.
+    """The value with this many digits (or decimals), rounded up: an upper bound stays one.
 
     >>> shown_up(0.12345612), shown_up(0.501, decimals=2), shown_up(float("inf"))
     ('0.123457', '0.51', '∞')
@@ -22,7 +22,7 @@ def shown_up(value: float, digits: int = _DIGITS, *, decimals: int | None = None
 
 
 def shown_down(value: float, digits: int = _DIGITS, *, decimals: int | None = None) -> str:
-    """So many digits (or decimals), rounded down: a lower bound stays one.
+    """The value with this many digits (or decimals), rounded down: a lower bound stays one.
 
     >>> shown_down(0.12345678), shown_down(0.509, decimals=2)
     ('0.123456', '0.50')

@@ -1,7 +1,7 @@
 """Scaling by public bounds, in place of a scaler that looks at the records.
 
-`StandardScaler` and its kin take means and spreads from the records, which is a release that nobody pays for. Bounds
-that are known without the data (an age is between 0 and 120) do the same work and tell nothing.
+`StandardScaler` and its kin take means and spreads from the records, which is a release that no budget pays for. Bounds
+that are known without the data (an age is between 0 and 120) work as well and reveal nothing.
 """
 
 import inspect
@@ -20,7 +20,7 @@ class PublicScaler:
     """Map columns from public bounds onto -1 to 1: a scikit-learn pipeline step that learns nothing.
 
     `bounds` are one pair (low, high) for all columns, or one pair for each. What lies outside is moved to the nearest
-    bound; what is missing or no number counts as the middle, so that no record stops a fit.
+    bound; an entry that is missing or not a number counts as the middle, so that no record can stop a fit.
 
     >>> PublicScaler([(0, 120), (0, 10)]).fit_transform([[30.0, 5.0], [200.0, 10.0]]).tolist()
     [[-0.5, 0.0], [1.0, 1.0]]
@@ -28,7 +28,7 @@ class PublicScaler:
 
     def __init__(self, bounds: ArrayLike | Sequence[tuple[float, float]]) -> None:
         self.bounds = bounds
-        self._ends()  # a sentence for bounds that are none
+        self._ends()  # raises for bad bounds
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Nothing is learned; only the number of columns, which is public, is compared with the bounds."""
@@ -48,14 +48,14 @@ class PublicScaler:
         return self.transform(X)
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """Back into the units of the data: for centres, which were released."""
+        """Back to the units of the data, for released centres."""
         low, high = self._ends()
         return np.asarray(self._checked(X) * ((high - low) / 2) + (low + high) / 2)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """The columns keep their names."""
         if input_features is None:
-            raise InvalidInput("a scaler that learns nothing knows no names of columns; give input_features")
+            raise InvalidInput("this scaler is not fitted and does not know the column names; give input_features")
         return np.asarray(input_features, dtype=object)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class PublicScaler:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """Nothing is fitted, and missing entries are no error, because an error would tell."""
+        """Nothing is fitted, and missing entries are no error, because an error would leak information."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -98,14 +98,17 @@ class PublicScaler:
         if pairs.shape == (2,):
             pairs = pairs[None, :]
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not pairs.size or not np.all(np.isfinite(pairs)):
-            raise InvalidInput("bounds must be one pair (low, high) of numbers, or one for each column; give them")
+            raise InvalidInput("bounds must be one pair (low, high) of numbers, or one pair for each column")
         if not np.all(pairs[:, 0] < pairs[:, 1]):
-            raise InvalidInput("every pair of bounds must be (low, high) with low below high; turn them round")
+            raise InvalidInput("every pair of bounds must be (low, high) with low below high; swap them")
         return pairs[:, 0], pairs[:, 1]
 
     def _checked(self, X: Any) -> FloatArray:
         rows = table_of(X, "X")
         columns = self._ends()[0].size
         if columns not in (1, rows.shape[1]):
-            raise InvalidInput(f"there are bounds for {columns} columns, and X has {rows.shape[1]}; give one pair each")
+            raise InvalidInput(
+                f"X must have as many columns as there are bounds, {columns}, got {rows.shape[1]} instead; give one "
+                "pair per column"
+            )
         return rows

@@ -1,4 +1,4 @@
-"""Bracketed roots of monotone functions: the answer is on the asked side, or an error is raised."""
+"""Bracketed roots of monotone functions: the answer is on the requested side, or an error is raised."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .log_domain import FloatArray
 
-_SLACK, _MORE = 0.05, 16.0  # of a logarithm: so far below its ceiling a function usually is; more by this factor
+_SLACK, _MORE = 0.05, 16.0  # of a logarithm: how far below its ceiling a function usually is; then more by this factor
 
 
 class NumericalFailure(ArithmeticError):
@@ -41,7 +41,7 @@ def first_at_most(
         points = np.linspace(low, high, width if high - low <= 0.1 * abs(high) else 3)
         values = f(points)
         if np.any(np.isnan(values)):
-            raise NumericalFailure("the function returned NaN while a root was sought")
+            raise NumericalFailure("the function returned NaN during root finding")
         inside = np.flatnonzero(values <= target)
         first = int(inside[0]) if inside.size else points.size - 1
         new_low, new_high = float(points[max(first - 1, 0)]), float(points[first])
@@ -58,7 +58,7 @@ def first_at_most(
 
 
 def _by_steps(f: Callable[[FloatArray], FloatArray], target: float, start: float, limit: float) -> tuple[float, float]:
-    """A bracket, by steps that grow; (start, start) when the target is met there."""
+    """A bracket, found by growing steps; (start, start) when the target is met there."""
     step, low = 1.0, start
     if _value(f, start) <= target:
         return start, start
@@ -78,9 +78,9 @@ def _below_ceiling(
     start: float,
     limit: float,
 ) -> tuple[float, float]:
-    """A bracket: f passes where the ceiling does; then to the left, to where the ceiling is higher and higher."""
+    """A bracket: f passes where the ceiling does; then leftwards, where the ceiling is higher and higher."""
     high, slack = first_at_most(ceiling, target, start=start, limit=limit, rounds=20), _SLACK
-    if not _value(f, high) <= target:  # the ceiling is none
+    if not _value(f, high) <= target:  # it is not a ceiling
         return _by_steps(f, target, start, limit)
     while high > start:
         low = first_at_most(ceiling, target + slack, start=start, limit=limit, rounds=20)
@@ -93,7 +93,7 @@ def _below_ceiling(
 def _value(f: Callable[[FloatArray], FloatArray], x: float) -> float:
     value = float(f(np.asarray([x]))[0])
     if math.isnan(value):
-        raise NumericalFailure("the function returned NaN while a root was sought")
+        raise NumericalFailure("the function returned NaN during root finding")
     return value
 
 
@@ -122,7 +122,7 @@ def least_passing(
             guess = 0.5 * (a + b)
         value = excess(math.exp(guess))
         if math.isnan(value):
-            raise NumericalFailure("the function returned NaN while a root was sought")
+            raise NumericalFailure("the function returned NaN during root finding")
         if value <= 0:
             b, above = guess, value
         else:
@@ -169,7 +169,7 @@ def bisected(
         if np.array_equal(low, before[0]) and np.array_equal(high, before[1]):
             return low, high
     if until is not None and not until(low, high):
-        raise NumericalFailure(f"{rounds} halvings did not narrow a root as far as was asked")
+        raise NumericalFailure(f"{rounds} halvings did not narrow a root to the requested width")
     return low, high
 
 
@@ -198,7 +198,7 @@ def halved(
         if (low, high) == before:
             return low, high
     if until is not None and not until(low, high):
-        raise NumericalFailure(f"{rounds} halvings did not narrow a root as far as was asked")
+        raise NumericalFailure(f"{rounds} halvings did not narrow a root to the requested width")
     return low, high
 
 

@@ -1,7 +1,7 @@
-"""Outward rounding: one margin, wide enough for every curve, applied once at the door.
+"""Outward rounding: one margin, wide enough for every curve, applied once to the final result.
 
-Curves are computed to well within `margin`; tests hold them to a tenth of it against mpmath. A bound
-then moves by the margin towards its own safe side, so no reported number depends on the last bits.
+Curves are computed to well within `margin`; tests hold them to a tenth of it against mpmath. A bound then moves by the
+margin in its own safe direction, so no reported number depends on the last bits.
 """
 
 import math
@@ -34,7 +34,7 @@ def down(log_value: ArrayLike) -> FloatArray:
 
 
 def number_up(x: float) -> float:
-    """x nudged up by a few units in the last place (and never below zero's neighbour)."""
+    """x nudged up by a few units in the last place (at least to the smallest positive double)."""
     return math.nextafter(x * (1.0 + ARGUMENT) if x > 0 else x, math.inf) if x != 0.0 else 0.0
 
 

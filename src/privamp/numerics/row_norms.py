@@ -1,11 +1,11 @@
-"""Norms of records and records clipped to a norm: each row's answer is a function of that row alone, bit for bit.
+"""Norms of records, and records clipped to a norm: each row's result depends on that row alone, bit for bit.
 
 The same row gives the same bits alone or among others, at any place, in any order, chunk or memory layout. So nothing
 here uses a reduction of NumPy (`sum`, `einsum`, `linalg.norm`) or a matrix product: they add in an order that depends
 on the shape, the strides and the alignment of the whole array. Rows are added up by folding the columns in halves, with
 operations that work entry by entry and round correctly; which columns meet depends on their number alone.
 
-Every row has an answer. Missing entries (NaN) count as 0 and infinite ones as the largest double of their sign. A row
+Every row has a result. Missing entries (NaN) count as 0 and infinite ones as the largest double of their sign. A row
 whose squares over- or underflow is scaled by a power of two, and only that row is.
 """
 
@@ -24,7 +24,7 @@ _PLAIN = (1.0, 2.0, math.inf)
 
 
 def finite(values: ArrayLike) -> FloatArray:
-    """The values as doubles; NaN counts as 0 and what is infinite, or too large, as the largest double of its sign."""
+    """The values as doubles; NaN counts as 0, infinite or too large values as the largest double of their sign."""
     x = np.asarray(values)
     with np.errstate(all="ignore"):
         x = x.astype(np.float64, copy=False)
@@ -46,7 +46,7 @@ def norms(records: ArrayLike, p: float) -> FloatArray:
 def clipped(records: ArrayLike, radius: float | FloatArray, p: float = 2.0) -> FloatArray:
     """The records, each shortened to p-norm `radius` (one for all or one each) where it is longer; none is dropped.
 
-    What comes out is no longer than the radius in exact arithmetic, and `norms` of it are at most the radius.
+    A clipped row is no longer than the radius in exact arithmetic, and `norms` of it are at most the radius.
     """
     x = np.asarray(records)
     if x.ndim == 1:
@@ -60,7 +60,7 @@ def clipped(records: ArrayLike, radius: float | FloatArray, p: float = 2.0) -> F
 
 
 def _chunks(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Some rows at a time; rows do not see each other, so where a chunk ends changes nothing."""
+    """Some rows at a time; rows are independent, so where a chunk ends changes nothing."""
     step = max(_ENTRIES // max(shape[1], 1), 64)
     return (slice(start, start + step) for start in range(0, shape[0], step))
 
@@ -82,7 +82,7 @@ def _sizes(x: FloatArray, p: float) -> tuple[FloatArray, NDArray[np.bool_]]:
     """The norms, rounded up, and which rows had to be scaled for them."""
     if p in _PLAIN:
         size = _root(x, p)
-        odd = ~((size > _TINY) & (size < _HUGE))  # also where it is no number
+        odd = ~((size > _TINY) & (size < _HUGE))  # also where it is not a number
     else:
         size, odd = np.empty(len(x)), np.ones(len(x), dtype=np.bool_)
     if np.any(odd):

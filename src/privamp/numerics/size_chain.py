@@ -83,7 +83,7 @@ def added(smaller: FloatArray, larger: FloatArray, epsilon: float) -> ChainValue
 
 
 def largest_of(p_in: FloatArray, p_out: FloatArray, q_in: FloatArray, q_out: FloatArray, epsilon: float) -> ChainValue:
-    """The largest over several pairs of data sets, shape (pairs, sizes), and both orders: the record in and out.
+    """The largest value over several pairs of data sets, shape (pairs, sizes), and both orders: the record in and out.
 
     Column j: j shared records are drawn, with the changed record of P (of Q) or without it.
     """
@@ -111,7 +111,7 @@ def _largest(gain: FloatArray, slack: FloatArray, base: FloatArray, epsilon: flo
 
 
 def _from_the_middle(rows: int) -> list[int]:
-    """The ends and the middle first: one of them is often the largest."""
+    """Try the ends and the middle first: one of them is often the largest."""
     first = [0, rows - 1, rows // 2]
     return list(dict.fromkeys([*first, *range(rows)]))
 

@@ -34,7 +34,7 @@ def log_symmetric_ratio(log_t: FloatArray, order: int) -> float:
 
 
 def _tilt(log_t: FloatArray, expected: float) -> float:
-    """log z such that the expected number of heads is about `expected` (near enough is as good)."""
+    """log z such that the expected number of heads is about `expected` (it need not be exact)."""
     low, high = -float(np.max(log_t)) - 60.0, -float(np.min(log_t)) + 60.0
     is_above = lambda x: not float(np.sum(expit(log_t + x))) < expected  # noqa: E731
     low, high = halved(is_above, low, high, until=lambda low, high: high - low < 1e-9)

@@ -34,7 +34,8 @@ def toward_zero(rows: FloatArray, grid: float, weights: FloatArray | None = None
 
 
 def sum_grid(noise: float, bound: float) -> float:
-    """A power of two so fine that 2^32 rounded records stay a millionth of the noise, or 2^-40 of a record's bound.
+    """A power of two so small that rounding 2^32 records changes a sum by a millionth of the noise, or 2^-40 of a
+    record's bound.
 
     Either way 22 bits are left for weights; an entry beyond them is cut.
     """
@@ -42,7 +43,7 @@ def sum_grid(noise: float, bound: float) -> float:
 
 
 def exact_total(units: Whole, counts: NDArray[np.int64]) -> NDArray[Any]:
-    """The sum over the first axis, each row counted so often, as Python's whole numbers."""
+    """The sum over the first axis, each row counted `times` times, as Python integers."""
     total = np.zeros(units.shape[1:], dtype=object)
     for bit in range(max(int(counts.max(initial=0)).bit_length(), 0)):
         mine = units if np.all(counts == 1) else units[(counts >> bit) & 1 == 1]

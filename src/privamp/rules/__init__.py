@@ -1,1 +1,1 @@
-"""Rules: public functions of a record alone that say how likely it is kept, and what weight it gets then."""
+"""Rules: public functions that give each record its probability of being kept and its weight."""

@@ -24,7 +24,7 @@ def worst_of_cells(rule: Rule, influence: Influence) -> Profile:
     rule.check_public()
     end = rule.farthest
     if end is None or not math.isfinite(end) or end < 0:
-        raise NoTheorem("the worst case is taken over a declared public domain, and this rule has none; give radius=…")
+        raise NoTheorem("the worst case needs a declared public domain, and this rule has none; give radius=…")
     edges = _edges(rule, end)
     w = rule.weights_of_norms(edges)
     q, theta = probabilities_below(w[1:]), influence.at(edges[1:]) * w[:-1]

@@ -1,6 +1,6 @@
 """The coreset rule: q(x) = share·m/n + (1 - share)·m||x||²/(n·x2), a mix of uniform and by squared norm.
 
-m is the wanted size, n the population and x2 its mean squared norm, all public. With b = share·m/n and
+m is the target size, n the population and x2 its mean squared norm, all public. With b = share·m/n and
 k = (1 - share) m/(n x2) a record of norm u has q = b + k u², influence c = a + t u, and loses
 
     psi(u) = log(1 + q(e^E - 1)),  E = c/q.
@@ -50,8 +50,8 @@ def coreset(
 
     `profile` says how much a record of each norm influences the release, `size` is the expected sample size for that
     mean squared norm, `share` the part of it that is drawn uniformly, and records are clipped to `radius`. `delta` is
-    where personal losses of Gaussian noise are read. The result is a rule for `ImportanceSampling`; its `guarantee()`
-    is the worst over all records within the radius.
+    that of the personal losses of Gaussian noise. The result is a rule for `ImportanceSampling`; its `guarantee()` is
+    the worst over all records within the radius.
 
     >>> from privamp import NormNoise
     >>> profile = LinearProfile.of(NormNoise(scale=100.0, dimension=10))
@@ -95,13 +95,13 @@ class Coreset(Rule):
         in_range(0, 1, delta=self.delta)
         if self.profile.influence is None:
             raise InvalidInput(
-                "this rule needs a profile made from an Influence, to know the worst record of the domain"
+                "this rule needs a profile made from an Influence, because it needs the worst record of the domain"
             )
         _ = self.radial
 
     @property
     def p(self) -> float:
-        """Squared l2 norms decide."""
+        """The l2 norm."""
         return 2.0
 
     @property

@@ -1,4 +1,4 @@
-"""How large a coreset sample must be for a wanted error of k-means costs.
+"""The sample size of a coreset for a target error of k-means costs.
 
 This is the property of a lightweight coreset (Bachem, Lucic & Krause 2018). Let records have mean 0 and mean squared
 norm v, phi(C) the mean squared distance to the nearest of the centres C, and A = (phi(C) + v)/2. A sample with weights
@@ -36,7 +36,7 @@ def coreset_size(error: float, failure: float = 1e-3, sets: int = 1) -> int:
 
 
 def all_centres_size(error: float, clusters: int, dimension: int, failure: float, constant: float = 1.0) -> float:
-    """Theorem 15 for all sets of `clusters` centres, with a constant that the literature does not state."""
+    """Theorem 15 for all sets of `clusters` centres, with a constant that the literature leaves open."""
     positive(error=error, constant=constant, failure=failure)
     in_range(0.0, 1.0, failure=failure)
     return constant * (clusters * dimension * math.log(clusters) - math.log(failure)) / error**2

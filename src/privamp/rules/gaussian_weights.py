@@ -42,7 +42,7 @@ def largest_influence(q: FloatArray, epsilon: float, delta: float) -> FloatArray
     low, high = 1e-12 * q, np.full_like(q, 1e7)
     unlimited = excess(q, high, epsilon, delta) <= 0
     if np.any(excess(q, low, epsilon, delta) > 0):
-        raise NumericalFailure("no influence however small meets this epsilon and delta")
+        raise NumericalFailure("not even the smallest influence meets this epsilon and delta; use larger ones")
     low, _ = bisected(lambda s: ~(excess(q, s, epsilon, delta) <= 0), low, high, rounds=64, geometric=True)
     return np.where(unlimited, np.inf, low)
 

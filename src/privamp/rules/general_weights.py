@@ -28,13 +28,13 @@ def general_weights(profile: GeneralProfile, records: Any, epsilon: float, large
     def numbers(value: Any, n: int) -> FloatArray:
         array = as_floats(value)
         if array.ndim != 1 or (n >= 0 and array.size != n) or np.any(np.isnan(array)):
-            raise InvalidInput("a general profile must give one number per record, but it does not")
+            raise InvalidInput("a general profile must give one number per record; check its function")
         return array
 
     mu = numbers(profile.strong_convexity(records), -1)
     n = mu.size
     if not np.all(mu > 0):
-        raise InvalidInput("the strong-convexity constant must be above 0 for every record, but it is not")
+        raise InvalidInput("the strong-convexity constant must be above 0 for every record; check its function")
 
     def loss(w: FloatArray) -> FloatArray:
         values = numbers(profile.epsilon(w, records), n)
@@ -44,7 +44,7 @@ def general_weights(profile: GeneralProfile, records: Any, epsilon: float, large
     at_one, slope = numbers(profile.epsilon(one, records), n), numbers(profile.derivative(one, records), n)
     if np.any(at_one > epsilon):
         raise Infeasible(
-            f"some records lose more than epsilon {epsilon:g} even unsampled; add noise, or clip the records"
+            f"some records lose more than epsilon {epsilon:g} even without sampling; add noise, or clip the records"
         )
     high = np.minimum(np.maximum(largest_feasible(at_one, slope, mu, epsilon), 1.0), largest)
     falls = slope < -np.expm1(-at_one)  # psi falls at w = 1: feasible just above, even where w = 1 uses the target up

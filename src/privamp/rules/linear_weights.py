@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..numerics.log_domain import FloatArray
 
 SAFETY = 1.0 - 2.0**-46  # 1.4e-14: several times the error of the solution
-_CHUNK = 16384  # records a piece: every temporary stays in cache, and NumPy's overhead does not show
+_CHUNK = 16384  # records a piece: every temporary stays in cache, and NumPy's overhead is small
 _LARGE = 40.0  # from this epsilon on, only the last range
 _NEAR = 0.3
 _BITS = 12  # table entries per octave of R: 2^12
@@ -92,7 +92,7 @@ class _Solver:
         self.values.take(index, out=step, mode="clip")
         s += step
         np.multiply(ratio, s, out=step)
-        e = np.exp(s, out=index.view(np.float64))  # the indices are done with
+        e = np.exp(s, out=index.view(np.float64))  # the indices are no longer needed
         step -= e
         step += 1.0  # -F, F = e^s - 1 - R s
         e -= ratio  # F'

@@ -1,7 +1,7 @@
-"""Noise for a wanted expected sample size, or the size for given noise, from public facts alone.
+"""Noise for a target expected sample size, or the size for given noise, from public facts alone.
 
 With the target epsilon fixed, more noise lets every record be kept more rarely: the expected size falls as the noise
-grows. The least noise is the one with which the record at the radius may stay unsampled, and it has the largest
+grows. The least noise is the one with which the record at the radius is kept with probability 1, and it has the largest
 expected size that can be reached. The noise must never be fitted to the real norms: give a public histogram of them, or
 one released by `private_norm_histogram`, whose cost adds to the total.
 """
@@ -21,7 +21,7 @@ from .profiles import GaussianProfile, LinearProfile
 from .rule import Rule
 
 EVALUATIONS = 10  # of all weights, at most
-_PRECISE = 1e-4  # the size is met to this, from below
+_PRECISE = 1e-4  # the size is reached to this accuracy, from below
 _EDGE = 1.0 + 1e-12  # noise that is enough at the radius in spite of rounding
 
 
@@ -48,7 +48,7 @@ def size_for_noise(
     """The expected size of the privacy-constrained sample for a mechanism (a Joint for several releases).
 
     `histogram` has the public norms, `radius` what records are clipped to, `max_weight` caps the weights. Every record
-    loses at most `epsilon` (at `delta`), whatever the histogram says: only the size depends on it.
+    loses at most `epsilon` (at `delta`), whatever the histogram: only the size depends on it.
 
     >>> from privamp import Laplace
     >>> round(size_for_noise(Laplace(10.0), NormHistogram([1.0, 4.0], [900, 100]), epsilon=1.0, radius=4.0), 3)
@@ -75,7 +75,7 @@ def noise_for_size(
 
     `histogram` has the public (or privately released) norms, `radius` the norm that records are clipped to (that of the
     last bin when None), and `max_weight` caps the weights. Every record loses at most epsilon (at `delta`), whatever
-    the histogram says: only the size depends on it.
+    the histogram: only the size depends on it.
 
     >>> from privamp import Laplace
     >>> found = noise_for_size(Laplace, NormHistogram([1.0, 4.0], [900, 100]), size=50, epsilon=1.0, radius=4.0)
@@ -86,15 +86,18 @@ def noise_for_size(
     end = _radius(histogram, radius)
     unit = _influence(mechanism(1.0))
     if abs(float(_influence(mechanism(2.0)).at(end)) / float(unit.at(end)) - 0.5) > 1e-9:
-        raise InvalidInput("mechanism must take a noise scale: twice as much noise must halve the influence")
+        raise InvalidInput(
+            "mechanism must be a function of the noise scale whose influence halves when the scale doubles"
+        )
     limit = _limit(mechanism(1.0), epsilon, delta, max_weight)
     least = float(unit.at(end)) / limit * _EDGE
     search = _Search(mechanism, histogram, epsilon, delta, end, max_weight)
     largest = search.at(least)
     if size > largest.expected_size * (1.0 + 1e-9):
         raise Infeasible(
-            f"an expected size of {size:g} cannot be reached at epsilon {epsilon:g}: with the least noise that lets a "
-            f"record at the radius in, {least:g}, it is {largest.expected_size:g}; ask for less, or a larger epsilon"
+            f"an expected size of {size:g} cannot be reached at epsilon {epsilon:g}: with the least noise that a "
+            f"record at the radius allows, {least:g}, it is {largest.expected_size:g}; use a smaller size, or a "
+            "larger epsilon"
         )
     if size >= largest.expected_size * (1.0 - _PRECISE):
         return largest
@@ -132,7 +135,7 @@ def noise_for_guarantee(
         return mechanism(least_passing(excess, *within, relative=1e-10))
     except NumericalFailure:
         raise Infeasible(
-            f"no noise from {within[0]:g} to {within[1]:g} reaches epsilon {epsilon:g}; allow more, or widen `within`"
+            f"no noise from {within[0]:g} to {within[1]:g} reaches epsilon {epsilon:g}; increase epsilon or widen `within`"
         ) from None
 
 
@@ -159,7 +162,7 @@ class _Search:
         return SizedNoise(mechanism, rule, noise, size, self.evaluations)
 
     def down_to(self, size: float, least: float, largest: SizedNoise) -> SizedNoise:
-        """From too large a sample at the least noise to one of the wanted size, at most."""
+        """From too large a sample at the least noise down to at most the target size."""
         goal = math.log(size) - 0.5 * _PRECISE
         low, over = math.log(least), math.log(largest.expected_size) - goal
         high, under, best = math.inf, -math.inf, None
@@ -179,8 +182,9 @@ class _Search:
             x = _next(low, over, high, under, slope_from, (x, gap))
         if best is None:
             raise Infeasible(
-                f"an expected size of {size:g} needs more noise than was found in {EVALUATIONS} steps; records without "
-                "influence are kept with 1/max_weight at least: raise max_weight, or ask for a larger size"
+                f"an expected size of {size:g} needs more noise than was found in {EVALUATIONS} steps; records "
+                "without influence are kept with probability at least 1/max_weight: raise max_weight, or use a "
+                "larger size"
             )
         return best
 
@@ -203,12 +207,12 @@ def _rule(mechanism: Mechanism, epsilon: float, delta: float, radius: float, max
     if _influence(mechanism).kind == "gaussian":
         return privacy_constrained(GaussianProfile.of(mechanism), epsilon, delta, radius=radius, max_weight=max_weight)
     if delta:
-        raise InvalidInput(f"delta must be 0 for a pure mechanism, which needs none, got {delta!r} instead")
+        raise InvalidInput(f"delta must be 0 for a pure mechanism, got {delta!r} instead")
     return privacy_constrained(LinearProfile.of(mechanism), epsilon, radius=radius, max_weight=max_weight)
 
 
 def _limit(mechanism: Mechanism, epsilon: float, delta: float, max_weight: float | None) -> float:
-    """The largest influence that may stay unsampled."""
+    """The largest influence of a record that is kept with probability 1."""
     if _influence(mechanism).kind == "pure":
         positive(epsilon=epsilon)
         return float(epsilon)
@@ -219,7 +223,8 @@ def _limit(mechanism: Mechanism, epsilon: float, delta: float, max_weight: float
 def _influence(mechanism: Mechanism) -> Influence:
     if mechanism.influence is None:
         raise NoTheorem(
-            f"{type(mechanism).__name__} does not say how far a record moves it, so no rule can be made for it"
+            f"{type(mechanism).__name__} does not state how far a record moves it, so no rule can be made for it; "
+            "use Laplace, Gaussian or NormNoise"
         )
     return mechanism.influence
 

@@ -1,4 +1,4 @@
-"""How the norms of a population are distributed, as far as that is public: counts per bin of the norm."""
+"""The public distribution of a population's norms: counts per bin."""
 
 from dataclasses import dataclass
 
@@ -26,11 +26,11 @@ class NormHistogram:
     def __init__(self, norms: ArrayLike, counts: ArrayLike) -> None:
         u, n = np.atleast_1d(as_floats(norms)), np.atleast_1d(as_floats(counts))
         if u.ndim != 1 or u.shape != n.shape or not u.size:
-            raise InvalidInput("a norm histogram needs as many counts as norms, at least one, but it has not")
+            raise InvalidInput("a norm histogram must have as many counts as norms, at least one of each")
         if not (np.all(np.isfinite(u)) and np.all(u >= 0) and np.all(np.diff(u) > 0)):
-            raise InvalidInput("the norms of a histogram must be finite and grow from bin to bin, but they do not")
+            raise InvalidInput("the norms of a histogram must be finite and grow from bin to bin")
         if not (np.all(np.isfinite(n)) and np.all(n >= 0) and np.sum(n) > 0):
-            raise InvalidInput("the counts of a histogram must be at least 0 and not all 0, but they are not")
+            raise InvalidInput("the counts of a histogram must be at least 0 and not all 0")
         object.__setattr__(self, "norms", tuple(u.tolist()))
         object.__setattr__(self, "counts", tuple(n.tolist()))
 

@@ -1,7 +1,7 @@
 """Privacy-constrained rules: every record is kept as rarely as its own privacy allows.
 
 For each record the largest weight w >= 1 (the smallest probability 1/w) whose loss stays within the target. Records
-that matter little are kept rarely, and everybody uses the same budget.
+with little influence are kept rarely, and all records use the same budget.
 
 For linear pure profiles this costs privacy and never gains any: psi(x) >= epsilon(1, x), the loss without sampling,
 for every weight. It makes the job faster. (Importance sampling paper, appendix A; docs/designs/importance.md.)
@@ -31,7 +31,7 @@ from .sampled_curves import amplified
 
 _CITE = "(IS Thm 6 and Problem 7, docs/designs/importance.md)"
 _BOUNDARY = 1.0 + 2.0**-46  # an influence this close to epsilon was rounded up
-_ROOM = 1e-13  # what outward rounding of the reported curve takes, left free by the table
+_ROOM = 1e-13  # slack that the table leaves for outward rounding of the reported curve
 
 
 @overload
@@ -63,8 +63,8 @@ def privacy_constrained(
 ) -> "LinearConstrained | GeneralConstrained | GaussianConstrained":
     """The rule that keeps every record with the smallest probability that loses at most epsilon (at delta).
 
-    `radius` declares the domain. `max_weight` is a public cap on weights, which also stands for records without
-    influence; by default 2^40, and 1/delta for Gaussian noise (rarer records would be hidden by delta alone).
+    `radius` declares the domain. `max_weight` is a public cap on weights, and the weight of records without influence;
+    by default 2^40, and 1/delta for Gaussian noise (rarer records would be hidden by delta alone).
 
     `profile` says what a record loses when it is kept with a weight w: `LinearProfile`, `GaussianProfile`, or a
     `GeneralProfile` of your own.
@@ -87,7 +87,7 @@ def privacy_constrained(
             f"profile must be a LinearProfile, GaussianProfile or GeneralProfile, got {type(profile).__name__} instead"
         )
     if delta != 0:
-        raise InvalidInput(f"delta must be 0 for a pure profile, which needs none, got {delta!r} instead")
+        raise InvalidInput(f"delta must be 0 for a pure profile, got {delta!r} instead")
     cap = 2.0**40 if max_weight is None else max_weight
     in_range(1, LARGEST_WEIGHT, max_weight=cap)
     kind = LinearConstrained if isinstance(profile, LinearProfile) else GeneralConstrained
@@ -95,7 +95,7 @@ def privacy_constrained(
 
 
 class _Constrained(Rule):
-    """What the three have in common: a target, and how records with too much influence are refused."""
+    """What the three have in common: a target, and errors for too much influence."""
 
     epsilon: float
 
@@ -109,7 +109,7 @@ class _Constrained(Rule):
     @property
     @abstractmethod
     def largest_influence(self) -> float:
-        """The influence with which a record may stay unsampled; more is refused."""
+        """The largest influence of a record that is kept with probability 1; more is rejected."""
 
     def _check_radius(self) -> None:
         if self.radius is None or self.influence is None:
@@ -117,7 +117,8 @@ class _Constrained(Rule):
         most, limit = float(self.influence.at(self.radius)), self.largest_influence
         if most > limit * _BOUNDARY:
             raise Infeasible(
-                f"a record of norm {self.radius:g} has influence {most:g} even unsampled, above the {limit:g} that "
+                f"a record of norm {self.radius:g} has influence {most:g} even without sampling, above the {limit:g} "
+                "that "
                 f"{self._target()} allows; add noise, or declare a smaller radius"
             )
 
@@ -130,7 +131,8 @@ class _Constrained(Rule):
             return influences
         if not most <= limit * slack:
             raise Infeasible(
-                f"some records have more influence than the {limit:g} that {self._target()} allows even unsampled; "
+                f"some records have more influence than the {limit:g} that {self._target()} allows even without "
+                "sampling; "
                 "add noise, or clip the records"
             )
         return np.minimum(influences, limit)
@@ -155,18 +157,18 @@ class LinearConstrained(_Constrained):
 
     @property
     def largest_influence(self) -> float:
-        """The influence with which a record may stay unsampled."""
+        """The largest influence of a record that is kept with probability 1."""
         return self.epsilon
 
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
         """The largest weight that meets the target, of a record of each norm."""
         if self.influence is None:
-            raise NoTheorem("the probability is not a function of the norm here; ask for probabilities(records)")
+            raise NoTheorem("the probability is not a function of the norm here; use probabilities(records)")
         return self._weights(self.influence.at(norms))
 
     @property
     def decides_by_norm(self) -> bool:
-        """Unless the profile has an influence of each record's own."""
+        """Unless the influence is a function of the whole record."""
         return self.influence is not None
 
     def weights(self, records: Any) -> FloatArray:
@@ -182,7 +184,7 @@ class LinearConstrained(_Constrained):
         return np.minimum(Rule._losses(self, q, w, influences), self._certified())
 
     def _certified(self) -> float:
-        """The target; a domain whose end was rounded up past it counts by what it is."""
+        """The target, or the loss at the end of the domain if rounding put that above it."""
         if self.radius is None or self.influence is None:
             return self.epsilon
         return max(self.epsilon, float(self.influence.at(self.radius)))
@@ -212,7 +214,7 @@ class GaussianConstrained(_Constrained):
 
     @property
     def inner(self) -> tuple[float, float]:
-        """What the table is solved for: so little inside the target that the rounded curve meets the target."""
+        """What the table is solved for: slightly inside the target, so that the rounded curve meets the target."""
         return max(self.epsilon - _ROOM * (1.0 + self.epsilon), 0.0), self.delta * (1.0 - 1e4 * _ROOM)
 
     @property
@@ -222,7 +224,7 @@ class GaussianConstrained(_Constrained):
 
     @property
     def largest_influence(self) -> float:
-        """The influence with which a record may stay unsampled."""
+        """The largest influence of a record that is kept with probability 1."""
         return self.table.s_full
 
     def _target(self) -> str:
@@ -231,12 +233,12 @@ class GaussianConstrained(_Constrained):
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
         """From the table, at the next larger influence."""
         if self.influence is None:
-            raise NoTheorem("the probability is not a function of the norm here; ask for probabilities(records)")
+            raise NoTheorem("the probability is not a function of the norm here; use probabilities(records)")
         return self.table.look_up(self._feasible(self.influence.at(norms)))
 
     @property
     def decides_by_norm(self) -> bool:
-        """Unless the profile has an influence of each record's own."""
+        """Unless the influence is a function of the whole record."""
         return self.influence is not None
 
     def weights(self, records: Any) -> FloatArray:
@@ -273,12 +275,12 @@ class GeneralConstrained(_Constrained):
     delta = 0.0
 
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
-        """Refused: a general profile looks at the whole record."""
-        raise NoTheorem("the probability is not a function of the norm here; ask for probabilities(records)")
+        """Raise: a general profile reads the whole record."""
+        raise NoTheorem("the probability is not a function of the norm here; use probabilities(records)")
 
     @property
     def decides_by_norm(self) -> bool:
-        """False: the profile may look at the whole record."""
+        """False: the profile may read the whole record."""
         return False
 
     def weights(self, records: Any) -> FloatArray:
@@ -296,7 +298,7 @@ class GeneralConstrained(_Constrained):
 
     @property
     def largest_influence(self) -> float:
-        """The influence with which a record may stay unsampled."""
+        """The largest influence of a record that is kept with probability 1."""
         return math.inf
 
     def worst_profile(self) -> Profile:

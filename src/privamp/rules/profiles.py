@@ -23,14 +23,14 @@ Source = Influence | Callable[[Any], ArrayLike]
 
 
 class PersonalProfile(ABC):
-    """What all profiles share: a name for their kind, and their numbers per record."""
+    """What all profiles have in common: their kind, and one number per record."""
 
     kind: ClassVar[Literal["pure", "gaussian"]]
 
     @property
     @abstractmethod
     def influence(self) -> Influence | None:
-        """The influence as a function of the norm, where that is all that counts."""
+        """The influence as a function of the norm, if only the norm matters."""
 
     @abstractmethod
     def influences(self, records: Any) -> FloatArray:
@@ -74,7 +74,7 @@ class _OneNumber(PersonalProfile):
             return self.source.at(norms(records, self.source.p))
         values = as_floats(self.source(records))
         if values.ndim != 1 or not np.all((values >= 0) & np.isfinite(values)):
-            raise InvalidInput("the influence must be one finite number of at least 0 per record, but it is not")
+            raise InvalidInput("the influence must be one finite number of at least 0 per record; check its function")
         return values
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
 """Weights and probabilities as they are drawn and certified: both rounded in the safe direction.
 
 A record kept with probability q and weight w loses log(1 + q(e^eps(w) - 1)), which grows with q and with w. So a
-certified weight may be rounded down, and its probability is the largest multiple of 2^-64 below 1/w: what the
-keyed draw compares integers with. Drawing with 1/w rounded to nearest would not do: q w is then above 1 for
-half of all records.
+certified weight may be rounded down, and its probability is the largest multiple of 2^-64 below 1/w: what the keyed
+draw compares integers with. Drawing with 1/w rounded to nearest would be wrong: q w would exceed 1 for half of all
+records.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""A rule: with what probability a record is kept, what weight it gets then, and what it can lose.
+"""A rule: the probability with which a record is kept, its weight, and its privacy loss.
 
-The probability is a public function of the record alone. Everything else about the sample, the probabilities of
-the records in it above all, is secret.
+The probability is a public function of the record alone. Everything else about the sample is secret, above all the
+probabilities of the records in it.
 """
 
 from abc import ABC, abstractmethod
@@ -29,8 +29,8 @@ from .sampled_curves import amplified, record_profile
 _UP = 1.0 + 2.0**-46  # more than every rounding in a loss
 _INSIDE = 1.0 + 2.0**-44  # a norm this close to the radius was rounded up
 _ONE_RECORD = "Poisson importance sampling, one record [add-remove → add-remove] (docs/designs/importance.md, Thm 1)"
-_FEW = 1024  # records for which it does not pay to look who may be kept at all
-_CELLS = 48  # of norms; what is shorter by 24 octaves than the longest record shares a cell
+_FEW = 1024  # for fewer records the preselection does not save time
+_CELLS = 48  # of norms; records 24 octaves shorter than the longest share a cell
 _HALF_OCTAVE = 51  # bits below the exponent and the first bit of the mantissa
 _OWN_FUNCTION = "the profile's own function looks at one record at a time and allows every record"
 _LARGEST = float(np.finfo(np.float64).max)
@@ -46,7 +46,7 @@ class Rule(ABC):
 
     profile: PersonalProfile | GeneralProfile
     radius: float | None
-    delta: float  # where personal losses of Gaussian noise are read; 0 for pure profiles
+    delta: float  # the delta of personal losses of Gaussian noise; 0 for pure profiles
 
     @abstractmethod
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:
@@ -59,24 +59,24 @@ class Rule(ABC):
     @property
     @abstractmethod
     def reason(self) -> str:
-        """Why `worst_profile` holds."""
+        """The theorem behind `worst_profile`."""
 
     @property
     def is_public(self) -> bool:
-        """Whether probabilities depend on nothing but the record; nothing else is certified."""
+        """Whether probabilities depend only on the record; only such rules are certified."""
         return True
 
     def check_public(self) -> None:
         """Raise NoTheorem for a rule that was fitted to the data."""
         if not self.is_public:
             raise NoTheorem(
-                "the rule was fitted to the data, so a record's probability depends on the others and nothing is "
-                "certified; give public constants, or use it for plots only"
+                "the rule was fitted to the data, so a record's probability depends on other records and nothing is "
+                "certified; use public constants, or use it only for plots"
             )
 
     @property
     def kind(self) -> Literal["pure", "gaussian"]:
-        """What noise the profile is about."""
+        """The kind of noise that the profile is for."""
         return self.profile.kind
 
     @property
@@ -86,7 +86,7 @@ class Rule(ABC):
 
     @property
     def radial(self) -> Influence | None:
-        """The influence at records whose norm is measured as the rule measures it."""
+        """The influence as a function of the rule's own norm."""
         return self.influence
 
     @property
@@ -96,7 +96,7 @@ class Rule(ABC):
 
     @property
     def p(self) -> float:
-        """Which norm decides the probability."""
+        """The norm that the probability depends on."""
         return self.influence.p if self.influence is not None else 2.0
 
     @property
@@ -105,13 +105,16 @@ class Rule(ABC):
         return True
 
     def norms(self, records: Any) -> FloatArray:
-        """What the rule measures of every record: its norm, and the end of the domain for a record beyond it.
+        """The norm of every record; the end of the domain for a record beyond it.
 
-        No record is refused, because an error would tell. What comes of one beyond the domain must be clipped to it.
+        No record is rejected, because an error would leak information. A record beyond the domain must be clipped to
+        it.
         """
         end = self.farthest
         if end is not None and end < 0.0:
-            raise Infeasible("even a record of norm 0 has more influence than the rule allows unsampled; add noise")
+            raise Infeasible(
+                "even a record of norm 0 has more influence than the rule allows without sampling; add noise"
+            )
         return np.minimum(norms(_rows(records), self.p), _LARGEST if end is None else min(end, _LARGEST))
 
     def of_norms(self, norms: ArrayLike) -> FloatArray:
@@ -127,7 +130,7 @@ class Rule(ABC):
         return probabilities_below(self.weights(records))
 
     def kept(self, records: Any, numbers: NDArray[np.uint64]) -> tuple[NDArray[np.intp], FloatArray]:
-        """Places of the records that their keyed numbers keep, and the weights of those."""
+        """Positions of the records that their keyed numbers keep, and their weights."""
         if not self.decides_by_norm:
             w = self.weights(records)
             places = np.flatnonzero(keep(numbers, probabilities_below(w)))
@@ -146,7 +149,7 @@ class Rule(ABC):
     def losses_of_norms(self, norms: ArrayLike) -> FloatArray:
         """The same for records of these norms."""
         if self.radial is None:
-            raise NoTheorem("the loss is not a function of the norm here; ask for losses(records)")
+            raise NoTheorem("the loss is not a function of the norm here; use losses(records)")
         w = self.weights_of_norms(norms)
         return self._losses(probabilities_below(w), w, self.radial.at(norms))
 
@@ -182,7 +185,7 @@ class Rule(ABC):
 
     def _influences(self, records: Any) -> FloatArray:
         if isinstance(self.profile, GeneralProfile):
-            raise NoTheorem("a general profile has no single influence")
+            raise NoTheorem("a general profile has no single influence; use losses(records)")
         return self.profile.influences(finite(_rows(records)))
 
     def _losses(self, q: FloatArray, w: FloatArray, influences: FloatArray) -> FloatArray:
@@ -193,9 +196,8 @@ class Rule(ABC):
         return personal_epsilons(q, influences * w, self.delta)
 
     def _hopeful(self, u: FloatArray, numbers: NDArray[np.uint64]) -> NDArray[np.intp]:
-        """Places that may be kept: weights fall as norms grow, so the end of a cell of norms bounds all in it.
-
-        Two cells an octave, read off the bits. It changes nobody's fate: most weights are just never worked out.
+        """Positions that may be kept: weights fall as norms grow, so the end of a cell of norms bounds all in it. Two
+        cells an octave, read off the bits. The sample is the same, but most weights are never computed.
         """
         if u.size < _FEW:
             return np.arange(u.size)
@@ -205,7 +207,7 @@ class Rule(ABC):
         most = self.of_norms(np.minimum(ends, top)) * _ROUNDING
         limits = np.full(most.shape, 2**64 - 1, np.uint64)
         limits[most < 1.0] = (most[most < 1.0] * 2.0**64).astype(np.uint64)
-        hopeful = np.flatnonzero(numbers <= limits[-1])  # the others are hopeless whatever their norm
+        hopeful = np.flatnonzero(numbers <= limits[-1])  # the others cannot be kept, whatever their norm
         cell = u[hopeful].view(np.int64) >> _HALF_OCTAVE
         cell -= first
         return hopeful[numbers[hopeful] <= limits.take(cell, mode="clip")]
@@ -215,7 +217,10 @@ class Rule(ABC):
         if self.radius is None or not u.max(initial=0.0) > self.radius:
             return u
         if u.max() > self.radius * _INSIDE:
-            raise InvalidInput(f"norms must be at most the declared radius {self.radius:g}, but some are larger")
+            raise InvalidInput(
+                f"norms must be at most the declared radius {self.radius:g}, got some larger ones; clip the records "
+                "first"
+            )
         return np.minimum(u, self.radius)
 
 

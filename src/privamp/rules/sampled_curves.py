@@ -54,7 +54,7 @@ def without_first(kind: Kind, q: ArrayLike, theta: ArrayLike, epsilon: ArrayLike
 
 
 def amplified(q: ArrayLike, epsilon: ArrayLike) -> FloatArray:
-    """log(1 + q(e^eps - 1)): the loss of a record kept with probability q, at full digits for every size."""
+    """log(1 + q(e^eps - 1)): the loss of a record kept with probability q, at full precision for every size."""
     q, epsilon = np.broadcast_arrays(as_floats(q), as_floats(epsilon))
     small = np.log1p(q * np.expm1(np.minimum(epsilon, 30.0)))
     with np.errstate(divide="ignore"):
@@ -69,7 +69,7 @@ def record_profile(kind: Kind, q: FloatArray, theta: FloatArray) -> Profile:
     if kind == "pure":
         there = float(np.max(amplified(q, theta)))
         gone = -q * np.expm1(-theta)
-        with np.errstate(divide="ignore"):  # -log(1 - q + q e^-theta), at full digits for tiny q and for q = 1
+        with np.errstate(divide="ignore"):  # -log(1 - q + q e^-theta), at full precision for tiny q and for q = 1
             large = -np.logaddexp(np.log1p(-q), np.log(q) - theta)
             back = float(np.max(np.where(gone < 0.5, -np.log1p(-np.minimum(gone, 0.5)), large)))
         ends = (there, max(back, 0.0))

@@ -1,4 +1,4 @@
-"""The uniform rule: everybody is kept with one probability, with weight one over it.
+"""The uniform rule: every record is kept with the same probability, and weighted by one over it.
 
 The loss grows with the norm, so the worst record is at the radius.
 """
@@ -30,9 +30,9 @@ def uniform(
     radius: float,
     delta: float = 0.0,
 ) -> Rule:
-    """Keep everybody with probability `rate`, or `size`/`population`, both public.
+    """Keep every record with probability `rate`, or `size`/`population`, both public.
 
-    `delta` is where personal losses of Gaussian noise are read.
+    `delta` is the delta of personal losses of Gaussian noise.
 
     `profile` says how much a record of each norm influences the release, and records are clipped to `radius`. The
     guarantee of the rule is that of Poisson sampling for the record of the largest influence.
@@ -67,7 +67,7 @@ class Uniform(Rule):
         in_range(0, 1, delta=self.delta)
         if self.profile.influence is None:
             raise InvalidInput(
-                "this rule needs a profile made from an Influence, to know the worst record of the domain"
+                "this rule needs a profile made from an Influence, because it needs the worst record of the domain"
             )
 
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:

@@ -7,7 +7,7 @@ Among all rules with the same expected size it has the smallest sampling varianc
 
 which grows with u and vanishes at 0: the worst record is at the radius. With a floor (needed when records are also
 counted, a > 0) there are three pieces: on the floor psi grows; on the slope psi' has the sign of
-e^(z + t/kappa)(1 - z) - 1, z = a/(kappa u), minus then plus, so that only the ends count; at q = 1 it grows.
+e^(z + t/kappa)(1 - z) - 1, z = a/(kappa u), minus then plus, so that only the ends matter; at q = 1 it grows.
 
 kappa must be public. Fitted to the data (the oracle of the papers' plots) it has no guarantee.
 """
@@ -43,10 +43,10 @@ def variance_optimal(
 ) -> Rule:
     """Keep a record with probability min(1, kappa·norm), at least the public `floor`.
 
-    `public=False` marks a kappa that was fitted to the data: the rule draws, and refuses a guarantee.
+    `public=False` marks a kappa that was fitted to the data: the rule draws, but has no guarantee.
 
     `profile` says how much a record of each norm influences the release, and records are clipped to `radius`. `delta`
-    is where personal losses of Gaussian noise are read. The guarantee of the rule is the worst over all norms up to
+    is the delta of personal losses of Gaussian noise. The guarantee of the rule is the worst over all norms up to
     `radius`.
 
     >>> from privamp import Laplace
@@ -74,7 +74,7 @@ class VarianceOptimal(Rule):
         in_range(0, 1, delta=self.delta)
         if self.profile.influence is None:
             raise InvalidInput(
-                "this rule needs a profile made from an Influence, to know the worst record of the domain"
+                "this rule needs a profile made from an Influence, because it needs the worst record of the domain"
             )
 
     def weights_of_norms(self, norms: ArrayLike) -> FloatArray:

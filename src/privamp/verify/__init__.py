@@ -1,4 +1,4 @@
-"""Two oracles: exact truth on small cases for theorems and designs, and what one record moves for jobs."""
+"""Two oracles: exact results on small cases for theorems and designs, and the effect of one record for jobs."""
 
 from .checks import check_design
 from .enumerate import exact_delta, exact_delta_of_laws

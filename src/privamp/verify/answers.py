@@ -1,4 +1,4 @@
-"""What a design says about itself, compared with its law and its draws: weights, columns, streaming, identity."""
+"""Checks a design's methods against its law and its draws: weights, columns, streaming, identity."""
 
 import pickle
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _CLOSE = 1e-9  # relative: weights are floats, laws are fractions
 
 
 def check_answers(design: Design, population: Population, law: Law) -> Iterator[str]:
-    """One sentence for every answer that is not true of this population."""
+    """One sentence for every method whose answer is wrong for this population."""
     yield from _identity(design)
     yield from _reads(design, population)
     yield from _decides_alone(design, population)
@@ -33,7 +33,7 @@ def _identity(design: Design) -> Iterator[str]:
     try:
         again = pickle.loads(pickle.dumps(design))
     except (pickle.PicklingError, AttributeError, TypeError):
-        yield "the design cannot be pickled, so no worker can be sent it; define it in a module"
+        yield "the design cannot be pickled, so it cannot be sent to workers; define it in a module"
         return
     if again != design or again.identity != design.identity:
         yield "a pickled copy of the design is another design, or has another identity"
@@ -44,7 +44,7 @@ def _reads(design: Design, population: Population) -> Iterator[str]:
     design.partial(Batch(population.ids, 0, watched), design.subkey(_key(), population.label, 0))
     unsaid = sorted(watched.asked - set(design.reads))
     if unsaid:
-        yield f"`partial` looks at the column {unsaid[0]!r}, which is not among `reads`: engines would not bring it"
+        yield f"`partial` reads the column {unsaid[0]!r}, which is not in `reads`, so engines would not provide it"
 
 
 def _decides_alone(design: Design, population: Population) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _decides_alone(design: Design, population: Population) -> Iterator[str]:
             design.decided(batch, subkey) for batch in (population.batch(0, middle), population.batch(middle))
         )
         if not all(np.array_equal(getattr(whole, name), getattr(pieces, name)) for name in ("positions", "counts")):
-            yield "`decides_alone` is said, but batches decided one by one draw another sample than all together"
+            yield "`decides_alone` is True, but batches decided one by one draw a different sample than all together"
             return
 
 
@@ -66,12 +66,12 @@ def _weights(design: Design, population: Population, expected: FloatArray) -> It
     found = design.weights(population)
     if found is None:
         return
-    never = (expected == 0.0) & (found == 0.0)  # who is never drawn has no weight
+    never = (expected == 0.0) & (found == 0.0)  # a record that is never drawn has no weight
     if not np.allclose(np.where(never, 1.0, found * expected), 1.0, rtol=_CLOSE, atol=0.0):
         yield "`weights` are not one over the expected number of times the records are drawn"
     declared = design.public_size in (None, population.size)
     if design.weight is not None and declared and not np.allclose(design.weight * expected, 1.0, rtol=_CLOSE, atol=0.0):
-        yield f"`weight` says {design.weight:.9g}, and the law does not draw every record once in so many times"
+        yield f"`weight` is {design.weight:.9g}, but some record is not drawn 1/weight times on average"
 
 
 def _spread(design: Design, population: Population, counts: FloatArray, chances: FloatArray) -> Iterator[str]:
@@ -80,16 +80,16 @@ def _spread(design: Design, population: Population, counts: FloatArray, chances:
     away = counts - chances @ counts
     largest = design.weight**2 * float(np.linalg.eigvalsh((away * chances[:, None]).T @ away)[-1])
     if largest > design.spread * (1.0 + _CLOSE) + _CLOSE:
-        yield f"`spread` says {design.spread:.9g}, but some weighted sum has a variance of {largest:.9g} per square"
+        yield f"`spread` is {design.spread:.9g}, but some weighted sum has a variance of {largest:.9g} per square"
     if design.spread_of_size is None:
         return
     size = design.weight**2 * float(chances @ np.sum(away, axis=1) ** 2) / max(population.size, 1)
     if size > design.spread_of_size * (1.0 + _CLOSE) + _CLOSE:
-        yield f"`spread_of_size` says {design.spread_of_size:.9g}, but the number drawn has a variance of {size:.9g}"
+        yield f"`spread_of_size` is {design.spread_of_size:.9g}, but the number drawn has a variance of {size:.9g}"
 
 
 class _Watched(Mapping[str, NDArray[Any]]):
-    """The columns of a population, with a note of those that were looked at."""
+    """The columns of a population; remembers which were read."""
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
         self._columns, self.asked = columns, set[str]()
@@ -97,7 +97,7 @@ class _Watched(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         self.asked.add(name)
         if name not in self._columns:
-            raise InvalidInput(f"the small case has no column {name!r}, which the design looks at")
+            raise InvalidInput(f"the small case has no column {name!r}, which the design reads")
         return self._columns[name]
 
     def __contains__(self, name: object) -> bool:

@@ -6,8 +6,8 @@ two directions. On the second half that one event is counted, and Clopper & Pear
 
     epsilon >= log((p_low - delta) / q_high)        with probability at least `confidence`,
 
-because (epsilon, delta)-DP means p <= e^epsilon q + delta for every event. The halves are independent, so nothing was
-looked at twice. A finding above the claim refutes the claim; one below proves nothing.
+because (epsilon, delta)-DP means p <= e^epsilon q + delta for every event. The halves are independent, so no data are
+used twice. A finding above the claim refutes the claim; one below proves nothing.
 """
 
 import math
@@ -23,7 +23,7 @@ from ..numerics.log_domain import FloatArray
 from ..validation import in_range, positive, whole
 
 Score = Callable[[FloatArray], FloatArray]
-_EVENTS = 400  # thresholds looked at on the first half, in each direction
+_EVENTS = 400  # thresholds tried on the first half, in each direction
 _FEWEST = 200  # runs of each world
 
 
@@ -41,7 +41,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the attack demonstrates, beside what was claimed."""
+    """The epsilon that the attack demonstrates, and the claimed one."""
 
     name: str
     claimed: float  # epsilon at delta
@@ -141,12 +141,12 @@ def _best_event(p: FloatArray, q: FloatArray, delta: float, confidence: float) -
 def _rows(values: NDArray[Any], trials: int) -> FloatArray:
     rows = np.asarray(values, dtype=np.float64)[:trials].reshape(trials, -1)
     if not np.all(np.isfinite(rows)):
-        raise InvalidInput("released values must be finite to be attacked, but some are nan or infinity")
+        raise InvalidInput("released values must be finite to be attacked, got some nan or infinite ones")
     return rows
 
 
 def low_bit(values: FloatArray) -> FloatArray:
-    """The exponent of the lowest set bit: what textbook noise in binary floating point gives away."""
+    """The exponent of the lowest set bit: what textbook noise in binary floating point leaks."""
     mantissa, exponent = np.frexp(values)
     whole_mantissa = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     lowest = whole_mantissa & -whole_mantissa
@@ -182,7 +182,7 @@ def _separation(p: FloatArray, q: FloatArray) -> float:
 
 
 def check_attack(trials: int, confidence: float, claimed: float) -> None:
-    """What every audit is asked for, in range."""
+    """Check the parameters of an audit."""
     whole(2 * _FEWEST, 10**8, trials=trials)
     in_range(0.5, 0.999999, confidence=confidence)
     positive(claimed=claimed)

@@ -1,8 +1,8 @@
-"""The one suite every design must pass, the library's own and those of outside authors.
+"""The suite of checks that every design must pass, the library's own and those of other authors.
 
 Upper bounds are checked against exact results on small cases (linear program over all mechanisms;
 enumerated sums with real noise), lower bounds too, tight theorems must be equal, the sampler must follow its
-law, and every instrument must catch a deliberate mistake before its silence counts.
+law, and every check must catch a planted mistake.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ POINTS = 4  # epsilons per enumerated sum
 
 
 def kind_of(given: object) -> str:
-    """What was given in place of a class, in words."""
+    """What was given instead of a class, in words."""
     return f"the class {given.__name__}" if isinstance(given, type) else f"a value of type {type(given).__name__}"
 
 
@@ -49,14 +49,13 @@ def check_design(
 ) -> Report:
     """Run every check on a design's small cases.
 
-    `checks` is how many pure bounds and how many deltas are compared with the truth (at least), each on a
-    case of its own: design, population, relations, mechanism, epsilon. `seed` draws them, so a report can be
-    repeated.
+    `checks` is how many pure bounds and how many deltas are compared with the truth (at least), each on its own case:
+    design, population, relations, mechanism, epsilon. `seed` draws them, so a report can be repeated.
     """
     if not (isinstance(design_class, type) and issubclass(design_class, Design)):
         raise InvalidInput(
             f"check_design takes the class of a design (Poisson, not Poisson(0.1)), got {kind_of(design_class)}; "
-            "schedules go to check_schedule"
+            "use check_schedule for schedules"
         )
     whole(1, checks=checks)
     cases = list(design_class.small_cases())
@@ -142,7 +141,7 @@ def check_pure(plan: _Plan) -> Iterator[Tally]:
             if claims.is_called_tight:
                 tight.compare(
                     bound <= truth + EQUAL,
-                    f"{case}: the UPPER bound {bound:.9g} is called tight and is above the truth {truth:.9g}",
+                    f"{case}: the UPPER bound {bound:.9g} is declared tight but is above the truth {truth:.9g}",
                 )
                 if bound > 100 * EQUAL:  # 1% of less could be the slack of a tight theorem
                     teeth.compare(0.99 * bound < truth - SLACK, f"{case}: a bound 1% too small was not caught")

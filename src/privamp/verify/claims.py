@@ -28,7 +28,7 @@ def pure(epsilon: float, neighbors: Neighbors, design: Design, population: Popul
 
 
 def is_proved(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> bool:
-    """Whether some theorem speaks about the case."""
+    """Whether some theorem covers the case."""
     from ..amplification import theorem_bounds
 
     try:
@@ -39,7 +39,7 @@ def is_proved(mechanism: Mechanism, design: Design, neighbors: Neighbors) -> boo
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The guarantee, every theorem that speaks about the case by name, and whether one says its value is exact."""
+    """The guarantee, every theorem that covers the case by name, and whether one is declared tight."""
 
     guarantee: Any
     alone: tuple[tuple[str, Profile], ...]
@@ -47,7 +47,7 @@ class Claims:
 
 
 def claims_of(mechanism: Mechanism, design: Design, out: Neighbors) -> Claims:
-    """All that is claimed, as `amplify` claims it; a theorem that never binds must be true as well.
+    """All claims, as `amplify` makes them; a theorem that never binds must be true as well.
 
     The guarantee and its theorems share their curves, which are evaluated once at the same epsilons.
     """
@@ -63,12 +63,12 @@ def claims_of(mechanism: Mechanism, design: Design, out: Neighbors) -> Claims:
             alone.append((f"{theorem.name} [{mechanism.neighbors.kind} → {out.kind}]", bound.rounded_up()))
             is_tight |= theorem.tight and theorem.needs == mechanism.neighbors.kind
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a design that degrades is still to be checked
+        warnings.simplefilter("ignore")  # degrading designs are checked too
         return Claims(guaranteed(mechanism, design, out, bounds), tuple(alone), is_tight)
 
 
 def claims_or_none(mechanism: Mechanism, design: Design, out: Neighbors) -> Claims | None:
-    """All that is claimed, or None where nothing is proved."""
+    """All claims, or None if no theorem covers the case."""
     try:
         return claims_of(mechanism, design, out)
     except NoTheorem:
@@ -78,7 +78,7 @@ def claims_or_none(mechanism: Mechanism, design: Design, out: Neighbors) -> Clai
 def _alone(
     theorem: Theorem, mechanism: Mechanism, design: Design, out: Neighbors, known: dict[str, Profile]
 ) -> Profile | None:
-    """What one theorem says, or None: it is about other mechanisms, or other instances of the class."""
+    """The bound of one theorem, or None if it is about other mechanisms or other instances of the class."""
     try:
         if not theorem.covers(mechanism, out):
             return None
@@ -88,7 +88,7 @@ def _alone(
 
 
 def _remembered(profile: Profile) -> Profile:
-    """The same profile, whose curves know what they have said."""
+    """The same profile with cached curves."""
     forward = _remembered_curve(profile.forward)
     return Profile(forward, forward if profile.is_symmetric else _remembered_curve(profile.backward))
 

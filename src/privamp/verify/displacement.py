@@ -36,7 +36,7 @@ def displacement(mechanism: Mechanism, one: Any, other: Any) -> float:
     if isinstance(one, CellCounts):
         return one.distance(other) / float(getattr(mechanism, "sensitivity", 1.0))
     sensitivity = getattr(mechanism, "sensitivity", None)
-    if sensitivity is None:  # hides any change of its value, by what it is
+    if sensitivity is None:  # hides any change of its value by definition
         return float(any(_differences(one, other)))
     return _distance(mechanism, one, other) / float(sensitivity)
 

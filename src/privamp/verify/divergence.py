@@ -5,8 +5,8 @@ With w = p - e^eps q it is the hockey-stick divergence at eps between two mixtur
 Discrete noise is summed point by point. Continuous noise is integrated over cells by its distribution function:
 grouping outcomes into cells is post-processing, so the sum over cells of [integral]+ never exceeds the truth. A cell in
 which the sign changes is open: it is split, as long as its row may still be the largest. Centres are edges of cells, so
-each density is monotone inside one, and its larger and smaller end bound what an open cell may hold: no row is given up
-for another that is smaller. After three splits what is lost is below 1e-11.
+each density is monotone inside one, and its larger and smaller end bound what an open cell may hold: the largest row is
+never discarded. After three splits what is lost is below 1e-11.
 """
 
 import math

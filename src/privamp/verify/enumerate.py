@@ -60,7 +60,7 @@ def exact_delta(
 def exact_deltas(
     design: "Design", mechanism: "Mechanism", population: "int | Population", neighbors: Neighbors, epsilon: FloatArray
 ) -> FloatArray:
-    """The largest delta in each direction, shape (2, n); the larger in both under replace-one, which knows no order."""
+    """The largest delta in each direction, shape (2, n); the larger in both under replace-one, which has no order."""
     both = np.stack(_directed(design, mechanism, population, neighbors, epsilon))
     return np.broadcast_to(both.max(axis=0), both.shape) if neighbors.kind == "replace-one" else both
 
@@ -184,7 +184,7 @@ def _worst(
 
 
 def _mirrored(centres: FloatArray, pairs: FloatArray) -> FloatArray:
-    """Each pair of laws or its mirror image, which is as far apart under symmetric noise: one of the two will do."""
+    """One of each pair of laws and its mirror image, which is as far apart under symmetric noise."""
     if not np.array_equal(centres, -centres[::-1]):
         return pairs
     there, back = pairs, pairs[:, :, ::-1]

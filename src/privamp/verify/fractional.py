@@ -55,7 +55,7 @@ def optimal(blocks: list[Block]) -> Iterator[Block]:
     """Each block at its optimum; large ratios are solved again, scaled by their own solution."""
     for _ in range(_ROUNDS):
         solved = _solve(blocks)
-        if solved is None and len(blocks) > 1:  # one bad block spoils all
+        if solved is None and len(blocks) > 1:  # one failing block makes the whole program fail
             for block in blocks:
                 yield from optimal([block])
             return
@@ -79,7 +79,7 @@ def optimal(blocks: list[Block]) -> Iterator[Block]:
 def _from_smaller_epsilon(block: Block) -> Block:
     """The optimum when the solver fails: start from the whole-valued f that is best at half the epsilon."""
     if block.value > -math.inf or block.epsilon < _SMALLEST:
-        raise NumericalFailure("the linear program was not solved, however its variables were scaled")
+        raise NumericalFailure("the linear program could not be solved with any scaling of its variables")
     half = next(optimal([replace(block, epsilon=block.epsilon / 2)]))
     return next(optimal([_with_levels(block, half.levels)]))
 

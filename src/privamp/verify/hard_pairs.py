@@ -1,7 +1,8 @@
-"""Records chosen to hurt, and the pairs of data sets they make: every job is asked with these.
+"""Adversarial records and the pairs of data sets they make; every job is checked with these.
 
-A record that stops a job, warns, switches a formula for all others or escapes its clipping is one of these: nothing but
-zeros, the smallest and the largest numbers, no numbers, exactly at the radius and one unit in the last place beside it.
+A record that stops a job, causes a warning, switches a formula for all others or escapes its clipping is usually one of
+these: all zeros, the smallest and the largest numbers, not a number, exactly at the radius and one unit in the last
+place beside it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +27,7 @@ class Hard(NamedTuple):
 
 
 def hard_numbers(radius: float = 1.0, dtype: DTypeLike = np.float64) -> list[Hard]:
-    """Numbers of this type that hurt, around a clipping radius."""
+    """Adversarial numbers of this type, around a clipping radius."""
     kind: Any = np.dtype(dtype)
     if kind.kind == "b":
         return [Hard("false", kind.type(0)), Hard("true", kind.type(1))]
@@ -80,7 +81,7 @@ ODD = (
 
 
 def odd_rows(columns: int) -> list[Hard]:
-    """Rows of Python objects that are no numbers of a table, in the first place."""
+    """Rows whose first entry is a Python object that is not a number."""
     return [Hard(what, [value] + [0.5] * (columns - 1)) for what, value in ODD]
 
 
@@ -93,7 +94,7 @@ def pairs_of(
 ) -> Iterator[Pair]:
     """Every hard record added to, removed from, or put in place of a record of `rows`, at each place.
 
-    Where records get their identity by place, add and remove at the end only: `places=[len(rows)]`.
+    If records get their identity by position, add and remove only at the end: `places=[len(rows)]`.
     """
     every = places if places is not None else sorted({0, len(rows) // 2, len(rows)})
     for what, row in hard:

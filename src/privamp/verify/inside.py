@@ -1,4 +1,4 @@
-"""What is inside an object: its text, and its named parts, for `traces`."""
+"""The content of an object, its text and its named parts, for `traces`."""
 
 import functools
 import io
@@ -15,7 +15,7 @@ import numpy as np
 Parts = list[tuple[str, Any]]
 
 _PLAIN = (type(None), str, bytes, bool, int, float, complex, type(Ellipsis), type(NotImplemented), range, slice)
-_MOST = 100_000  # entries of an iterator that are looked at
+_MOST = 100_000  # entries of an iterator that are read
 _LIBRARY = re.compile(r"site-packages|[\\/]lib[\\/]python|^<frozen")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+")
 _PACKAGE = __name__.partition(".")[0]
@@ -23,7 +23,7 @@ _HIDDEN = ("__dict__", "__weakref__", "__abstractmethods__", "_abc_impl")
 
 
 def is_plain(value: Any) -> bool:
-    """Whether the object is nothing but its text: exactly one of Python's own kinds, or a number of numpy."""
+    """Whether the object is nothing but its text: exactly one of Python's built-in types, or a NumPy number."""
     return type(value) in _PLAIN or (isinstance(value, np.generic) and type(value).__module__ == "numpy")
 
 
@@ -73,7 +73,7 @@ def _sequence(value: Any) -> tuple[str, Parts]:
 
 
 def _iterator(value: Any) -> tuple[str, Parts]:
-    """What it brings, and how it ends."""
+    """What it yields, and how it ends."""
     found: list[Any] = []
     try:
         found.extend(islice(value, _MOST))
@@ -96,7 +96,7 @@ def _is_filled(cell: Any) -> bool:
 
 
 def _class(value: Any) -> tuple[str, Parts]:
-    """A class that was made by the job is looked into; one of a module is known by its name."""
+    """A class made by the job is inspected; one of a module is identified by its name."""
     inside = value.__dict__ if "<locals>" in value.__qualname__ else {}
     return named(value), [(f".{name}", part) for name, part in inside.items() if not _is_hidden(name)]
 
@@ -146,7 +146,7 @@ def _listed(value: Any) -> tuple[str, Parts]:
 
 
 def _object(value: Any) -> tuple[str, Parts]:
-    """Attributes, what it gives away when it is copied, and what it says of itself."""
+    """Attributes, pickled state, and its own text."""
     inside = _attributes(value)
     if isinstance(value, Collection):
         inside += _numbered(value)
@@ -194,7 +194,7 @@ def _is_about(value: Any, reduced: tuple[Any, ...]) -> bool:
 
 
 def _properties(value: Any) -> Parts:
-    """What properties of other people's classes say, which may come from anywhere."""
+    """The properties of other packages' classes, which may be computed from anything."""
     found: Parts = []
     for kind in type(value).__mro__:
         for name, member in kind.__dict__.items():
@@ -204,7 +204,7 @@ def _properties(value: Any) -> Parts:
 
 
 def _is_own(getter: Any) -> bool:
-    """Whether the getter is of the program that is checked, not of a library."""
+    """Whether the getter belongs to the checked program, not to a library."""
     code = getattr(getter, "__code__", None)
     if code is None or str(getter.__module__).partition(".")[0] == _PACKAGE:
         return False

@@ -1,4 +1,4 @@
-"""Listen to a job: log lines of every logger, warnings, printed lines, and errors as text."""
+"""Capture a job's messages: log lines of every logger, warnings, printed lines, and errors as text."""
 
 import contextlib
 import io
@@ -42,7 +42,7 @@ _USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime"}
 
 @contextlib.contextmanager
 def listening() -> Iterator[list[str]]:
-    """Collect everybody's log lines and warnings, and what is printed; privamp's at every level."""
+    """Collect all log lines, warnings and printed lines; those of privamp at every level."""
     said: list[str] = []
     printed, handler = io.StringIO(), _Lines(said)
     with contextlib.ExitStack() as stack:
@@ -58,7 +58,7 @@ def listening() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _heard_by(handler: logging.Handler) -> Iterator[None]:
-    """Take the records of all loggers in place of their own handlers: a logger need not pass on what it hears."""
+    """Take the records of all loggers in place of their own handlers: a logger need not propagate its records."""
     root, own = logging.getLogger(), logging.getLogger("privamp")
     levels, handle = (root.level, own.level), logging.Logger.handle
 

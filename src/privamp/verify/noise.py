@@ -1,6 +1,6 @@
 """The additive noise of the library's mechanisms, as the exact verifier needs it.
 
-Written from the definitions and apart from the mechanisms' own curves, so that the two can be compared.
+Written from the definitions, independently of the mechanisms' own curves, so that the two can be compared.
 """
 
 import math
@@ -22,7 +22,7 @@ _SIGMAS = 10.0  # and so is the normal density there, relative to its top
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise around zero; `reach` is how far it goes for all practical purposes."""
+    """Noise around zero; beyond `reach` its mass is negligible."""
 
     is_discrete: bool
     reach: float

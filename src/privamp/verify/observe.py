@@ -33,8 +33,7 @@ def observed(job: Job, data: Any, stream: Stream, answers: Sequence[Any] = ()) -
     """Run the job on the data with its noise taped; `answers` are given back in place of fresh noise.
 
     The ledgers of the run are its own, so that one key may be used on both data sets, and so is its data: a job that
-    changes its input changes a copy. What the job returns is read while the tape runs, since reading an iterator runs
-    the job.
+    changes its input changes a copy. The result is read while the tape runs, because reading an iterator runs the job.
     """
     tape = Tape(stream, answers)
     result: Traces = ()

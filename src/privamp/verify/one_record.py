@@ -1,8 +1,8 @@
-"""The second oracle: what one record can move, asked of the code that runs.
+"""The second oracle: how far one record can move a release, measured on the running code.
 
 Every proof of a job begins with "one record changes the statistic by at most the declared sensitivity". `check_release`
-tests that premise. It runs the job on two data sets that differ by one record, with the noise on a tape: the second run
-gets the answers of the first, so that later releases stay comparable. Then it compares everything that leaves:
+tests that premise. It runs the job on two data sets that differ by one record, with the noise recorded: the second run
+gets the answers of the first, so that later releases stay comparable. Then it compares all outputs:
 
     statistic   each value before noise: no farther apart than the mechanism declares, in its own norm
     plan        the mechanisms (noise scale, sensitivity, grid), how many there are, types and shapes of answers: equal
@@ -10,9 +10,8 @@ gets the answers of the first, so that later releases stay comparable. Then it c
     messages    warnings, log lines of every logger, printed lines: equal
     errors      their type, text, notes, attributes and traceback, with what they were raised from: equal
 
-What a job leaves elsewhere (files, processes, global variables) is not seen: it must return what it gives out.
-
-A passed check is evidence, not proof: it says that these records, in these places, moved nothing too far.
+What a job writes elsewhere (files, processes, global variables) is not seen: it must return its outputs. A passed check
+is evidence, not proof: these records, in these positions, moved nothing too far.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +29,7 @@ from .report import Report, Tally
 from .traces import difference
 
 KINDS = ("statistic", "plan", "result", "messages", "errors")
-_FARTHEST = 1e6  # sensitivities of rounding: more, or an infinity, would pass everything
+_FARTHEST = 1e6  # largest `rounding`, in sensitivities: more would let everything pass
 Progress = Callable[[int], None]  # pairs done
 
 
@@ -67,7 +66,7 @@ def check_release(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Report:
-    """Run `job` on both data sets of every pair and compare everything that leaves.
+    """Run `job` on both data sets of every pair and compare all outputs.
 
     Parameters
     ----------
@@ -112,7 +111,7 @@ def check_release(
     done = released = 0
     for done, pair in enumerate(pairs, 1):
         if done == 1:
-            observed(job, pair.one, seeded_stream(seed))  # what is said only once, by imports and caches, is said now
+            observed(job, pair.one, seeded_stream(seed))  # triggers messages that imports and caches emit only once
         one = observed(job, pair.one, seeded_stream(seed))
         other = observed(job, pair.other, seeded_stream(seed + 1), [taken.answer for taken in one.taken])
         released += bool(one.taken and other.taken)

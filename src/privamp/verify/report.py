@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """One kind of check: numbers compared, cases no other kind has looked at, a sentence per violation."""
+    """One kind of check: numbers compared, cases that no other kind has used, a sentence per violation."""
 
     kind: str
     comparisons: int
@@ -20,7 +20,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything `check_design` looked at for one design."""
+    """The results of `check_design` for one design."""
 
     design: str
     tallies: tuple[Tally, ...]
@@ -28,7 +28,7 @@ class Report:
 
     @property
     def comparisons(self) -> int:
-        """Numbers compared in all; a case may be looked at in several ways."""
+        """Numbers compared in all; a case may be used for several."""
         return sum(tally.comparisons for tally in self.tallies)
 
     @property

@@ -1,4 +1,4 @@
-"""Does a design draw what its law says? Statistical tests with a stated false-alarm probability.
+"""Statistical tests of a sampler against its law, with a stated false-alarm probability.
 
 The likelihood-ratio statistic n KL(observed || law) over k possible samples satisfies, for every n and law,
 
@@ -42,11 +42,11 @@ def draws(design: Design, population: Population, key: Key, rounds: int) -> list
 
 
 def follows_law(observed: Sequence[Units], law: Law, false_alarm: float = FALSE_ALARM) -> str | None:
-    """None, or a sentence that says how the observed samples contradict the law."""
+    """None, or a sentence about how the observed samples contradict the law."""
     times = Counter(observed)
     impossible = [units for units in times if units not in law]
     if impossible:
-        return f"sample {impossible[0]} was drawn, which the law calls impossible"
+        return f"sample {impossible[0]} was drawn, which is impossible under the law"
     n = len(observed)
     x = sum(c * math.log(c / (n * float(law[units]))) for units, c in times.items())
     chance = _tail(x, len(law) - 1)

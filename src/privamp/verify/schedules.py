@@ -1,9 +1,9 @@
-"""check_schedule: every schedule's bound against the exact truth of small cases, and its sampler against its law.
+"""check_schedule: every schedule's bound against exact results on small cases, and its sampler against its law.
 
-The truth is found by enumeration: all ways in which the records meet the rounds, and all answers of randomised
-response that says in each round whether the changed record (or an odd number of records) is there. In the adaptive
-variant the question of a round is turned round whenever the answer before was yes. Every instrument must catch a
-deliberate mistake: a bound 1% too small, a sampler broken in 30% of its draws.
+The truth is found by enumeration: all ways in which the records join the rounds, and all answers of a randomised
+response that reports in each round whether the changed record (or an odd number of records) is there. In the adaptive
+variant the question of a round is inverted whenever the previous answer was yes. Every check must catch a planted
+mistake: a bound 1% too small, a sampler broken in 30% of its draws.
 """
 
 import math
@@ -35,7 +35,7 @@ def check_schedule(schedule_class: type[Schedule], *, checks: int = 40, seed: in
     if not (isinstance(schedule_class, type) and issubclass(schedule_class, Schedule)):
         raise InvalidInput(
             "check_schedule takes the class of a schedule (BallsInBins, not BallsInBins(10)), "
-            f"got {kind_of(schedule_class)}; designs go to check_design"
+            f"got {kind_of(schedule_class)}; use check_design for designs"
         )
     whole(1, checks=checks)
     random, cases = np.random.default_rng(seed), list(schedule_class.small_cases())
@@ -147,7 +147,7 @@ def _check_sampler(cases: list[tuple[Schedule, int]], seed: int) -> tuple[Tally,
                     tuple(population.ids[schedule.drawn(population, key, s).positions].tolist())
                     for s in range(schedule.steps)
                 ]
-                same.compare(again == rounds, f"{case}: round by round another schedule is drawn")
+                same.compare(again == rounds, f"{case}: drawing round by round gives a different schedule")
         problem = follows_law(observed, law, FALSE_ALARM / len(chosen))
         follows.compare(problem is None, f"{case}: {problem}")
         if len(law) > 1:

@@ -1,8 +1,8 @@
-"""Both directions of a claim, and the words for the one that failed.
+"""Both directions of a claim, and the sentence for the one that failed.
 
-A profile has a curve per direction, and composition uses both: a curve that is too low in the direction that does not
-bind would pass a check of their maximum and be false after many rounds. Under replace-one the two data sets have no
-order, so there both curves must cover both directions.
+A profile has a curve per direction, and composition uses both: a curve that is too low in the smaller direction would
+pass a check of the maximum and be false after many rounds. Under replace-one the two data sets have no order, so there
+both curves must cover both directions.
 """
 
 import numpy as np

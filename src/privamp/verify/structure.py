@@ -1,4 +1,4 @@
-"""Checks of form: what a design must carry before its numbers are looked at."""
+"""Structural checks of a design, before its numbers are compared."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -24,11 +24,11 @@ def check_structure(design_class: type[Design], cases: list[tuple[Design, int | 
 def _theorems(design_class: type[Design]) -> Iterator[str]:
     theorems = design_class.theorems
     if not theorems:
-        yield f"{design_class.__name__} has no theorem, so nothing it draws can be certified"
+        yield f"{design_class.__name__} has no theorem, so its samples cannot be certified; add one"
     for theorem in theorems:
         for part in ("name", "cite", "needs", "gives"):
             if not getattr(theorem, part):
-                yield f"theorem {theorem.name!r} says nothing under {part!r}"
+                yield f"theorem {theorem.name!r} has no text for {part!r}"
 
 
 def _cases(design_class: type[Design], cases: list[tuple[Design, int | Population]]) -> Iterator[str]:
@@ -39,7 +39,10 @@ def _cases(design_class: type[Design], cases: list[tuple[Design, int | Populatio
     for relation in sorted({str(design.natural) for design, _ in cases if design.natural.kind not in gives}):
         yield f"no theorem gives the natural relation, {relation}"
     if len({design for design, _ in cases}) != len({design.identity for design, _ in cases}):
-        yield f"two different designs share an identity, which makes the key of a draw: {design_class.__name__}"
+        yield (
+            "two different designs share an identity, from which the keys of draws are derived: "
+            f"{design_class.__name__}"
+        )
 
 
 def _case(design: Design, size: int | Population) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Everything that can be read off an object, as text by path: two runs of a job must leave the same traces.
 
-Attributes with a leading underscore count too: they travel when the object is pickled. So do what a function closes
-over, the order of a dictionary, and what an iterator brings. What is secret by design (keys, streams, samples) is
-named and not opened, because every other check protects it. What is kept elsewhere, in globals or files, is not seen.
+Attributes with a leading underscore count too: they travel when the object is pickled. So do closures of functions, the
+order of a dictionary, and what an iterator yields. Secret objects (keys, streams, samples) are named but not inspected,
+because other checks cover them. Globals and files are not seen.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _SECRET = (Key, Stream, Sample, Ledger, Finished)
 _PROBES = (0.0, 0.1, 1.0, 3.0)
 
 Traces = tuple[tuple[str, str], ...]
-_Seen = dict[int, tuple[str, Any]]  # the object is kept, so that its number is not given to another one
+_Seen = dict[int, tuple[str, Any]]  # the object is kept, so that its id is not reused
 
 
 def traces(value: Any, root: str = "result") -> Traces:
@@ -29,7 +29,7 @@ def traces(value: Any, root: str = "result") -> Traces:
 
 
 def difference(one: Traces, other: Traces) -> str | None:
-    """The first path where two traces differ, or None. Never what is there: it may be a record."""
+    """The first path where two traces differ, or None. Never the content, which may be a record."""
     for a, b in zip_longest(one, other):
         if a != b:
             return str((a or b)[0])
@@ -60,12 +60,12 @@ def _walk(value: Any, path: str, seen: _Seen) -> Iterator[tuple[str, str]]:
 
 
 def _sorted(inside: Sequence[tuple[str, Any]], path: str) -> list[tuple[str, Any]]:
-    """A set has no order that could be read: its entries stand by what they say."""
+    """A set has no order, so its entries are sorted by their text."""
     entries = sorted((part for _, part in inside), key=lambda part: tuple(_walk(part, path, {})))
     return [(f"[{place}]", part) for place, part in enumerate(entries)]
 
 
 def _numbers(guarantee: Guarantee) -> str:
-    """All digits: what is printed of it is rounded."""
+    """All digits, because the printed numbers are rounded."""
     known: Any = guarantee.claims or [float(x).hex() for x in guarantee.upper.log_delta(_PROBES)]
     return f"{guarantee!r} {guarantee.assumes} {known}"

@@ -1,4 +1,4 @@
-"""`privamp audit bounds`: how near certified numbers are to the best attacks."""
+"""`privamp audit bounds`: how close certified numbers are to the best attacks."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +37,7 @@ def bounds(
     whole(1, 10**6, rounds=rounds)
     number = sum(only.lower() in name.lower() for name in DESIGNS) * len(NOISES) * len(RELATIONS)
     if not number:
-        raise InvalidInput(f"no design has {only!r} in its name; leave --only out to see all names")
+        raise InvalidInput(f"no design has {only!r} in its name; omit --only to see all names")
     found = []
     with waiting("evaluating bounds", quiet=json) as advance:
         for row in all_bounds(rounds, only):

@@ -1,4 +1,4 @@
-"""`privamp audit designs`: every design against the exact truth of small cases."""
+"""`privamp audit designs`: every design against exact results on small cases."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ def designs(
 
 
 def all_designs() -> "list[type[Design]]":
-    """Every concrete design of the package, by name: a new file is audited without being listed here."""
+    """Every concrete design of the package, by name; new designs are found automatically."""
     import inspect
     import pkgutil
     from importlib import import_module
@@ -104,7 +104,7 @@ def _leave_interrupts_to_the_parent() -> None:
 
 
 def _merged(parts: "Iterable[Report]") -> "Report":
-    """One report per design. Cases drawn at random add up; those every piece looks at count once."""
+    """One report per design. Random cases add up; cases that every piece checks count once."""
     from ...verify.report import Report, Tally
 
     reports = list(parts)
@@ -131,7 +131,7 @@ def _show(reports: "list[Report]", json: bool) -> None:
         emit(found | {"designs": kinds})
         return
     rows = ([r.design, f"{r.comparisons:,}", f"{r.cases:,}", f"{len(r.violations):,}"] for r in reports)
-    grid("Designs against the exact truth", ["<design", "checks", "different cases", "violations"], rows)
+    grid("Designs against exact results", ["<design", "checks", "different cases", "violations"], rows)
     for violation in violations[:20]:
         say(f"  violated: {violation}", "red")
     verdict = "no violation" if not violations else f"{len(violations):,} VIOLATIONS"

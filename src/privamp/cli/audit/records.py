@@ -1,4 +1,4 @@
-"""`privamp audit records`: what one record moves in every job that ships."""
+"""`privamp audit records`: how far one record can move the releases of every job."""
 
 import os
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +77,7 @@ def _chosen(only: str) -> tuple[list[tuple[bool, int]], list[tuple[str, str]]]:
 
 
 def _pieces(chosen: list[tuple[bool, int]], pairs: int, seed: int) -> list[Piece]:
-    """Shares of every job; a planted mistake is asked with enough pairs to be found, however few are wanted."""
+    """The pairs of every job, in pieces; planted mistakes always get enough pairs to be found."""
     from ...audits import records as room
 
     planted = room.planted()
@@ -132,7 +132,7 @@ def _show(rows: list[dict[str, Any]], skipped: list[tuple[str, str]], json: bool
         absent = [{"job": name, "needs": module} for name, module in skipped]
         emit({"ok": all(row["ok"] for row in rows), "pairs": pairs, "jobs": rows, "skipped": absent})
         return
-    for is_planted, title in ((False, "What one record moves"), (True, "Planted mistakes")):
+    for is_planted, title in ((False, "How far one record moves each release"), (True, "Planted mistakes")):
         part = [row for row in rows if row["planted"] is is_planted]
         if part:
             heads = ["<job", "pairs", "released", "comparisons", "found", "<verdict"]
@@ -142,9 +142,9 @@ def _show(rows: list[dict[str, Any]], skipped: list[tuple[str, str]], json: bool
             for violation in row["violations"][:5]:
                 say(f"  {row['job']}: {violation}", "red")
     for name, module in skipped:
-        say(f"Skipped: {name} needs {module}, which is not there.")
+        say(f"Skipped: {name} needs {module}, which is not installed.")
     failed = sum(not row["ok"] for row in rows)
-    verdict = "everything as it must be" if not failed else f"{failed} FAILED"
+    verdict = "all checks passed" if not failed else f"{failed} FAILED"
     say(f"{compared:,} comparisons on {pairs:,} pairs of data sets: {verdict}.")
 
 

@@ -1,4 +1,4 @@
-"""`privamp audit release|workloads|mistakes`: statistical attacks on what really runs."""
+"""`privamp audit release|workloads|mistakes`: statistical attacks on the running code."""
 
 import os
 from pathlib import Path
@@ -40,10 +40,10 @@ Confidence = Annotated[
 Jobs = Annotated[int, typer.Option("--jobs", metavar="J", help="Number of processes; 0 means one per core.")]
 Trials = Annotated[
     int | None,
-    typer.Option("--trials", metavar="N", help="N runs with and N without the record; by default each audit's own."),
+    typer.Option("--trials", metavar="N", help="N runs with and N without the record; each audit has a default."),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Save the trade-off curves, .png or .svg.")]
-Only = Annotated[str, typer.Option("--only", metavar="WORD", help="Only those whose name contains this word.")]
+Only = Annotated[str, typer.Option("--only", metavar="WORD", help="Only audits whose name contains this word.")]
 
 
 def release(
@@ -58,7 +58,7 @@ def release(
         typer.Option("--claim", metavar="E", help="The epsilon to refute; by default the one privamp certifies."),
     ] = None,
     population: Annotated[
-        int | None, typer.Option("--population", metavar="N", help="Number of records, if the design does not say.")
+        int | None, typer.Option("--population", metavar="N", help="Number of records, if the design does not give it.")
     ] = None,
     trials: Annotated[
         int, typer.Option("--trials", metavar="N", help="N runs with and N without the record.")
@@ -135,7 +135,7 @@ def mistakes(
 
 
 def _judged(what: str, wrong: str, right: str, json: bool) -> None:
-    """Say how a series ended; exit code 1 where something is wrong."""
+    """Print the outcome of a series; exit code 1 if something is wrong."""
     if not json:
         say(f"{what}, {wrong or right}.")
     if wrong:

@@ -1,4 +1,4 @@
-"""`privamp budget head|verify|backup`: what an auditor needs, without the right to write into the store."""
+"""`privamp budget head|verify|backup`: what an auditor needs, without write access to the store."""
 
 import json as json_text
 from pathlib import Path
@@ -49,10 +49,10 @@ SigningKey = Annotated[
 
 
 def head(file: File, key: SigningKey = None) -> None:
-    """Print the newest entry's number and hash, as one line of JSON, to be kept elsewhere.
+    """Print the number and hash of the newest entry, as one line of JSON to keep elsewhere.
 
-    The hash stands for every entry up to it. Kept where the store's users cannot change it (a notebook, another
-    machine, a commit), it shows with 'budget verify --head' when an older copy of the store was put back.
+    The hash covers every entry up to it. Keep it where the store's users cannot change it (a notebook, another machine,
+    a commit): 'budget verify --head' then detects if an older copy of the store was restored.
     """
     from ...accounting.budget_store import Store
     from ...accounting.budget_trail import signed_head
@@ -66,7 +66,8 @@ def verify(
         Path | None, typer.Option("--head", metavar="FILE", help="A saved head: the store must still contain it.")
     ] = None,
     public_key: Annotated[
-        str | None, typer.Option("--public-key", metavar="HEX", help="Who must have signed the head or the trail.")
+        str | None,
+        typer.Option("--public-key", metavar="HEX", help="Required signer of the head or the trail."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -77,7 +78,7 @@ def verify(
     public = None if public_key is None else check_public_key(public_key)
     if _is_trail(file):
         if head is not None:
-            raise InvalidInput("a trail carries its own head, so --head goes with a store; leave it out")
+            raise InvalidInput("--head is only for a store, because a trail has its own head; omit it")
         say_verified(_verified_trail(file, public), json)
         return
     if public is not None and head is None:
@@ -100,7 +101,7 @@ def backup(
 
 
 def signing_key(file: Path | None) -> "Key | None":
-    """The key at a place."""
+    """The key at this location."""
     from ...tables.key_providers import provider
 
     return None if file is None else provider(file).key()
@@ -113,8 +114,8 @@ def _is_trail(file: Path) -> bool:
         with file.open("rb") as opened:
             return opened.read(1) == b"{"
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "no file has such a name"
-        raise InvalidInput(f"{str(file)!r} cannot be read ({why}); name a budget store or a trail") from None
+        why = getattr(error, "strerror", None) or "invalid file name"
+        raise InvalidInput(f"{str(file)!r} cannot be read ({why}); give a budget store or a trail") from None
 
 
 def _verified_trail(file: Path, public: str | None) -> dict[str, Any]:
@@ -142,14 +143,14 @@ def _verified_store(file: Path, head: Path | None, public: str | None) -> dict[s
     try:
         text = head.read_text(encoding="utf-8")
     except (OSError, ValueError):
-        raise InvalidInput(f"the head {str(head)!r} cannot be read; name what 'privamp budget head' printed") from None
+        raise InvalidInput(f"the head {str(head)!r} cannot be read; give the output of 'privamp budget head'") from None
     kept, by = read_head(text, public)
     check_anchor(store, kept)
     return told | {"anchored_at": kept.number, "signed_by": by}
 
 
 def verified_facts(checked: Any) -> dict[str, Any]:
-    """What going through a chain found, for people and for JSON."""
+    """The result of verifying a chain, for people and for JSON."""
     found: Head = checked.head
     totals: dict[str, Totals] = checked.totals
     return {
@@ -172,9 +173,9 @@ def say_verified(told: dict[str, Any], json: bool) -> None:
         ("head", told["hash"]),
     ]
     if "anchored_at" in told:
-        rows.append(("anchor", f"entry {told['anchored_at']} of the head is there"))
+        rows.append(("anchor", f"entry {told['anchored_at']}, the head, is in it"))
     if "signed_by" in told:
-        rows.append(("signed by", told["signed_by"] or "nobody: anybody could have written it"))
+        rows.append(("signed by", told["signed_by"] or "nobody: anyone could have written it"))
     if told["clock_went_back"]:
         rows.append(("clock", f"went back {told['clock_went_back']} times; the order is that of the entries"))
     if "seconds" in told:

@@ -1,4 +1,4 @@
-"""`privamp budget`: make a budget store, see where it stands, read its log, cancel what crashed before its noise."""
+"""`privamp budget`: create a budget store, show its state and its log, cancel reservations of crashed programs."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -43,7 +43,7 @@ Examples:
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The budget store.")]
 Label = Annotated[
     str | None,
-    typer.Option("--population", metavar="LABEL", help="The population; all of the store by default."),
+    typer.Option("--population", metavar="LABEL", help="The population; by default all populations of the store."),
 ]
 
 
@@ -61,7 +61,7 @@ def create(
     ] = None,
     order: Annotated[
         float | None,
-        typer.Option("--order", metavar="A", help="The Rényi order, fixed now; by default a good one."),
+        typer.Option("--order", metavar="A", help="The Rényi order, fixed from now on; chosen by default."),
     ] = None,
     neighbors: Annotated[
         str, typer.Option("--neighbors", metavar="RELATION", help="add-remove or replace-one.")
@@ -72,7 +72,7 @@ def create(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Set a limit for a population, in a new store or as a further budget in an existing one.
+    """Set a limit for a population, in a new store or as another budget in an existing one.
 
     Nothing is overwritten, and a limit cannot be changed later. The rule says what is added up: pure epsilons; epsilons
     and deltas (basic); Rényi divergences of one order (renyi); squared shifts of Gaussian noise (gdp).
@@ -105,8 +105,8 @@ def show(
 ) -> None:
     """Show the state of each budget of a store, and its newest entries.
 
-    Spent is everything that counts; the part of it that is reserved without an answer is named beside it, once. Each
-    entry says its job and columns, who paid for it and how it ended; --json adds its certificate.
+    'Spent' is everything that counts; the part that is reserved without an answer is shown beside it. Each entry has
+    its job, its columns, its author and its outcome; --json adds its certificate.
     """
     from ...validation import whole
 
@@ -132,16 +132,17 @@ def log(
 ) -> None:
     """List every reservation: time, purpose, cost and outcome.
 
-    'answered' was given out, 'failed' ended in an error, 'spent' drew noise, 'reserved' did not or is under way: all
-    count. Only 'cancelled' does not. --jsonl exports every event of the store with its hashes, and --key signs it.
+    'answered' was returned, 'failed' ended in an error, 'spent' drew noise, 'reserved' did not yet or is still running:
+    all of these count. Only 'cancelled' does not. --jsonl exports every event of the store with its hashes, and --key
+    signs it.
     """
     from ...errors import InvalidInput
     from ...validation import whole
 
     if jsonl and (json or population is not None or last is not None):
-        raise InvalidInput("--jsonl exports the whole store, so it goes without --population, --last and --json")
+        raise InvalidInput("--jsonl exports the whole store, so it excludes --population, --last and --json; omit them")
     if key is not None and not jsonl:
-        raise InvalidInput("--key signs the export of --jsonl; add it, or leave the key out")
+        raise InvalidInput("--key signs the export of --jsonl; add --jsonl, or omit --key")
     if jsonl:
         from ...accounting.budget_store import Store
         from ...accounting.budget_trail import trail
@@ -157,7 +158,7 @@ def log(
         return
     for budget in budgets:
         if not _print_entries(budget, last):
-            say(f"{budget.population}: nothing was spent yet")
+            say(f"{budget.population}: nothing spent yet")
 
 
 def cancel(
@@ -169,8 +170,8 @@ def cancel(
 ) -> None:
     """Return the reservation of a program that crashed before it drew any noise.
 
-    Refused once noise may have been drawn: what was spent stays spent. If the program is still running, it gets an
-    error before it draws.
+    This is refused once noise may have been drawn: what was spent stays spent. If the program is still running, it gets
+    an error before it draws.
     """
     from ...accounting.budget import Budget
 

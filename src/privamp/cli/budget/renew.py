@@ -1,4 +1,4 @@
-"""`privamp budget migrate|rotate-key`: from an older store to a new one, from an older key to a new one."""
+"""`privamp budget migrate|rotate-key`: move to a new store format or to a new key."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,8 +23,8 @@ Examples:
 
   privamp budget rotate-key study.db --key auditor.key --new-key next.key --json"""
 CHANGES = (
-    "under another key these samples cannot be drawn again, so what is left of their plans and limits ends; a new key "
-    "draws other records and needs a charge of its own, and what was spent stays spent"
+    "these samples cannot be drawn again with another key, so the rest of their plans and limits is lost; a new key "
+    "draws other records and needs its own charge, and what was spent stays spent"
 )
 
 
@@ -35,8 +35,8 @@ def migrate(
 ) -> None:
     """Copy a version 1 budget store into a new one of the current version, and check it.
 
-    Everything that was spent stays spent. An open reservation may have drawn noise, so it counts as spent. The
-    old file is not changed; keep it away from programs that would still spend on it.
+    Everything that was spent stays spent. An open reservation may have drawn noise, so it counts as spent. The old file
+    is not changed; make sure that no program still spends from it.
     """
     from ...accounting.budget_migration import migrate as migrated
     from .audit import say_verified, verified_facts
@@ -116,5 +116,5 @@ def _made(place: str) -> str:
 
     make = getattr(provider(place), "make", None)
     if make is None:
-        raise InvalidInput(f"a key cannot be made at {place!r}; name a new file, or keyring:NAME")
+        raise InvalidInput(f"a key cannot be created at {place!r}; give a new file, or keyring:NAME")
     return str(make().fingerprint.hex())

@@ -1,4 +1,4 @@
-"""`privamp demo`: the same job under four designs, what each guarantees and costs, and one thing to remember."""
+"""`privamp demo`: the same job under four designs, their guarantees and errors, and one thing to remember."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,7 +53,7 @@ def demo(
 
 
 def _picture(out: Path) -> tuple[Path | None, str]:
-    """Where the picture goes; or None and the sentence that says what it needs."""
+    """Where the picture goes; or None and a sentence about what is missing."""
     from ...errors import MissingExtra
     from ...report.pictures import check_picture
 
@@ -93,9 +93,9 @@ def _tell(results: "list[Result]", truth: dict[str, float]) -> None:
     ]
     rows.append(["the truth *", "", "", f"{truth['mean_age']:.1f}", "", f"{truth['seniors']:,}", ""])
     heads = ["<design", "ε", "people read", "mean age", "typically", "over 65", "typically"]
-    grid("What is released, and what it costs", heads, rows)
+    grid("What is released, and its guarantee", heads, rows)
     say(
-        "ε: the smaller the more private; 'a to b': an attack reaches a, the proof certifies b.\n"
+        "ε: smaller is more private; 'a to b': an attack reaches a, the proof certifies b.\n"
         "±: one standard deviation, sampling and noise. *: not private, shown only because the people are made up.\n"
     )
 
@@ -108,11 +108,13 @@ def _remember(results: "list[Result]", limits: dict[str, float]) -> None:
     than = "more than" if (last.epsilon_lower or 0.0) > everyone else "where"
     say("The one thing to remember", "bold green")
     say(
-        f"  Ask for ε at your δ, of the very design you draw with. The same {DRAWS} draws cost {first.interval} under\n"
+        f"Ask for ε at your δ, for the design you actually draw with. The same {DRAWS} draws cost {first.interval} "
+        "under\n"
         f"  {first.label} and {last.interval} under {last.label}, {than} asking everybody\n"
         f"  with the same noise costs ({shown_up(everyone, decimals=2)}).\n"
         f"  And amplify once per draw: {QUESTIONS} questions to one WOR sample cost {together};\n"
-        f"  to amplify each and add up would claim {shown_up(limits['false_claim'], decimals=2)}, which is false.\n"
+        f"amplifying each one and adding up would claim {shown_up(limits['false_claim'], decimals=2)}, which is "
+        "false.\n"
     )
 
 

@@ -58,7 +58,7 @@ def synthetic_ages() -> "NDArray[Any]":
 
 
 def run(design: "Design", ages: "NDArray[Any]") -> Result:
-    """Draw once, ask the sample two questions, and let it certify itself."""
+    """Draw once, release two sums from the sample, and certify them."""
     import numpy as np
 
     from ...core.neighbors import Neighbors

@@ -1,4 +1,4 @@
-"""`privamp survey estimate` with answers, classes, margins or a ratio: estimates adjusted for those who gave none."""
+"""`privamp survey estimate` with answers, classes, margins or a ratio: estimates adjusted for nonresponse."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +57,7 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Adjusted:
-    """What is asked, in the words of the command line."""
+    """The options of an adjusted estimate, as on the command line."""
 
     source: Path
     values: tuple[str, ...]
@@ -110,20 +110,20 @@ class Adjusted:
 
         answers, key_file, label = field
         if answers is None and (key_file is not None or label is not None):
-            raise InvalidInput("--key-file and --label go with --answers FILE, the interviews of a drawn sample")
+            raise InvalidInput("--key-file and --label need --answers FILE, the interviews of a drawn sample")
         if answers is not None:
             given = [option for option, text in chosen_by.items() if text is not None]
             if given:
-                raise InvalidInput(f"{given[0]} is known from the draw, whose key --key-file names; leave it out")
+                raise InvalidInput(f"{given[0]} is known from the draw (--key-file); omit it")
             if budget is None:
                 raise InvalidInput(
                     "--answers needs --budget FILE (privamp budget create): the sample was drawn before, and only a "
-                    "budget remembers what else was asked of it"
+                    "budget knows what else was released from it"
                 )
         if (self.statistic == "ratio") != (self.over is not None) or (self.over is None) != (self.over_bounds is None):
-            raise InvalidInput("--statistic ratio, --over COLUMN and --over-bounds LOW:HIGH go together")
+            raise InvalidInput("--statistic ratio, --over COLUMN and --over-bounds LOW:HIGH must be given together")
         if (self.by is None) != (self.groups is None):
-            raise InvalidInput("--by COLUMN needs --groups A,B here, the public list of the groups asked about")
+            raise InvalidInput("--by COLUMN needs --groups A,B here, the public list of groups")
         self._bounds()
 
     def _bounds(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def _in_words(sentence: str) -> str:
 
 
 def _widest(pairs: dict[str, Any]) -> str:
-    """What sizes of strata are made for: the widest question, or the bounds of every stratum."""
+    """The bounds that sizes of strata are chosen for: the widest question, or those of every stratum."""
     first = next(iter(pairs.values()))
     if isinstance(first, dict):
         return ",".join(f"{name}={low!r}:{high!r}" for name, (low, high) in first.items())

@@ -15,7 +15,7 @@ def choose(
     records: "Records", spec_text: str | None, size: int | None, method: str, bounds: str | None, sd: str | None,
     epsilon: float | None, delta: float,
 ) -> "Design":  # fmt: skip
-    """The design that was asked for: a spec, simple random, or strata with allocated sizes."""
+    """The requested design: a spec, simple random, or strata with allocated sizes."""
     from ... import spec
     from ...designs.simple_random import WithoutReplacement
     from ...errors import InvalidInput
@@ -24,14 +24,14 @@ def choose(
 
     one_of(METHODS, method=method)
     if (spec_text is None) == (size is None):
-        raise InvalidInput("give --design SPEC, or --size N (with --strata and --method where there are strata)")
+        raise InvalidInput("give --design SPEC, or --size N (with --strata and --method if there are strata)")
     if spec_text is not None:
         if "strata" in records.roles:
-            raise InvalidInput("--strata goes with --size and --method; a spec after --design knows no strata")
+            raise InvalidInput("--strata needs --size and --method; a spec given with --design has no strata")
         design = spec.design(spec_text)
         if design.public_size not in (None, records.size):
             raise InvalidInput(
-                f"the design declares {design.public_size} records but the file has {records.size}; declare those"
+                f"the design declares {design.public_size} records but the file has {records.size}; declare that number"
             )
         return design
     whole(1, records.size, size=size)
@@ -62,17 +62,17 @@ def _allocated(
 
 
 def check_columns(design: "Design", records: "Records") -> None:
-    """A design that reads clusters or probabilities comes with the option that names their column, others do not."""
+    """Designs that read clusters or probabilities need the option that names the column; others must not have it."""
     from ...errors import InvalidInput
 
     others = [name for name in design.reads if name not in ("stratum", "cluster", "probability")]
     if "size" in others and design.decides_alone:
-        raise InvalidInput("give the probabilities themselves with --probability COLUMN, and leave per_size out")
+        raise InvalidInput("give the probabilities themselves with --probability COLUMN, and omit per_size")
     for role, example in (("cluster", "cluster"), ("probability", "poisson-pps")):
         if role in design.reads and role not in records.roles:
-            raise InvalidInput(f"a design {_word(design)} needs --{role} COLUMN, which says it for every record")
+            raise InvalidInput(f"a design {_word(design)} needs --{role} COLUMN, with one value per record")
         if role in records.roles and role not in design.reads:
-            raise InvalidInput(f"--{role} goes with --design {example}:…; leave it out for other designs")
+            raise InvalidInput(f"--{role} is only for --design {example}:…; omit it for other designs")
     check_clusters(design, records)
     if others:
         raise InvalidInput(
@@ -85,7 +85,7 @@ def _word(design: "Design") -> str:
 
 
 def check_clusters(design: "Design", records: "Records") -> None:
-    """Names of clusters are numbered in their order: one more than declared would move records of the others."""
+    """Clusters are numbered in the order of their names: one more than declared would renumber the others."""
     import numpy as np
 
     from ...core.reads import Labels
@@ -97,12 +97,12 @@ def check_clusters(design: "Design", records: "Records") -> None:
         if found > len(read.names):
             raise InvalidInput(
                 f"the public column {records.roles['cluster']!r} names more clusters than the {len(read.names)} of the "
-                "design; declare as many as there are"
+                "design; declare all of them"
             )
 
 
 def design_weights(design: "Design", records: "Records") -> "NDArray[Any]":
-    """One over the expected number of times each record is drawn; a sentence where that is not known."""
+    """One over the expected number of times each record is drawn; raises if that is not known."""
     import numpy as np
 
     from ...errors import InvalidInput
@@ -114,7 +114,7 @@ def design_weights(design: "Design", records: "Records") -> "NDArray[Any]":
     found = design.weights(population)
     if found is None:
         raise InvalidInput(
-            f"the weights of {type(design).__name__} depend on more than the design, or it draws nobody from so few "
-            "records; draw it in Python, or give it a larger rate"
+            f"the weights of {type(design).__name__} depend on more than the design, or it draws no one from so few "
+            "records; draw it in Python, or use a larger rate"
         )
     return np.asarray(found)

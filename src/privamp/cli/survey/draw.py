@@ -1,4 +1,4 @@
-"""`privamp survey draw`: the sample with its design weights, into a file that only its owner can read."""
+"""`privamp survey draw`: the sample with its design weights, written to a file that only its owner can read."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,11 +36,11 @@ Examples:
 
   privamp survey draw schools.csv --id school --design poisson:rate=0.1 --out sample.csv --json"""
 WEIGHT = "design_weight"
-FORGOTTEN = "population"  # of a key that nobody keeps, which draws once
-SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it"
+FORGOTTEN = "population"  # for a key that is not stored, which draws once
+SECRET = "who is in this file is secret: the amplified guarantee is void once anyone sees it"
 KNOWN = (
-    "interviewers, and the people who are asked, know who was drawn: against them an estimate has the guarantee of its "
-    "noise alone, without sampling; bind interviewers to secrecy, and ask nobody to tell others"
+    "interviewers and respondents know who was drawn: against them an estimate has only the guarantee of its noise, "
+    "without amplification; bind interviewers to secrecy, and ask respondents not to tell others"
 )
 
 
@@ -102,7 +102,7 @@ def draw(
         if "cluster" in records.roles:
             check_clusters(chosen, records)
         weights = design_weights(chosen, records)
-        drawn = chosen.draw(records.population(chosen, named), key).reveal_secret()  # into a file that is as secret
+        drawn = chosen.draw(records.population(chosen, named), key).reveal_secret()  # the file is secret too
         table = records.rows(drawn.positions, with_types=out.suffix.lower() == ".parquet")
         table = table.append_column(WEIGHT, [drawn.counts * weights[drawn.positions]])
         write_secrets(out, table, key, key_file if is_fresh else None, overwrite=overwrite)
@@ -116,14 +116,14 @@ def _check(records: "Records") -> None:
     from ...errors import InvalidInput
 
     if WEIGHT in records.table.column_names:
-        raise InvalidInput(f"{records.name!r} has a column {WEIGHT!r} already; rename it")
+        raise InvalidInput(f"{records.name!r} already has a column {WEIGHT!r}; rename it")
 
 
 def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key_file: Path | None, json: bool) -> None:
     strata = _strata(chosen)
     if json:
         answer: dict[str, Any] = {"design": text or type(chosen).__name__}
-        if text is None or chosen.public_size is not None:  # everybody may know how many there are
+        if text is None or chosen.public_size is not None:  # the number is public
             answer["population"] = records.size
         if text is None:
             answer |= {"strata": strata} if strata else {"size": getattr(chosen, "size", None)}

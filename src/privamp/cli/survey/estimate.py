@@ -1,4 +1,5 @@
-"""`privamp survey estimate`: draw and release in one go, or release what the interviews of a drawn sample say."""
+"""`privamp survey estimate`: draw and release in one step, or release estimates from the interviews of a drawn
+sample."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,7 +59,7 @@ SOURCES = {
 def estimate(
     value: Annotated[
         list[str],
-        typer.Option("--value", metavar="COLUMN", help="The column to estimate; several share epsilon."),
+        typer.Option("--value", metavar="COLUMN", help="The column to estimate; several columns share epsilon."),
     ],
     epsilon: Annotated[float, typer.Option("--epsilon", metavar="E", help="The privacy loss of the release.")],
     file: File = None,
@@ -93,14 +94,14 @@ def estimate(
         Path | None, typer.Option("--key-file", metavar="FILE", help="With --answers: the key of the draw.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="With --answers: which survey of the key.")
+        str | None, typer.Option("--label", metavar="TEXT", help="With --answers: the label of the survey.")
     ] = None,
     classes: Annotated[
         str | None,
         typer.Option(
             "--classes",
             metavar="COLUMN[=NAMES]",
-            help="PUBLIC column of the frame: answers stand for those of their class who gave none. Poisson, "
+            help="PUBLIC column of the frame: respondents represent the nonrespondents of their class. Poisson, "
             "cluster and other samples need the names, level=E,M,H, or sizes, level=E:400,M:120.",
         ),
     ] = None,
@@ -109,7 +110,7 @@ def estimate(
         typer.Option(
             "--margin",
             metavar="COLUMN=TOTALS",
-            help="PUBLIC totals to fit to, sex=f:5100,m:4900: one poststratifies, several rake.",
+            help="PUBLIC totals to adjust to, sex=f:5100,m:4900: one poststratifies, several rake.",
         ),
     ] = None,
     over: Annotated[
@@ -120,7 +121,7 @@ def estimate(
     ] = None,
     design_effect: Annotated[
         bool,
-        typer.Option("--design-effect", help="Release the design effect too, out of what pays for the sampling error."),
+        typer.Option("--design-effect", help="Release the design effect too, from the budget of the sampling error."),
     ] = False,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
@@ -132,22 +133,22 @@ def estimate(
 
     With --answers FILE --key-file KEY the sample is the one that survey draw drew with that key, from the same frame,
     and the answers are those that came back: the id column and one column per question. It needs --budget, because only
-    a budget remembers what else was asked of the sample. Otherwise each run is a fresh draw with a fresh key, and its
+    a budget knows what else was released from the sample. Otherwise each run is a fresh draw with a fresh key, and its
     epsilon adds to that of other runs.
 
-    With --answers, --classes, --margin or --over, a missing value is no answer, and respondents represent those who
+    With --answers, --classes, --margin or --over, a missing value is not an answer, and respondents represent those who
     did not answer. Answers of people not drawn or not in the frame are left out; several answers of one person count
     once if they agree and not at all if they differ.
 
-    Clusters, systematic samples, shares and unequal probabilities are designs too: cluster:chosen=20,clusters=400,
+    --design also takes clusters, systematic samples, shares and unequal probabilities: cluster:chosen=20,clusters=400,
     max_size=9 or pps-clusters:sizes=30+20+25+25,chosen=2,take=5 with --cluster COLUMN, systematic:step=10,
     proportional:rate=0.1, poisson-pps:low=0.1,high=0.5 with --probability COLUMN. Their noise is Laplace, or Gaussian
     with --delta.
 
-    Values are clipped to the bounds. Bounds, strata, the column --by and all their sizes must be public. A value
-    that is missing or no number counts as the middle of the bounds. With --groups, the column --by need not be public:
-    records of other groups, or of none, are left out. Poisson samples need it, with sizes for means. The
-    sampling error is released too, for a fifth of the budget, unless --sd provides it at no cost.
+    Values are clipped to the bounds. Bounds, strata, the column --by and all their sizes must be public. A value that
+    is missing or not a number counts as the middle of the bounds. With --groups, the column --by need not be public:
+    records of other groups, or of none, are left out. Poisson samples need it, with sizes for means. The sampling error
+    is released too, for a fifth of the budget, unless --sd provides it at no cost.
     """
     import numpy as np
 
@@ -172,10 +173,10 @@ def estimate(
         )  # fmt: skip
         return
     if key_file is not None or label is not None:
-        raise InvalidInput("--key-file and --label go with --answers FILE, the interviews of a sample that was drawn")
+        raise InvalidInput("--key-file and --label need --answers FILE, the interviews of a drawn sample")
     declared = read_groups(groups)
     if declared is not None and by is None:
-        raise InvalidInput("--groups goes with --by COLUMN, which says who is in which group")
+        raise InvalidInput("--groups needs --by COLUMN, the column of the groups")
     check_page(report)
     paying = opened_budget(budget, budget_population)
     with waiting("drawing and releasing", quiet=json):
@@ -219,7 +220,7 @@ def _check(statistic: str, bounds: str | None, epsilon: float) -> None:
     one_of(("mean", "total", "proportion", "ratio"), statistic=statistic)
     positive(epsilon=epsilon)
     if bounds is None and statistic != "proportion":
-        raise InvalidInput(f"a {statistic} needs --bounds LOW:HIGH, between which all values lie; they must be public")
+        raise InvalidInput(f"a {statistic} needs --bounds LOW:HIGH, the public range of its values")
 
 
 def _check_design(chosen: "Design", by: str | None, groups: Any, statistic: str) -> None:

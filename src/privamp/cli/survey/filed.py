@@ -1,4 +1,4 @@
-"""What an agency files about a survey: the frame, the design with its sizes and weights, and who knows the sample.
+"""Documentation of a survey: the frame, the design with its sizes and weights, and who knows the sample.
 
 Only public facts: where the number of records is secret (add/remove), neither it nor the number drawn is shown.
 """
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Table = tuple[list[str], list[list[str]], str]
 SUMMARY = (
-    "Estimates carry two errors: that of sampling, because not everybody was asked, and that of the noise, which "
-    "protects everybody in the frame. The interval accounts for both. It does not know of values beyond the bounds, "
-    "nor of people who gave no answer and differ from those of their class who did."
+    "Estimates have two errors: the sampling error, because not everyone was asked, and the noise, which protects "
+    "everyone in the frame. The interval accounts for both. It does not account for values outside the bounds, or "
+    "for nonrespondents who differ from the respondents of their class."
 )
 
 
@@ -39,11 +39,11 @@ def tables_of(design: "Design") -> list[Table]:
             many = f"{chances.size:,}", number(chances.population / chances.size)
             rows.append([str(name), f"{chances.population:,}", *many])
         elif isinstance(chances, Coins):
-            rows.append([str(name), "secret", f"each with chance {number(chances.rate)}", number(1.0 / chances.rate)])
+            rows.append([str(name), "secret", f"probability {number(chances.rate)} each", number(1.0 / chances.rate)])
     if not rows:
         weight = design.weight
         rows.append(["everybody", "as declared", str(design.spec or design), number(weight) if weight else "by record"])
-    return [(["stratum", "records", "drawn", "weight"], rows, "Design weights: one over the chance of being drawn.")]
+    return [(["stratum", "records", "drawn", "weight"], rows, "Design weights: one over the drawing probability.")]
 
 
 def effects_of(each: "Mapping[str, Release]") -> list[tuple[str, str]]:

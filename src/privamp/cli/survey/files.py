@@ -1,4 +1,4 @@
-"""Secret files, a sample and its key: readable by their owner alone and written atomically."""
+"""Secret files, a sample and its key: readable only by their owner and written atomically."""
 
 import os
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _PRIVATE = 0o600
 
 
 def check_output(out: Path, overwrite: bool, *others: Path | None) -> None:
-    """A name that can be written, before anything is drawn."""
+    """Check the file name before anything is drawn."""
     from ...errors import InvalidInput
 
     if out.suffix.lower() not in (".csv", ".parquet"):
@@ -21,7 +21,7 @@ def check_output(out: Path, overwrite: bool, *others: Path | None) -> None:
         if other is not None and os.path.realpath(out) == os.path.realpath(other):
             raise InvalidInput(f"{str(out)!r} is already an input or the key file; write the sample to another file")
     if os.path.lexists(out) and not overwrite:
-        raise InvalidInput(f"{str(out)!r} exists already; choose another name, or say --overwrite")
+        raise InvalidInput(f"{str(out)!r} already exists; choose another name, or use --overwrite")
     _check_folder(out)
 
 
@@ -45,7 +45,7 @@ def key_from(path: Path | None) -> "tuple[Key, bool]":
 
 
 def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None, *, overwrite: bool) -> None:
-    """The sample and, where `key_file` is given, its fresh key: both or neither."""
+    """Write the sample and, if `key_file` is given, its fresh key: both or neither."""
     from pyarrow.lib import ArrowException
 
     from ...atomic_files import draft_of
@@ -62,7 +62,7 @@ def write_secrets(out: Path, table: Any, key: "Key", key_file: Path | None, *, o
                     file.write(key.secret_bytes().hex() + "\n")
         made_key = False
     except ArrowException:
-        raise InvalidInput(f"a column cannot be written as {out.suffix}; write .parquet, or leave it out") from None
+        raise InvalidInput(f"a column cannot be written as {out.suffix}; write .parquet, or drop the column") from None
     except OSError as error:
         why = error.strerror or "no reason given"
         raise InvalidInput(f"cannot write {str(error.filename or out)!r} ({why}); nothing was written") from None
@@ -83,7 +83,7 @@ def _writer(out: Path) -> Callable[[Any, Path], None]:
 
 
 def typed(column: Any) -> Any:
-    """Text that is whole numbers or numbers throughout, as such; '007' stays text."""
+    """Columns of text that are all whole numbers or all numbers, converted; '007' stays text."""
     import pyarrow as pa
     from pyarrow import compute
 

@@ -25,7 +25,7 @@ RULES = (
 
 @dataclass(frozen=True)
 class Interviews:
-    """A sample that is drawn again, and the answers that came back for it."""
+    """A sample that is drawn again, and the answers to its interviews."""
 
     survey: "Survey"
     records: "Records"
@@ -34,7 +34,8 @@ class Interviews:
     name: str
 
     def column(self, name: str, option: str) -> "NDArray[Any]":
-        """A column as text, one entry per record of the frame: of the interviews where they have it, else its own."""
+        """A column as text, one entry per record of the frame: from the interviews if they have it, else from the
+        frame."""
         from ...errors import InvalidInput
         from ...survey.answers import labels
 
@@ -71,22 +72,22 @@ class Interviews:
 
 
 def interviews_of(frame: Path, answers: Path, key_file: Path | None, label: str | None) -> Interviews:
-    """Draw the survey again by its key, from the same frame, and read what came back."""
+    """Draw the survey again with its key, from the same frame, and read the answers."""
     from ...errors import InvalidInput
     from .files import key_from
     from .population import read_records
     from .surveys import frame_digest, recalled
 
     if key_file is None:
-        raise InvalidInput("--answers needs --key-file FILE, the key that survey draw drew the sample with")
+        raise InvalidInput("--answers needs --key-file FILE, the key with which survey draw drew the sample")
     survey = recalled(key_file, label)
     if survey.id is None:
         raise InvalidInput(
-            "the survey was drawn without --id, so no answer can be matched to a person; draw it with it"
+            "the survey was drawn without --id, so no answer can be matched to a person; draw it with --id"
         )
     key, is_fresh = key_from(key_file)
     if is_fresh:
-        raise InvalidInput(f"there is no key file {str(key_file)!r}; give the one that survey draw wrote")
+        raise InvalidInput(f"there is no key file {str(key_file)!r}; give the file that survey draw wrote")
     records = read_records(
         frame, drop_missing=survey.drop_missing, whole=True, strata=survey.strata, cluster=survey.cluster, id=survey.id
     )
@@ -101,7 +102,7 @@ def interviews_of(frame: Path, answers: Path, key_file: Path | None, label: str 
 
 
 def epsilon_if_known(sample: "Sample", relation: Any, delta: float) -> float | None:
-    """Epsilon of everything asked of the sample against those who know who is in it."""
+    """Epsilon of everything released from the sample, against those who know who is in it."""
     from ...accounting.joint import Joint
     from ...errors import NoTheorem
 

@@ -1,4 +1,4 @@
-"""Options and small languages that the survey commands share: files, columns, bounds, standard deviations."""
+"""Options that the survey commands share, and how they are parsed: files, columns, bounds, standard deviations."""
 
 import math
 from collections.abc import Iterable
@@ -22,8 +22,10 @@ Cluster = Annotated[
     typer.Option(
         "--cluster",
         metavar="COLUMN[=NAMES]",
-        help="The public column that says who is in which cluster. A design that tells them apart needs their numbers "
-        "from 0 on in it, or their names in its order: unit=north,south.",
+        help=(
+            "The public column with each record's cluster. If the design distinguishes clusters, the column holds "
+            "their numbers from 0, or give their names in the design's order: unit=north,south."
+        ),
     ),
 ]
 Probability = Annotated[
@@ -60,7 +62,7 @@ Id = Annotated[
     str | None, typer.Option("--id", metavar="COLUMN", help="Column of unique ids; by default the row number.")
 ]
 DropMissing = Annotated[
-    bool, typer.Option("--drop-missing", help="Leave out records with an empty entry in a column named here.")
+    bool, typer.Option("--drop-missing", help="Leave out records with an empty entry in one of these columns.")
 ]
 
 Pair = tuple[float, float]
@@ -70,24 +72,24 @@ _SHOWN = 12
 
 
 def listed(words: Iterable[str]) -> str:
-    """A few words of a list, for a sentence."""
+    """The first few words of a list, for an error sentence."""
     every = [word if len(word) <= 40 else f"{word[:39]}…" for word in words]
     return ", ".join(every[:_SHOWN]) + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "")
 
 
 def file_of(file: Path | None, population: Path | None) -> Path:
-    """The file of records; --population FILE was how the version before was told."""
+    """The file of records; --population FILE is the form of the previous version."""
     from ...errors import InvalidInput
 
     if (file is None) == (population is None):
         raise InvalidInput("a survey needs the file of records to draw from: privamp survey COMMAND FILE …")
     if population is not None:
-        warn("--population FILE is written FILE now, without the option; the old form goes with the next version")
+        warn("--population FILE is now just FILE, without the option; the old form will be removed in the next version")
     return Path(file or population or "")
 
 
 def noise_of(delta: float) -> str:
-    """Gaussian noise where a delta is allowed."""
+    """Gaussian noise if delta is above 0."""
     return "gaussian" if delta else "laplace"
 
 
@@ -142,7 +144,9 @@ def _per_stratum(what: str, text: str, strata: list[str]) -> dict[str, str]:
     if unknown and strata == [EVERYBODY]:
         raise InvalidInput(f"--{what} has one entry per stratum, which needs --strata; got {text!r} instead")
     if unknown:
-        raise InvalidInput(f"--{what} names stratum {unknown[0]!r}, which has no records; there are {listed(strata)}")
+        raise InvalidInput(
+            f"--{what} names stratum {unknown[0]!r}, which has no records; the strata are {listed(strata)}"
+        )
     if missing or len(names) > len(strata):
         wrong = f"stratum {missing[0]!r} is missing" if missing else "a name repeats"
         raise InvalidInput(f"--{what} must name every stratum once, but {wrong} in {text!r}")

@@ -1,4 +1,4 @@
-"""`privamp survey pilot`: standard deviations of strata from a small paid sample, for the sizes of the main one."""
+"""`privamp survey pilot`: standard deviations of strata from a small private sample, for the sizes of the main one."""
 
 from pathlib import Path
 from typing import Annotated
@@ -37,7 +37,7 @@ def pilot(
         Path | None, typer.Option("--key-file", metavar="FILE", help="With --answers: the key of the draw.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option("--label", metavar="TEXT", help="With --answers: which survey of the key.")
+        str | None, typer.Option("--label", metavar="TEXT", help="With --answers: the label of the survey.")
     ] = None,
     budget: BudgetFile = None,
     budget_population: BudgetLabel = None,
@@ -47,11 +47,11 @@ def pilot(
     """Release the standard deviation of every stratum from a small sample, drawn in proportion to the strata.
 
     Pass the printed --sd to survey plan, draw or estimate, which use it to allocate the main sample. The pilot costs
-    its own epsilon; the main estimate adds to it. Each stratum's number has noise as if it were the only one, because
-    no record is in two strata.
+    its own epsilon; the main estimate adds to it. Each stratum can use the whole epsilon, because no record is in two
+    strata.
 
     With --answers FILE --key-file KEY the pilot is the sample that survey draw drew with that key, by strata of fixed
-    size; it needs --budget. A value that is missing counts as the middle of the bounds.
+    size; it needs --budget. A missing value counts as the middle of the bounds.
     """
     from ...errors import InvalidInput
     from ...survey import pilot as release
@@ -64,18 +64,18 @@ def pilot(
     source = file_of(file, None)
     positive(epsilon=epsilon)
     if bounds is None:
-        raise InvalidInput("a pilot needs --bounds LOW:HIGH, between which all values lie; they must be public")
+        raise InvalidInput("a pilot needs --bounds LOW:HIGH, the public range of its values")
     if answers is None and (key_file is not None or label is not None):
-        raise InvalidInput("--key-file and --label go with --answers FILE, the interviews of a drawn sample")
+        raise InvalidInput("--key-file and --label need --answers FILE, the interviews of a drawn sample")
     if answers is not None and (size is not None or strata is not None or id is not None):
-        raise InvalidInput("--size, --strata and --id are known from the draw, whose key --key-file names")
+        raise InvalidInput("--size, --strata and --id are known from the draw (--key-file); omit them")
     if answers is not None and budget is None:
         raise InvalidInput(
             "--answers needs --budget FILE (privamp budget create): the sample was drawn before, and only a budget "
-            "remembers what else was asked of it"
+            "knows what else was released from it"
         )
     if answers is None and size is None:
-        raise InvalidInput("give --size N, how many records the pilot draws")
+        raise InvalidInput("give --size N, the number of records of the pilot")
     check_page(report)
     paying = opened_budget(budget, budget_population)
     with degrading(), waiting("drawing and releasing", quiet=json):

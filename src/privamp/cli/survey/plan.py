@@ -68,7 +68,7 @@ def plan(
     delta: Delta = 0.0,
     design: Annotated[
         list[str] | None,
-        typer.Option("--design", metavar="SPEC", help="A further candidate; may be given several times."),
+        typer.Option("--design", metavar="SPEC", help="Another design to compare; may be repeated."),
     ] = None,
     probability: Probability = None,
     drop_missing: DropMissing = False,
@@ -79,10 +79,10 @@ def plan(
     """Compare designs for a survey: the amplified epsilon, the noise needed and the expected error of each.
 
     Only public facts are used and shown: the sizes of the population, its strata and its clusters (they are
-    treated as public here), the bounds, and standard deviations that you know from elsewhere. Values are never used.
+    treated as public here), the bounds, and standard deviations known from elsewhere. Values are never used.
     Without --sd the largest that the bounds allow is assumed; without --bounds errors are in units of the range.
 
-    --design compares further designs, of every kind that has public weights, with Laplace or (with --delta) Gaussian
+    --design adds more designs, of every kind with public weights, with Laplace or (with --delta) Gaussian
     noise: cluster:… and others that read clusters need --cluster, poisson-pps:… needs --probability.
     """
     from ... import spec
@@ -94,7 +94,7 @@ def plan(
     if plot is not None:
         check_picture(plot)
     with waiting("planning", quiet=json):
-        asked = value if drop_missing else None  # which records have a value is public where others are left out
+        asked = value if drop_missing else None  # if others are left out, which records have a value is public
         records = read_records(
             source, drop_missing=drop_missing, strata=strata, cluster=cluster, value=asked, probability=probability
         )
@@ -178,7 +178,7 @@ def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes
         ),
         best=0,
     )  # fmt: skip
-    say(f"{base} → ε: what {base}-DP on the sample guarantees for everybody; an attack reaches 'at least'.")
+    say(f"{base} → ε: what {base}-DP on the sample guarantees for the population; an attack reaches 'at least'.")
     say(f"noise: scale on the mean that reaches {at} with this design.")
     for row in found.rows:
         if row.note:

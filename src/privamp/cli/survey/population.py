@@ -21,7 +21,7 @@ DROPPED = "which records have an entry in the columns named here is public"
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a file: a pyarrow table whose CSV columns are text, and the columns that play a part."""
+    """The records of a file: a pyarrow table (CSV columns are text) and the columns that are used."""
 
     name: str
     table: Any
@@ -43,13 +43,14 @@ class Records:
         return numbers(self.table[self.roles[role]], self.roles[role])[0]
 
     def strata(self) -> "NDArray[Any]":
-        """Everybody's stratum; one name for all without a column."""
+        """Each record's stratum; one name for all without a column."""
         import numpy as np
 
         return self.text("strata") if "strata" in self.roles else np.full(self.size, EVERYBODY)
 
     def rows(self, positions: "NDArray[Any]", *, with_types: bool) -> Any:
-        """Some records with all their columns. Types are guessed from everybody, so that they do not tell who it is."""
+        """Some records with all their columns. Types are guessed from all records, so that they reveal nothing about
+        the chosen ones."""
         from .files import typed
 
         table = self.table
@@ -60,7 +61,7 @@ class Records:
         return table.take(positions)
 
     def population(self, design: "Design", label: str | None = None) -> "Population":
-        """What a design draws from. The label matters where the key is kept; it is never the name of a file."""
+        """The population to draw from. The label matters if the key is stored; it is never a file name."""
         from ...core.population import Population
 
         columns = {"stratum": self.strata()} if "strata" in self.roles else {}
@@ -71,7 +72,7 @@ class Records:
         return Population(self.ids() if "id" in self.roles else self.size, label, **columns)
 
     def _clusters(self, design: "Design") -> "NDArray[Any]":
-        """Everybody's cluster by number, by public facts alone: who else is in the file must not move it.
+        """Each record's cluster number, from public facts alone: it must not depend on other records.
 
         Where the design treats clusters alike their numbers do not matter. Otherwise they are named in the order of the
         design, or the column holds their numbers.
@@ -86,7 +87,9 @@ class Records:
         declared = len(read.names) if isinstance(read, Labels) and read.names is not None else None
         names = self.clusters
         if names is not None and declared not in (None, len(names)):
-            raise InvalidInput(f"--cluster {column}=… must name the design's {declared} clusters, got {len(names)}")
+            raise InvalidInput(
+                f"--cluster {column}=… must name the design's {declared} clusters, got {len(names)} names instead"
+            )
         if names is None and isinstance(read, Labels) and not read.are_alike and declared is not None:
             names = tuple(map(str, range(declared)))
         if names is None:
@@ -100,7 +103,7 @@ class Records:
         return numbers
 
     def ids(self) -> "NDArray[Any]":
-        """The ids as every other door reads them, so that the same people are drawn."""
+        """The ids, parsed as everywhere else, so that the same people are drawn."""
         import numpy as np
 
         from ...tables.csv_ids import ids_of_text
@@ -115,8 +118,8 @@ def read_records(
 ) -> Records:
     """The columns named by `roles` (all columns when `whole`), checked: they exist, and public ones have no gaps.
 
-    Values (the roles value, column, on ...) are private, and so are groups of a declared list (the role group): one
-    that is missing is not refused.
+    Values (the roles value, column, on ...) are private, and so are groups of a declared list (the role group): missing
+    ones are not rejected.
     """
     import numpy as np
 
@@ -136,12 +139,12 @@ def read_records(
     if "id" in named:
         check_id_type(table.schema.field(named["id"]))
     if table.num_rows == 0 and not may_be_empty:
-        raise InvalidInput(f"{str(path)!r} has no records, only a header; give a population of at least one record")
+        raise InvalidInput(f"{str(path)!r} has only a header; give a file with at least one record")
     empty = {column: _is_missing(table[column], column, role) for role, column in named.items()}
     if drop_missing and empty:
         table = table.filter(~np.logical_or.reduce(list(empty.values())))
         if table.num_rows == 0 and not may_be_empty:
-            raise InvalidInput(f"every record of {str(path)!r} misses an entry in {listed(named.values())}")
+            raise InvalidInput(f"every record of {str(path)!r} has an empty entry in {listed(named.values())}")
     else:
         for role, column in named.items():
             if role in _PUBLIC and empty[column].any():

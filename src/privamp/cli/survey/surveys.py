@@ -1,4 +1,4 @@
-"""What a survey was drawn by, kept beside its key: so that `estimate` draws the same people again from the same frame.
+"""The design of a survey, stored beside its key, so that `estimate` can draw the same people again from the same frame.
 
 KEY.survey.json holds a list: label, columns, the design as it was drawn (whole sizes, not the options that led to
 them), and a digest of the frame under the key. It is as secret as the key, and only its owner may read it.
@@ -19,14 +19,14 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One draw, in public words; `frame` is a keyed digest."""
+    """One draw, described by public facts; `frame` is a keyed digest."""
 
     label: str
     id: str | None
     strata: str | None
     cluster: str | None
     drop_missing: bool
-    spec: str | None  # one of these three says the design
+    spec: str | None  # one of these three gives the design
     size: int | None
     sizes: tuple[tuple[str, int], ...] | None
     frame: str
@@ -58,7 +58,7 @@ def survey_of(
     records: "Records", chosen: "Design", text: str | None, label: str, key: "Key", *, drop_missing: bool,
     cluster: str | None,
 ) -> Survey:  # fmt: skip
-    """What `draw` writes down."""
+    """The record that `draw` stores."""
     sizes = tuple((str(name), int(getattr(part, "size", 0))) for name, part in chosen.parts) or None
     return Survey(
         label, records.roles.get("id"), records.roles.get("strata"), cluster, drop_missing, text,
@@ -68,7 +68,7 @@ def survey_of(
 
 
 def frame_digest(records: "Records", key: "Key") -> str:
-    """A digest of ids, strata and clusters under the key; it says nothing to others, and is the same for the same."""
+    """A keyed digest of ids, strata and clusters; it reveals nothing without the key."""
     import hmac
 
     ids = records.ids().tolist() if "id" in records.roles else range(records.size)
@@ -79,12 +79,12 @@ def frame_digest(records: "Records", key: "Key") -> str:
 
 
 def path_of(key_file: Path) -> Path:
-    """Where the surveys of a key are written down."""
+    """Where the surveys of a key are stored."""
     return key_file.with_name(f"{key_file.name}.survey.json")
 
 
 def remember(key_file: Path, survey: Survey) -> None:
-    """Write a survey down beside its key, once."""
+    """Store a survey beside its key, once."""
     from ... import atomic_files
     from ...errors import InvalidInput
 
@@ -111,8 +111,8 @@ def recalled(key_file: Path, label: str | None) -> Survey:
     found = [one for one in _read(path) if label in (None, one.label)]
     if len(found) != 1:
         raise InvalidInput(
-            f"the key {str(key_file)!r} has drawn {len(found)} surveys of this label; name one with --label, and draw "
-            "every survey with a key or a label of its own"
+            f"the key {str(key_file)!r} has drawn {len(found)} surveys with this label; choose one with --label, and "
+            "draw every survey with its own key or label"
         )
     return found[0]
 
@@ -124,7 +124,7 @@ def _read(path: Path) -> list[Survey]:
         data: Any = json.loads(path.read_text("utf-8"))
         return [_survey(one) for one in data["surveys"]]
     except (OSError, ValueError, KeyError, TypeError):
-        raise InvalidInput(f"{str(path)!r} cannot be read as what survey draw wrote; restore it") from None
+        raise InvalidInput(f"{str(path)!r} is not a file that survey draw wrote; restore it") from None
 
 
 def _survey(facts: dict[str, Any]) -> Survey:

@@ -1,4 +1,4 @@
-"""`privamp train`: a network with a guarantee from one command."""
+"""`privamp train`: train a network with differential privacy."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ HELD_OUT = "computed from the held-out records without noise: NOT PRIVATE for th
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How training stands: what the steps so far cost, and how the held-out part fares (not private for it)."""
+    """The state of training: epsilon spent so far, and loss and accuracy on held-out records (not private for them)."""
 
     step: int
     epsilon: float
@@ -90,7 +90,7 @@ def train(
 ) -> None:
     """Train a classifier under differential privacy on importance-sampled batches.
 
-    Records with small gradients are drawn less often and weigh more: the privacy of DP-SGD at --rate, with fewer
+    Records with small gradients are drawn less often and weighted more: the privacy of DP-SGD at --rate, with fewer
     gradients computed. Test records in the file (X_test, or a column 'split' that says train or test) are held out;
     loss and accuracy on them have no noise. Every record is encoded independently of the others.
 
@@ -99,7 +99,7 @@ def train(
     """
 
     if public_size is not None and population is None:
-        warn("--public-size is called --population now; the old name goes with the next version")
+        warn("--public-size is now --population; the old name will be removed in the next version")
         population = public_size
     _check_options(model, sampler, population, learning_rate, momentum, vocabulary)
     _check_files(data, out, report, checkpoint, overwrite)
@@ -157,7 +157,7 @@ def _check_options(
 
 
 def _check_files(data: Path, out: Path, report: Path | None, checkpoint: Path | None, overwrite: bool) -> None:
-    """Names that can be written, before anything is read."""
+    """Check the file names before anything is read."""
     from ...errors import InvalidInput
     from ...extras import need
     from ..tables import check_file
@@ -192,7 +192,7 @@ def _about(run: Any, model: str, found: "TrainingData") -> list[tuple[str, str]]
 
 
 def _told(run: Any, looks: list[Look], model: str, found: "TrainingData", epsilon: float, delta: float) -> Told:
-    """The trained parameters, how they were trained, and how the held-out records fared on the way."""
+    """The trained parameters, how they were trained, and the held-out scores by step."""
     from ...report.learning import picture_of_learning
 
     plan = run.engine.plan.facts()
@@ -210,7 +210,7 @@ def _told(run: Any, looks: list[Look], model: str, found: "TrainingData", epsilo
         summary=f"Trained within epsilon {as_asked(epsilon)} at delta {as_asked(delta)}, add/remove of one record.",
         picture=(
             lambda: picture_of_learning(steps, spent, scores, losses),
-            "Epsilon spent, and how the held-out records fare, by step.",
+            "Epsilon spent and held-out loss and accuracy, by step.",
         ),
         tables=[
             (["step", "epsilon spent", "held-out loss", "held-out accuracy"], rows, "By step."),

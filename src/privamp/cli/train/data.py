@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 ENDINGS = (".npz", ".csv", ".csv.gz", ".parquet")
 _PICTURES, _TEXTS = ("X_train", "y_train"), ("tokens_train", "offsets_train", "y_train")
 _PART = "split"
-_NO_CLASS = _NO_WORD = -1  # records with a label or word that is none count as nothing in training: a stop would tell
+_NO_CLASS = _NO_WORD = -1  # invalid labels and words count as nothing in training: an error would leak information
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """What is learned from, and what is held out, if anything is. `words` is the vocabulary of texts."""
+    """The training records and the held-out ones, if any. `words` is the vocabulary of texts."""
 
     training: Part
     held_out: Part | None
@@ -32,7 +32,7 @@ class TrainingData:
 
 
 def load(path: Path, label: str | None, classes: str | None, vocabulary: int) -> TrainingData:
-    """The file as arrays; classes are declared, never found in the data."""
+    """The file as arrays; classes are declared, never taken from the data."""
     if path.name.lower().endswith(".npz"):
         return _of_arrays(path, classes, vocabulary)
     return _of_table(path, label, classes)
@@ -81,7 +81,7 @@ def _array_names(path: Path) -> list[str]:
         with zipfile.ZipFile(path) as file:
             return [name.removesuffix(".npy") for name in file.namelist()]
     except (OSError, zipfile.BadZipFile):
-        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check what it really is") from None
+        raise InvalidInput(f"{str(path)!r} cannot be read as .npz arrays of numbers; check the file") from None
 
 
 def _texts(tokens: "NDArray[Any]", offsets: "NDArray[Any]", vocabulary: int) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -91,9 +91,12 @@ def _texts(tokens: "NDArray[Any]", offsets: "NDArray[Any]", vocabulary: int) -> 
 
     are_whole = tokens.dtype.kind in "iu" and offsets.dtype.kind in "iu" and tokens.ndim == offsets.ndim == 1
     if not are_whole or offsets.size < 2 or np.any(np.diff(offsets.astype(np.int64)) < 0) or offsets[0] < 0:
-        raise InvalidInput("texts must be whole numbers end to end, with rising offsets where each begins; check them")
+        raise InvalidInput(
+            "texts must be one array of whole numbers, with increasing offsets where each text begins; check both "
+            "arrays"
+        )
     if offsets[-1] > tokens.size:
-        raise InvalidInput("offsets must lie within the text; check them")
+        raise InvalidInput("offsets must lie within the array of texts; check both arrays")
     is_word = (tokens >= 0) & (tokens < vocabulary)
     return np.where(is_word, tokens.astype(np.int64), _NO_WORD), offsets
 
@@ -110,7 +113,7 @@ def _checked(x: "NDArray[Any]", y: "NDArray[Any]", classes: int, kind: str) -> P
     with np.errstate(invalid="ignore"):
         is_class = (y >= 0) & (y < classes) & (y == np.floor(y))
     labels = np.where(is_class, np.where(is_class, y, 0).astype(np.int64), _NO_CLASS)
-    if kind == "test":  # not private: records without a class or with holes are left out
+    if kind == "test":  # not private: records without a class or with missing entries are left out
         usable = is_class & (np.isfinite(x).all(axis=tuple(range(1, x.ndim))) if x.dtype.kind == "f" else True)
         return Part(x[usable], labels[usable])
     return Part(x, labels)
@@ -142,11 +145,11 @@ def _of_table(path: Path, label: str | None, classes: str | None) -> TrainingDat
     columns = {name: words(table[name], name) for name in table.column_names}
     answers, parts = columns.pop(label), columns.pop(_PART, None)
     if not columns:
-        raise InvalidInput(f"{path.name!r} has no column beside the label; check the file")
+        raise InvalidInput(f"{path.name!r} has no column besides the label; check the file")
     y = np.full(answers.size, _NO_CLASS)
     for at, name in enumerate(named):
         y[answers == name] = at
-    kinds = np.full(answers.size, "train") if parts is None else parts  # a record that says neither is left out
+    kinds = np.full(answers.size, "train") if parts is None else parts  # a record with neither is left out
 
     def part(kind: str) -> Part:
         rows = kinds == kind

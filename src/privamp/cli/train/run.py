@@ -42,7 +42,7 @@ class Training:
         )  # fmt: skip
 
     def train(self, looks: int, look: Callable[[int], None], advance: Advance) -> None:
-        """All steps that are left, with about so many looks on the way and one at the end."""
+        """Run the remaining steps, with about `looks` evaluations on the way and one at the end."""
         steps = self.engine.plan.steps
         every, seen = max(1, steps // looks), -1
 
