@@ -93,7 +93,7 @@ def test_sums_and_means():
     ]
     assert np.allclose(np.mean(found, axis=0), X.sum(axis=0), atol=5 * np.std(found, axis=0).max() / np.sqrt(50))
     PrivateMean(bounds=2.0, epsilon=2.0, sampler=DESIGN, population=N).release(X, key=seeded_key(2))
-    with pytest.raises(InvalidInput, match="weights all records alike"):
+    with pytest.raises(InvalidInput, match="one public weight for all records"):
         PrivateSum(bounds=2.0, epsilon=2.0, sampler=TruncatedPoisson(0.3, 20, (50, 70))).release(X, key=seeded_key(3))
 
 

@@ -44,7 +44,7 @@ def test_one_mechanism_for_all(found, privamp) -> None:
 
 def test_people_see_the_table_the_reason_and_the_advice(privamp) -> None:
     text = privamp(*READY).stdout
-    for part in ("Ranked by ε at δ = 1e-06", "WOR 500 → WR 400", "ε' alone misleads", "Take Poisson or WOR", "strong"):
+    for part in ("Ranked by ε at δ = 1e-06", "WOR 500 → WR 400", "ε' alone misleads", "Use Poisson or WOR", "strong"):
         assert part in text
 
 

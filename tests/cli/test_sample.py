@@ -96,7 +96,7 @@ def test_other_designs_and_columns(privamp, ready):
 
 BAD = [
     ({}, ["--id", "nobody"], "no column 'nobody'"),
-    ({}, ["--id", "group"], "a record repeats the id"),
+    ({}, ["--id", "group"], "ids must be unique, but some repeat"),
     ({}, ["--id", "x"], "whole numbers or text"),
     ({}, ["--columns", "id,z"], "no column 'z'"),
     ({}, ["--reads", "cluster"], "NAME=COLUMN"),
@@ -111,7 +111,7 @@ BAD = [
     ({"--design": "importance:rule=uniform,radius=1,scale=1"}, [], "takes rate, got none"),
     ({"--design": "importance:rule=uniform,rate=0.5,radius=1"}, [], "scale=… (Laplace noise) or sigma=…"),
     ({"--key-file": "none.key"}, [], "make one with: privamp sample --new-key none.key"),
-    ({"--key-file": "open.key"}, [], "open to other users"),
+    ({"--key-file": "open.key"}, [], "readable by other users"),
     ({"--key-file": "short.key"}, [], "64 hexadecimal digits"),
     ({"--out": "old.parquet"}, [], "exists already"),
     ({"--out": "out.xlsx"}, [], "must be named .parquet or .feather"),

@@ -78,7 +78,7 @@ BAD = [
     ("draw", {"--label": None}, "needs --label TEXT"),
     ("draw", {"--out": "old.csv"}, "exists already"),
     ("draw", {"--out": "sample.xlsx"}, "must be named .csv or .parquet"),
-    ("draw", {"--key-file": "open.key"}, "open to other users"),
+    ("draw", {"--key-file": "open.key"}, "readable by other users"),
     ("draw", {"--key-file": "short.key"}, "must hold 64 hexadecimal digits"),
 ]
 CASES = [(one, changes, part) for who, changes, part in BAD for one in (COMMANDS if who == "all" else [who])]

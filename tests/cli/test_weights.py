@@ -56,7 +56,7 @@ def test_a_picture_and_a_table(privamp, tmp_path):
 
 def test_what_is_left_out_is_said(privamp):
     laplace = privamp("weights", "--noise", "laplace")
-    assert "coreset goes by l2 norms" in laplace.stdout
+    assert "coreset uses l2 norms" in laplace.stdout
     large = privamp("weights", "--size", "400", "--norms", "0.05:50000,1:1")
     assert large.exit_code == 0, large.output
     assert "probability above 1" in large.stdout

@@ -181,8 +181,8 @@ def with_ids(ids):
     ("data", "part"),
     [
         (with_ids([None, None, 3, *range(4, N + 1)]), "has missing ids"),
-        (with_ids([*IDS[:-3], *IDS[:3]]), "a record repeats the id"),
-        (with_ids([str(i) for i in [*IDS[:-2], *IDS[:2]]]), "a record repeats the id"),
+        (with_ids([*IDS[:-3], *IDS[:3]]), "ids must be unique, but some repeat"),
+        (with_ids([str(i) for i in [*IDS[:-2], *IDS[:2]]]), "ids must be unique, but some repeat"),
         (with_ids([-1, *range(1, N)]), "has negative ids"),
         (with_ids(np.linspace(0, 1, N)), "whole numbers or text"),
         (DATA.rename_columns(["ID", *DATA.column_names[1:]]), "no column 'id'"),
@@ -212,7 +212,7 @@ def test_bad_files_are_told_in_one_sentence(tmp_path):
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(whole[:200] + b"\xff" * 20_000 + whole[20_200:])
     for path in (bad, cut, torn):
-        with pytest.raises(InvalidInput, match="corrupt, cut off"):
+        with pytest.raises(InvalidInput, match="corrupt, truncated"):
             local.sample(path, Poisson(0.9), key=KEY)
     words = tmp_path / "words.csv"
     words.write_text("id,x\n" + "1,5\n" * 400_000 + "1,secret777\n")

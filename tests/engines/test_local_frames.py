@@ -98,7 +98,7 @@ def test_frames_can_be_written_and_drawn_with_a_ledger(make, tmp_path):
 
 def test_bad_frames():
     doubled = pa.concat_tables([DATA, DATA.slice(0, 3)])
-    with pytest.raises(InvalidInput, match="a record repeats"):
+    with pytest.raises(InvalidInput, match="some repeat"):
         local.sample(doubled, Poisson(0.2), key=KEY, id="id")
     with pytest.raises(InvalidInput, match="no column 'who'"):
         local.sample(DATA, Poisson(0.2), key=KEY, id="who")

@@ -200,7 +200,7 @@ def test_nothing_is_left_when_the_work_fails(folder, error):
 def test_bad_ids_leave_no_file(folder):
     parquet.write_table(DATA.set_column(0, "id", [np.zeros(20_000, dtype=np.int64)]), "data.parquet")
     for design in (HALF, WithoutReplacement(5, 20_000)):
-        with pytest.raises(InvalidInput, match="a record repeats"):
+        with pytest.raises(InvalidInput, match="some repeat"):
             local.write("data.parquet", design, "out.parquet", key=KEY, label="population", id="id")
     assert files(folder) == ["data.parquet"]
 
@@ -281,7 +281,7 @@ def test_a_file_that_comes_while_a_sample_is_written_is_not_replaced(folder, mon
 
     monkeypatch.setattr(secret_files.os, "fsync", comes)
     monkeypatch.setattr(secret_files, "check_output", lambda out, overwrite=False: folder / out)
-    with pytest.raises(InvalidInput, match="another program was quicker"):
+    with pytest.raises(InvalidInput, match="another program was faster"):
         local.write("data.parquet", HALF, "out.parquet", key=KEY, label="population", id="id")
     assert (folder / "out.parquet").read_text() == "of another program"
     assert files(folder) == ["data.parquet", "out.parquet"]
@@ -325,7 +325,7 @@ def test_key_files(folder):
     if os.name == "posix":
         assert stat.S_IMODE(os.stat("new.key").st_mode) == 0o600
         os.chmod("new.key", 0o640)
-        with pytest.raises(InvalidInput, match="open to other users"):
+        with pytest.raises(InvalidInput, match="readable by other users"):
             read_key_file("new.key")
     with pytest.raises(InvalidInput, match="exists already"):
         make_key_file("new.key")

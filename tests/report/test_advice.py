@@ -41,7 +41,7 @@ def test_smaller_simple_sample_is_better_on_every_axis() -> None:
     assert one.better_everywhere
     sentence = one.sentence()
     assert "a without-replacement sample of 275 records has the same number of distinct records" in sentence
-    assert "better on every axis" in sentence
+    assert "better in every respect" in sentence
     assert "bootstrap" in sentence
 
 

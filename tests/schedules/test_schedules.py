@@ -251,7 +251,7 @@ def test_bins_are_drawn_again_when_the_last_turn_is_incomplete(monkeypatch) -> N
         (lambda: BallsInBins(5, times=6), "times must be"),
         (lambda: CyclicPoisson(0.3, 4, 10), "at most 1, got 4 \\* 0.3"),
         (lambda: CyclicPoisson(0.01, 11, 10), "bands must be at most steps"),
-        (lambda: Rounds("poisson", 3), "repeats a design"),
+        (lambda: Rounds("poisson", 3), "needs a design"),
         (lambda: Rounds(Poisson(0.1), 0), "steps must be"),
         (lambda: spec.design_or_schedule("rounds:steps=3"), "design=…"),
         (lambda: BallsInBins(5).drawn(10, KEY, 5), "step must be"),

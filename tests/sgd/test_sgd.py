@@ -288,7 +288,7 @@ SECRET = 31415.9
             "X must be a table with one row per record: Expected 2D array, got an array of 1 dim",
         ),
         ([[SECRET], [1], [1], [1]], np.array([[0, 0], [1, 1], [1, 1], [1, 1]]), "y must be one column"),
-        ([[SECRET], [1], [1], [1]], [0, 1, 1], "their lengths differ"),
+        ([[SECRET], [1], [1], [1]], [0, 1, 1], "must have the same length"),
         (np.array([["a"], ["b"], ["c"], ["d"]]), [0, 1, 1, 1], "X must be numbers, got an array of <U1"),
         ([[SECRET], [1]], [0, 1], "declare a size that holds"),
     ],

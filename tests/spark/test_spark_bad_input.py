@@ -55,7 +55,7 @@ def test_repeated_and_missing_ids_are_not_counted(spark: Any) -> None:
         sample(rows, Poisson(0.5), id="uid")
     rows = spark.createDataFrame(pa.table({"uid": [1, None, None]}))
     for trusted in (False, True):
-        with pytest.raises(InvalidInput, match=r"^the id column 'uid' has missing ids; every record needs an id"):
+        with pytest.raises(InvalidInput, match=r"^the id column 'uid' has missing ids, but every record needs one"):
             draw(rows, Poisson(0.5), id="uid", trust_ids=trusted)
 
 

@@ -90,7 +90,7 @@ def test_a_number_is_the_radius_and_its_old_name_warns(key):
 @pytest.mark.parametrize(
     ("bounds", "match"),
     [
-        (None, "bounds must say"),
+        (None, "bounds must be a number"),
         (-1.0, "above 0"),
         ((3, 1), "lowest below"),
         ((0, math.inf), "finite"),

@@ -147,7 +147,7 @@ def draw(design=STRATIFIED, key=1):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: estimate(draw(), VALUES, epsilon=1.0, stratum=LABEL), "bounds must say"),
+        (lambda: estimate(draw(), VALUES, epsilon=1.0, stratum=LABEL), "bounds must be two public numbers"),
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), stratum=LABEL), "either epsilon"),
         (lambda: estimate(draw(), VALUES, bounds=(1, 0), epsilon=1.0, stratum=LABEL), "lowest below"),
         (lambda: estimate(draw(), VALUES, bounds={"a": (0, 1)}, epsilon=1.0, stratum=LABEL), "name every stratum"),

@@ -76,7 +76,7 @@ def test_a_keyring_that_keeps_nothing_or_is_not_there(memory, monkeypatch):
     from keyring.backends import fail, null
 
     keyring.set_keyring(null.Keyring())
-    with pytest.raises(InvalidInput, match="did not keep"):
+    with pytest.raises(InvalidInput, match="did not store"):
         KeyringKey("a").make()
     keyring.set_keyring(fail.Keyring())
     with pytest.raises(InvalidInput, match=r"cannot be used \(NoKeyringError\)"):
@@ -98,7 +98,7 @@ def test_a_service_of_ones_own():
 
 @pytest.mark.parametrize("place", ["env:", "keyring:", "file:"])
 def test_nothing_named(place):
-    with pytest.raises(InvalidInput, match="names no key"):
+    with pytest.raises(InvalidInput, match="does not name a key"):
         provider(place)
 
 

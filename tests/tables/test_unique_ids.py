@@ -74,6 +74,6 @@ def test_the_message_counts_and_shows_no_id():
     seen = SeenIds()
     ids = np.array([777, 777, 5], dtype=np.uint64)
     seen.add(ids)
-    with pytest.raises(InvalidInput, match="a record repeats") as caught:
+    with pytest.raises(InvalidInput, match="some repeat") as caught:
         seen.check(lambda: [ids])
     assert "777" not in str(caught.value)

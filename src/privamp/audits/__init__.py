@@ -1,1 +1,1 @@
-"""Statistical audits of what really runs: any mechanism on any design, every workload, and known mistakes."""
+"""Statistical audits of the running code: any mechanism on any design, every workload, and known mistakes."""

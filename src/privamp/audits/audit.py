@@ -64,7 +64,7 @@ def _judged(audit: Audit, values: dict[tuple[int, bool], list[NDArray[Any]]], i:
     return attacked(audit.name, p, q, audit.claimed, delta=audit.delta, score=audit.score, confidence=confidence)
 
 
-_WORK: Sequence[Audit] = ()  # inherited by forked workers: worlds are closures, which do not travel
+_WORK: Sequence[Audit] = ()  # inherited by forked workers: worlds are closures, which cannot be pickled
 
 
 def _piece(task: tuple[int, bool, int]) -> tuple[tuple[int, bool, int], NDArray[Any]]:

@@ -1,6 +1,6 @@
 """Known mistakes, each with its false claim: what the auditor must find.
 
-They are simulated here and nowhere else; nothing in privamp calls them.
+They exist only here; nothing in privamp calls them.
 """
 
 import math

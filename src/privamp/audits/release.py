@@ -1,4 +1,4 @@
-"""The audit of any mechanism on any design of plain records, drawn and noised by the code that ships.
+"""The audit of any mechanism on any design of plain records, drawn and noised by the real code.
 
 The worst data known are used: under add/remove the record holds the sensitivity and all others hold nothing; under
 replace-one the others all hold the lower end of the range and the changed record holds the upper or the lower end.
@@ -86,14 +86,14 @@ def _answer(sample: Sample, mechanism: Mechanism, rows: FloatArray) -> float:
 
 
 def _drawn_once(design: Design, size: int) -> Population:
-    """The population, after one draw from it: a design that needs more than plain records says so here."""
+    """The population, after one draw from it: a design that needs more than plain records fails here."""
     people = Population(size)
     try:
         design.draw(people)
     except InvalidInput as error:
         raise InvalidInput(
-            f"{error}; an audit of a release draws from plain records only, and `privamp audit designs` holds every "
-            "design against the exact truth"
+            f"{error}; an audit of a release draws only from plain records; `privamp audit designs` checks every "
+            "design against exact results"
         ) from None
     return people
 
@@ -114,8 +114,8 @@ def _worst_values(mechanism: Mechanism, neighbors: Neighbors, size: int) -> tupl
         is_discrete = noise_of(mechanism).is_discrete
     except NoTheorem:
         raise InvalidInput(
-            f"{type(mechanism).__name__} adds no noise to a number, so it has no ready attack; "
-            "audit laplace, gaussian, discrete-laplace, discrete-gaussian, geometric or norm noise"
+            f"{type(mechanism).__name__} adds no noise to a number, so there is no attack on it here; audit laplace, "
+            "gaussian, discrete-laplace, discrete-gaussian, geometric or norm noise"
         ) from None
     return (one.astype(np.int64), other.astype(np.int64)) if is_discrete else (one, other)
 

@@ -1,9 +1,9 @@
-"""Audits of every job that ships, run end to end through its public door, against its own guarantee.
+"""Audits of every shipped job, run end to end through its public interface, against its own guarantee.
 
 Every run takes a fresh key, so the draw, the noise and the ledger are those of a real release. The data are the worst
-known: all other records at rest, the changed one as far out as it may be. The attacker knows everything but whether it
-was there, and scores what was published: by the likelihood ratio where it can be written down, else by a number that
-grows with it.
+known: all other records at 0, the changed one as far out as allowed. The attacker knows everything but whether it was
+there, and scores what was published: by the likelihood ratio where it can be written down, else by a number that grows
+with it.
 """
 
 import tempfile
@@ -44,7 +44,7 @@ def _audit(name: str, what: str, once: Once, delta: float = 0.0, trials: int = S
 
 
 def _last(records: int, value: float, there: bool) -> FloatArray:
-    """All at rest but the last, who is there or not (add/remove)."""
+    """All at 0 but the last, which is there or not (add/remove)."""
     x = np.zeros((records if there else records - 1, 1))
     if there:
         x[-1] = value

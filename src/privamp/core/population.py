@@ -161,7 +161,7 @@ def _validated(ids: int | Iterable[Any]) -> NDArray[Any]:
     repeated = array.size - (np.unique(array).size if array.dtype.kind == "u" else len(set(array.tolist())))
     if repeated:
         raise InvalidInput(
-            "ids must be unique, but some repeat; records that share an id share a coin, "
+            "ids must be unique, but some repeat; records that share an id are drawn together, "
             "so give every record its own id or treat a person's records as a cluster"
         )
     return array

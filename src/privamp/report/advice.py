@@ -1,10 +1,10 @@
-"""Advice for designs that repeat records: what a smaller simple random sample would do instead.
+"""Advice for designs that repeat records: how a smaller simple random sample compares.
 
-How few different records a multiset sample reads (n eta) is what epsilon' measures, and any design can have that by
+epsilon' measures only how few different records a multiset sample reads (n eta), and any design can achieve that by
 drawing less. So each multiset design is compared with the sample without replacement that reads as many different
-records: its epsilon at the same delta, with the same mechanism and with the noise on the *mean* made equal, the
-draws, and the sampling error. Counts u of exchangeable records with a fixed total m give a sample mean the variance
-S^2 n Var(u)/m^2, S^2 the population's.
+records: its epsilon at the same delta, with the same mechanism and with the noise on the *mean* made equal, the draws,
+and the sampling error. Counts u of exchangeable records with a fixed total m give a sample mean the variance S^2 n
+Var(u)/m^2, S^2 the population's.
 """
 
 import math
@@ -44,7 +44,8 @@ class Advice:
 
     @property
     def better_everywhere(self) -> bool:
-        """Proved: less privacy loss at the same noise on the mean, no more records, a smaller sampling error."""
+        """Whether it is proved to have less privacy loss at the same noise on the mean, no more records, and a smaller
+        sampling error."""
         known = self.epsilon_lower if self.epsilon_lower is not None else self.epsilon_upper
         same = self.instead_epsilon_same_noise
         cheaper = known is None or (same is not None and same <= known)
@@ -70,7 +71,7 @@ class Advice:
         noise = ""
         if self.instead_epsilon_same_noise is not None:
             noise = f" (ε = {shown_up(self.instead_epsilon_same_noise, 3)} with as little noise on the mean)"
-        end = "It is better on every axis: take" if self.better_everywhere else "Take"
+        end = "It is better in every respect: use" if self.better_everywhere else "Take"
         return (
             f"{self.label} {cost}; {other} and costs ε = {shown_up(self.instead_epsilon, 3)}{noise}, with "
             f"{self.instead_size:,} draws instead of {self.draws:g} and a sampling error of "
@@ -85,7 +86,7 @@ class Advice:
 
 
 def advise(found: Comparison) -> tuple[Advice, ...]:
-    """Advice for every row that repeats records; none where no number can be had."""
+    """Advice for every row that repeats records, if it has a number."""
     several = (_advice(row, found.question) for row in found.rows if row.repeats)
     return tuple(advice for advice in several if advice)
 

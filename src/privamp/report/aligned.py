@@ -1,9 +1,9 @@
-"""The view of MUST on one draw: amplification types (Definition 5) and the aligned profile (Remark 1).
+"""One draw in the terms of MUST: amplification types (Definition 5) and the aligned profile (Remark 1).
 
 With eta = Pr[a record is in the sample] and eps' = log(1 + eta (e^eps - 1)), a design has *strong* amplification when
 eps' < eps and delta'(eps') < delta(eps), *weak I* when only eps' is smaller, *weak II* when only delta' is, and
-*dilution* when neither is; the aligned profile is (eps'/eps, delta' - delta). It ranks nothing, because
-n eta = E[distinct records]: eps' only says how few different records are used.
+*dilution* when neither is; the aligned profile is (eps'/eps, delta' - delta). It does not rank designs, because n eta =
+E[distinct records]: eps' only measures how few different records are used.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How near every certified epsilon is to the best attack that is known: all designs, relations and kinds of noise."""
+"""How close every certified epsilon is to the best known attack: all designs, relations and kinds of noise."""
 
 import warnings
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ DESIGNS: dict[str, Design] = {
     "conditional Poisson, 100 of 1,000, odds 1 to 3": ConditionalPoisson(100, 1000, 1.0, 3.0),
     "stratified, Poisson .1 and 10 of 50": Stratified([("a", Poisson(0.1)), ("b", WithoutReplacement(10, 50))]),
 }
-NOISES: dict[str, tuple[Mechanism, float]] = {  # and the delta at which epsilon is asked
+NOISES: dict[str, tuple[Mechanism, float]] = {  # and the delta at which epsilon is reported
     "pure, epsilon 1": (PureDP(1.0), 0.0),
     "Laplace, scale 1": (Laplace(1.0), 1e-6),
     "Gaussian, sigma 2": (Gaussian(2.0), 1e-6),

@@ -1,6 +1,6 @@
-"""Designs side by side: one mechanism, one relation, and for each design what it guarantees and what it touches.
+"""Designs side by side: one mechanism, one relation, and for each design its guarantee and the records it reads.
 
-Ranked by epsilon at a fixed delta. The view of MUST (`aligned.py`) stands beside it and ranks nothing.
+Ranked by epsilon at a fixed delta. MUST's numbers (`aligned.py`) are shown beside it, but do not rank designs.
 """
 
 import math
@@ -22,18 +22,18 @@ from ..numerics.roots import NumericalFailure
 from .aligned import Aligned, align
 
 WHY_NOT_EPS_PRIME = (
-    "ε' alone misleads: it only says how few different records are used (n·η of them), not what a record that is "
-    "drawn several times gives away."
+    "ε' alone misleads: it only measures how few different records are used (n·η of them), not the privacy loss of a "
+    "record that is drawn several times."
 )
 ADVICE = (
-    "Take Poisson or WOR, and if compute is the limit a smaller sample; designs that repeat records (WR, multistage) "
-    "only where the procedure needs the repeats."
+    "Use Poisson or WOR, with a smaller sample if compute is limited; use designs that repeat records (WR, "
+    "multistage) only if the procedure needs the repeats."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of every design."""
+    """The question for every design."""
 
     mechanism: Mechanism
     neighbors: Neighbors = Neighbors.REPLACE_ONE
@@ -63,7 +63,7 @@ class Row:
     delta_lower: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """For machines; numbers that are not there are null."""
+        """For machines; missing numbers are null."""
         names = ("label", "epsilon_upper", "epsilon_lower", "delta_upper", "delta_lower", "expected_size")
         answer = {name: getattr(self, name) for name in (*names, "expected_distinct", "repeats", "eta")}
         if self.aligned:
@@ -88,7 +88,7 @@ class Comparison:
         return any(row.repeats for row in self.rows)
 
     def uneven(self) -> str | None:
-        """A sentence when the expected sizes differ by more than 1%, so that the comparison is not like with like."""
+        """A sentence when the expected sizes differ by more than 1%, so that the comparison is not fair."""
         sizes = [row.expected_size for row in self.rows if row.expected_size is not None]
         if not sizes or max(sizes) <= 1.01 * min(sizes):
             return None
@@ -108,7 +108,7 @@ class Comparison:
 
 
 def compare_designs(designs: Sequence[Design], question: Question, population: int | None = None) -> Comparison:
-    """The same question to several designs, ranked by epsilon at its delta.
+    """Compare several designs, ranked by epsilon at the question's delta.
 
     >>> from privamp import Gaussian, Poisson, WithoutReplacement
     >>> found = compare_designs([WithoutReplacement(400, 1000), Poisson(0.4)], Question(Gaussian(2.0)))
@@ -159,7 +159,7 @@ def _row(design: Design, question: Question, population: int | None) -> Row:
 
 def _numbers(design: Design, question: Question, eta: float) -> dict[str, Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegradingDesign)  # each row carries its own mark
+        warnings.simplefilter("ignore", DegradingDesign)  # each row has its own mark
         one = amplify(question.mechanism, design, question.neighbors)
     guarantee = compose(one, question.steps) if question.steps > 1 else one
     lower = guarantee.lower

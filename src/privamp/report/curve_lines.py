@@ -1,4 +1,4 @@
-"""delta(epsilon) as lines of an inline picture: for notebooks and pages, without a library that draws.
+"""delta(epsilon) as an inline SVG: for notebooks and pages, without a plotting library.
 
 Text and axes have the colour of the text around them, so the picture is readable on light and on dark pages.
 """
@@ -18,7 +18,7 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line: what is certified and, where it is known, what an attack reaches."""
+    """One line: the certified curve and, if known, that of an attack."""
 
     name: str
     certified: FloatArray
@@ -28,7 +28,7 @@ class Curve:
 def curves_of(epsilons: FloatArray, curves: Sequence[Curve], what: str, *, log: bool = False) -> str:
     """A picture of the curves over these epsilons; solid lines are certified, dashed ones are attacks.
 
-    It grows and shrinks with the page. The names stand below it where there are several.
+    It scales with the page. If there are several names, they are below it.
     """
     across = np.log10(epsilons) if log else epsilons
     x = _LEFT + (_WIDE - _LEFT - 12) * (across - across[0]) / (across[-1] - across[0])

@@ -1,7 +1,7 @@
 """One report builder: text, tables, pictures and guarantees on one self-contained page.
 
 The page loads nothing from outside (its content policy forbids it), runs no script, and escapes everything it
-is given. Numbers of a guarantee are rounded outward: what is printed is still a bound.
+is given. Numbers of a guarantee are rounded outward: printed numbers are still bounds.
 """
 
 import math
@@ -82,7 +82,7 @@ class Link:
 
 
 class Report:
-    """A page that is filled from top to bottom and then written in one piece.
+    """A page that is filled from top to bottom and then written at once.
 
     >>> report = Report("Two designs", "Which one is more private?")
     >>> report.add_table(["design", "epsilon"], [["wor", 3.79], ["wr", 14.97]], "At delta 1e-6.")
@@ -113,7 +113,7 @@ class Report:
         caption: str,
         marked: Collection[int] = (),
     ) -> None:
-        """A table whose first column names its rows; `marked` rows (by position) stand out."""
+        """A table whose first column names its rows; `marked` rows (by position) are highlighted."""
         rows = [tuple(row) for row in rows]
         for row in rows:
             if len(row) != len(header):
@@ -127,7 +127,7 @@ class Report:
         )
 
     def add_figure(self, figure: "Figure", caption: str, description: str = "") -> None:
-        """A matplotlib figure, embedded now; `description` says to a screen reader what the picture shows."""
+        """A matplotlib figure, embedded now; `description` is the text for screen readers."""
         data = b64encode(png_of(figure)).decode("ascii")
         self._parts.append(
             f'<figure><div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
@@ -182,7 +182,7 @@ class Report:
 
 
 def _narrow(figure: "Figure") -> str:
-    """Pictures drawn for a phone are shown whole on one; wider ones scroll in their frame."""
+    """Narrow pictures fit on a phone; wider ones scroll in their frame."""
     return ' class="narrow"' if figure.get_size_inches()[0] <= _PHONE else ""
 
 
@@ -235,7 +235,7 @@ def _alarms(guarantee: Guarantee) -> list[str]:
 
 
 def _numbers(guarantee: Guarantee, epsilon: float | None, delta: float | None) -> list[tuple[str, str]]:
-    """(name, text) of every number asked for; without a question, pure epsilon or else delta at 1."""
+    """(name, text) of every requested number; by default pure epsilon, or else delta at 1."""
     lower = guarantee.lower
     if epsilon is None and delta is None:
         if math.isfinite(guarantee.epsilon()):
@@ -264,7 +264,7 @@ def _range(upper: float, lower: float | None) -> str:
 
 
 def _between(upper: str, lower: str | None) -> str:
-    known = f"the strongest known attack reaches {lower}" if lower is not None else "no attack is known to compare with"
+    known = f"the strongest known attack reaches {lower}" if lower is not None else "no attack is known"
     return f"<strong>at most {escape(upper)}</strong>; {escape(known)}"
 
 

@@ -1,4 +1,4 @@
-"""Intervals as lines of an inline picture: for notebooks and pages, without a library that draws."""
+"""Intervals as an inline SVG: for notebooks and pages, without a plotting library."""
 
 from collections.abc import Sequence
 from html import escape
@@ -15,7 +15,7 @@ _LETTERS = 26  # of a name that are shown
 def lines_of(names: Sequence[str], value: FloatArray, low: FloatArray, high: FloatArray, what: str) -> str:
     """One line per number, from the lower end of its interval to the upper, with a dot at the value.
 
-    It grows and shrinks with the page; nothing is drawn where an end is not finite.
+    It scales with the page; an interval with an infinite end is not drawn.
     """
     ends = np.concatenate([value, low, high])
     if not (0 < value.size <= _MOST and np.all(np.isfinite(ends))):

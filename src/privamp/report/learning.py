@@ -9,7 +9,7 @@ from .pictures import COLORS, new_figure
 def picture_of_learning(
     steps: Sequence[int], spent: Sequence[float], accuracy: Sequence[float] | None, loss: Sequence[float] | None
 ) -> Any:
-    """Epsilon spent by step and, where records are held out, accuracy and loss on them."""
+    """Epsilon spent by step and, if records are held out, accuracy and loss on them."""
     lines = [
         ("epsilon spent", spent),
         ("held-out accuracy (not private)", accuracy),

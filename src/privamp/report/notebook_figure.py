@@ -1,6 +1,6 @@
 """A matplotlib figure that a notebook shows by itself.
 
-Jupyter shows figures of pyplot; a plain `Figure` it would print as text.
+Jupyter displays figures of pyplot, but prints a plain `Figure` as text.
 """
 
 from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
 """Importance-sampling rules side by side: one noise, one expected sample size, four ways to choose probabilities.
 
-Everything here is public: the noise, the domain, and a guess of how the norms are distributed. The guess decides how
-large the samples are expected to be, never what they guarantee.
+Everything here is public: the noise, the domain, and a guess of how the norms are distributed. The guess affects the
+expected sample sizes, never the guarantees.
 """
 
 import math
@@ -58,7 +58,7 @@ class Facts:
             raise InvalidInput(f"Gaussian noise needs a delta strictly between 0 and 1, got {self.delta:g} instead")
         if self.noise != "gaussian" and self.delta != 0:
             raise InvalidInput(
-                f"delta must be 0 for {self.noise} noise, which is pure, got {self.delta:g}; it needs gaussian noise"
+                f"delta must be 0 for {self.noise} noise, got {self.delta:g}; use gaussian noise for a delta above 0"
             )
         if self.norms.norms[-1] > self.radius:
             raise InvalidInput(
@@ -94,11 +94,11 @@ class Row:
     name: str
     rule: Rule
     facts: Facts
-    noise_needed: float | None  # with which it would meet the target at this size
+    noise_needed: float | None  # noise that would meet the target at this size
 
     @property
     def epsilon(self) -> float:
-        """Certified over the whole ball."""
+        """Certified for every record in the ball."""
         return self.rule.guarantee().epsilon(self.facts.delta)
 
     @property
@@ -171,9 +171,9 @@ def _others(facts: Facts, size: float) -> tuple[dict[str, Callable[[Mechanism], 
         "variance-optimal": lambda m: variance_optimal(facts.profile(m), kappa=kappa, radius=r, delta=delta),
     }
     if not facts.is_l2:
-        return made, "coreset goes by l2 norms, Laplace noise by l1 norms: it is shown for norm and gaussian noise"
+        return made, "coreset uses l2 norms and Laplace noise l1 norms, so it is shown only for norm and gaussian noise"
     if size > largest_size(_SHARE, n, facts.mean_square, r):
-        return made, "coreset would need a probability above 1 at the radius for this size: ask for a smaller one"
+        return made, "coreset would need a probability above 1 at the radius for this size; use a smaller size"
     public: dict[str, Any] = {
         "population": n,
         "mean_squared_norm": facts.mean_square,
@@ -219,7 +219,7 @@ def picture_of_overlay(found: Overlay) -> Any:
         how = {"color": color, "linestyle": style, "linewidth": 2.2}
         left.plot(norms, row.rule.of_norms(norms), label=f"{row.name}: ε ≤ {shown_up(row.epsilon, 3)}", **how)
         right.plot(norms, row.rule.losses_of_norms(norms), **how)
-    everybody = f"everybody is read: ε ≤ {shown_up(found.everybody.epsilon, 3)}"
+    everybody = f"all records: ε ≤ {shown_up(found.everybody.epsilon, 3)}"
     right.plot(norms, found.everybody.rule.losses_of_norms(norms), color=GREY, lw=1.8, ls=":", label=everybody)
     right.axhline(facts.epsilon, color=GREY, lw=0.9)
     at = f" at δ = {as_asked(facts.delta)}" if facts.delta else ""
@@ -227,7 +227,7 @@ def picture_of_overlay(found: Overlay) -> Any:
     right.text(0.02, facts.epsilon, f"target ε = {as_asked(facts.epsilon)}{at}", **where)
     norm = {"laplace": "ℓ1 norm", "norm": "ℓ2 norm", "gaussian": "ℓ2 norm"}[facts.noise]
     left.set(yscale="log", xlabel=f"{norm} of the record", ylabel="probability of being kept, q")
-    right.set(yscale="log", xlabel=f"{norm} of the record", ylabel=f"what the record loses, ε{at}")
+    right.set(yscale="log", xlabel=f"{norm} of the record", ylabel=f"privacy loss of the record, ε{at}")
     for axes in (left, right):
         axes.set_xlim(0.0, facts.radius)
         plain_ticks(axes.yaxis, (1, 2, 5) if _decades(axes) < 2.5 else (1,))
@@ -235,8 +235,8 @@ def picture_of_overlay(found: Overlay) -> Any:
     of = (
         f"{size:,.3g} of {facts.norms.population:,.6g} records expected, {facts.noise} noise {shown_up(found.scale, 4)}"
     )
-    tidy(left, "Who is kept", of)
-    tidy(right, "What it costs", "all rules with the same noise and expected size")
+    tidy(left, "Probability of being kept", of)
+    tidy(right, "Privacy loss", "all rules with the same noise and expected size")
     lines = [line for axes in (left, right) for line in axes.get_legend_handles_labels()[0]]
     figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False, handlelength=3.2)
     return figure
@@ -248,6 +248,6 @@ def _decades(axes: Any) -> float:
 
 
 def even(radius: float, population: float) -> NormHistogram:
-    """As many records at every norm from 0 to the radius."""
+    """Equally many records at every norm from 0 to the radius."""
     positive(radius=radius, population=population)
     return NormHistogram(as_floats(radius * np.arange(1, 51) / 50), np.full(50, population / 50))

@@ -16,7 +16,7 @@ from ..numerics.printing import as_asked, shown_up
 from .aligned import align
 from .comparison import Comparison, Question, Row
 
-# Okabe & Ito's palette: told apart with any colour vision
+# Okabe & Ito's palette: distinguishable with any colour vision
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#666666"
 DOT = {"marker": "o", "markeredgecolor": "white", "markersize": 8, "zorder": 5}
@@ -24,7 +24,7 @@ FORMATS = (".png", ".svg")
 
 
 def check_picture(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
-    """A name that can be written and a library that draws, before anything is computed."""
+    """Check the file name and the plotting library before anything is computed."""
     need("matplotlib", "a picture")
     if path.suffix.lower() not in formats:
         names = f"{', '.join(formats[:-1])} or {formats[-1]}"
@@ -36,7 +36,7 @@ def check_picture(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
 def new_figure(width: float, height: float) -> Any:
     """A figure with no window behind it."""
     need("matplotlib", "a picture")
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its cache is no news to the reader
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # suppress its message about its cache
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     from .notebook_figure import NotebookFigure
@@ -96,7 +96,7 @@ def _curves(axes: Any, asked: Question, rows: list[Row]) -> None:
     if is_wide:
         plain_ticks(axes.xaxis)
     fresh = f", {asked.steps} fresh draws" if asked.steps > 1 else ""
-    tidy(axes, f"What is guaranteed ({asked.neighbors.kind}{fresh})", "solid: certified, dashed: a known attack")
+    tidy(axes, f"Guarantees ({asked.neighbors.kind}{fresh})", "solid: certified, dashed: a known attack")
 
 
 def _curve(axes: Any, row: Row, epsilons: FloatArray, color: str, delta: float) -> None:
@@ -130,7 +130,7 @@ def _aligned(axes: Any, asked: Question, rows: list[Row]) -> None:
         axes.text(*at, name, transform=axes.transAxes, color=GREY, style="italic", **sides)
     axes.set(xlabel="ε'/ε", ylabel="δ' − δ")
     ends = f"ε from {as_asked(asked.epsilon / 20)} to {as_asked(asked.epsilon * 4)}"
-    tidy(axes, "Aligned profile of one draw (it ranks nothing)", f"base {ends}, marked at {as_asked(asked.epsilon)}")
+    tidy(axes, "Aligned profile of one draw (not a ranking)", f"base {ends}, marked at {as_asked(asked.epsilon)}")
 
 
 def draw_demo(results: Sequence[Any], true_mean: float, everyone: float, path: Path) -> None:
@@ -146,7 +146,7 @@ def draw_demo(results: Sequence[Any], true_mean: float, everyone: float, path: P
         right.errorbar(result.mean_age, at, xerr=result.mean_age_error, color=color, capsize=4, linewidth=2, fmt="o")
     left.axvline(everyone, color=GREY, linewidth=1, linestyle=":")
     beside = {"xytext": (-5, 0), "textcoords": "offset points", "ha": "right", "color": GREY}
-    left.annotate(f"everybody, same noise: {everyone:.2f}", (everyone, len(results) - 0.45), **beside)
+    left.annotate(f"all records, same noise: {everyone:.2f}", (everyone, len(results) - 0.45), **beside)
     right.axvline(true_mean, color=GREY, linewidth=1, linestyle=":")
     right.annotate(f"truth (made-up people): {true_mean:.1f}", (true_mean, len(results) - 0.45), **beside)
     left.set(xscale="log", xlabel="ε at δ = 1e-6", yticks=range(len(results)), yticklabels=[r.label for r in results])
@@ -154,8 +154,8 @@ def draw_demo(results: Sequence[Any], true_mean: float, everyone: float, path: P
     right.set_xlim(min(right.get_xlim()[0], true_mean - 5.5), right.get_xlim()[1])
     plain_ticks(left.xaxis)
     right.set(xlabel="mean age released, ± one standard deviation")
-    tidy(left, "What the same 400 draws cost", "from a known attack to the certified bound")
-    tidy(right, "What they buy", "one noisy answer each")
+    tidy(left, "Privacy loss of the same 400 draws", "from a known attack to the certified bound")
+    tidy(right, "The released answers", "one noisy answer each")
     save(figure, path)
 
 
@@ -169,7 +169,7 @@ def plain_ticks(axis: Any, steps: Sequence[int] = (1, 2, 5)) -> None:
 
 
 def plan_figure(found: Any) -> Any:
-    """Left: the standard error to expect of every design, best first. Right: what epsilon amplifies to."""
+    """Left: the expected standard error of every design, best first. Right: the amplified epsilon."""
     rows, epsilon = found.rows, found.epsilon
     figure = new_figure(11.0, 2.2 + 0.45 * len(rows))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
@@ -197,7 +197,7 @@ def plan_figure(found: Any) -> Any:
     right.set_xlim(min(ends) / 1.6, 2.2 * max(ends))
     plain_ticks(right.xaxis)
     figure.legend(loc="outside lower left", ncols=2, frameon=False)
-    tidy(left, "The error to expect", "a bar is the whole error, coloured by its shares of the variance")
+    tidy(left, "Expected error", "a bar is the whole error, coloured by its shares of the variance")
     asked = as_asked(epsilon)
     tidy(right, f"What ε = {asked} on the sample amplifies to", "from a known attack to the certified bound")
     for axes in (left, right):

@@ -17,7 +17,7 @@ from .pictures import COLORS, new_figure, tidy
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_ERRORS = "Errors are standard errors; the bias of clipping is in none of them."
+_ERRORS = "Errors are standard errors; they do not include the bias of clipping."
 _MOST = 50  # rows that are shown
 _WIDE = 8  # columns of a matrix that are shown
 
@@ -51,7 +51,7 @@ def rows_of(release: Release, level: float = 0.95) -> list[list[str]]:
     size = max(value.size, 1)
     columns = [_column(part, size) for part in (numbers["value"], *errors, low, high)]
     names = release.names or (("value",) if size == 1 else tuple(f"{at + 1}" for at in range(size)))
-    write = (number, number, number, number, _down, _up)  # an interval is shown no narrower than it is
+    write = (number, number, number, number, _down, _up)  # intervals are rounded outward
     cells = [
         [w(x, d) for w, x, d in zip(write, row, _digits(row[0], row[1] or row[3]), strict=True)]
         for row in zip(*columns, strict=True)
@@ -71,7 +71,7 @@ def lines_of(release: Release, what: str, level: float = 0.95) -> list[tuple[str
 
 
 def _digits(value: Any, error: Any) -> tuple[int, ...]:
-    """Of a value, its errors and the ends of its interval: as many as show the error beside the value, at least six."""
+    """Significant digits to show: enough for the error beside the value, at least six."""
     wide = 6
     if value and error and math.isfinite(value) and math.isfinite(error):
         wide = min(max(math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 2, 6), 15)
@@ -114,7 +114,7 @@ def page_of(
 
 
 def _shown(release: Release) -> str:
-    """How much of a table of values is in sight."""
+    """The caption: how much of the table is shown."""
     if isinstance(release.value, Mapping):
         return "What was released."
     columns = np.shape(release.value)[1]
@@ -139,14 +139,14 @@ def _drawn(release: Release, level: float = 0.95) -> str:
 
 
 def picture_of(release: Release, level: float = 0.95) -> "Figure":
-    """The value of every coordinate with its interval, or with the noise alone where nothing more is known."""
+    """The value of every coordinate with its interval, or with the noise alone if nothing more is known."""
     if isinstance(release.value, Mapping):
-        raise InvalidInput("a picture shows numbers, got arrays by name instead")
+        raise InvalidInput("only numbers can be plotted, got arrays by name instead")
     value = np.atleast_1d(np.asarray(release.value, dtype=np.float64))
     if value.ndim == 2 and "counts" in release.details:
         return picture_of_centres(release)
     if value.ndim != 1:
-        raise InvalidInput(f"a picture shows a number or a list of numbers, got {value.ndim} dimensions instead")
+        raise InvalidInput(f"only a number or a list of numbers can be plotted, got {value.ndim} dimensions instead")
     numbers = release.numbers(level)
     noise = np.broadcast_to(np.asarray(release.noise_error, dtype=np.float64), value.shape)
     low, high = (

@@ -22,7 +22,7 @@ _LEAST = 1e-12  # the smallest delta in a picture
 
 
 def guarantee_fragment(guarantee: Guarantee) -> str:
-    """The numbers of a guarantee and their picture; the rest folded."""
+    """The numbers of a guarantee and their picture; theorems and assumptions folded."""
     page = Report("Guarantee", "")
     page.add_table(["", "at most", "an attack reaches"], list(_rows(guarantee)), f"Guarantee ({_told(guarantee)})")
     epsilons = _epsilons(guarantee)
@@ -32,7 +32,7 @@ def guarantee_fragment(guarantee: Guarantee) -> str:
 
 
 def guarantee_lines(guarantee: Guarantee, epsilons: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-    """delta(epsilon) as certified and, where an attack is known, as reached."""
+    """delta(epsilon) as certified and, if an attack is known, as attacked."""
     lower = None if guarantee.lower is None else np.asarray(guarantee.lower.delta(epsilons))
     return np.asarray(guarantee.delta(epsilons)), lower
 

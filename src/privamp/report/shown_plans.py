@@ -1,4 +1,4 @@
-"""Comparisons and plans as notebooks show them: a table, a picture, and what is assumed, folded."""
+"""Comparisons and plans as notebooks show them: a table, a picture, and the assumptions, folded."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def comparison_fragment(found: Comparison) -> str:
-    """The ranking, the curves of all designs at once, and what each design's number rests on."""
+    """The ranking, the curves of all designs, and the theorems and assumptions of each."""
     asked, page = found.question, Report("Comparison", "")
     header = ["design", "ε at most", "an attack reaches", "draws", "different records"]
     draws = f", {asked.steps:,} fresh draws" if asked.steps > 1 else ""
@@ -82,7 +82,7 @@ def survey_fragment(plan: "SurveyPlan") -> str:
         ]
         for row in plan.rows
     ]
-    page.add_table(header, rows, f"Standard errors to expect of a mean at ε = {as_asked(plan.epsilon)}, best first")
+    page.add_table(header, rows, f"Expected standard errors of a mean at ε = {as_asked(plan.epsilon)}, best first")
     page.add_text(f"Recommended: {plan.recommendation}; {plan.reason}.")
     return page.body() + (folded("Notes", plan.notes) if plan.notes else "")
 
@@ -118,7 +118,7 @@ def allocation_figure(found: "Allocation") -> "Figure":
 
 
 def bootstrap_fragment(plan: "BootstrapPlan") -> str:
-    """The choices, and what all releases together guarantee."""
+    """The choices, and the guarantee of all releases together."""
     made = plan.procedure
     facts = {
         "method": made.method,
@@ -131,13 +131,13 @@ def bootstrap_fragment(plan: "BootstrapPlan") -> str:
 
 
 def training_fragment(plan: Any) -> str:
-    """The public facts of a training run, and what all of its steps together guarantee."""
+    """The public facts of a training run, and the guarantee of all its steps together."""
     facts = {name: value for name, value in plan.facts().items() if value is not None}
     return _facts("Training plan", facts) + guarantee_fragment(plan.guarantee())
 
 
 def questions_fragment(plan: "QuestionsPlan") -> str:
-    """The questions that share one sample; what they cost is decided when they are run."""
+    """The questions that share one sample; their cost is set when they are run."""
     page = Report("Plan", "")
     rows = [[question.name, f"{question.weight:g}"] for question in plan.questions]
     page.add_table(["question", "weight"], rows, f"Asked of one sample by {plan.table.design}")

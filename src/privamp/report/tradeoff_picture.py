@@ -1,4 +1,4 @@
-"""The picture of an audit: misses against false alarms, what was claimed and what an attacker reached."""
+"""The picture of an audit: misses against false alarms, as claimed and as reached by an attacker."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def claimed_curve(finding: Finding) -> Curve:
 
 
 def draw_tradeoff(findings: Sequence[tuple[Finding, Curve | None]], path: Path) -> None:
-    """One panel per finding: below the claimed curve nobody may come."""
+    """One panel per finding; no attack may lie below the claimed curve."""
     columns = min(3, len(findings))
     rows = -(-len(findings) // columns)
     figure = new_figure(4.4 * columns + 0.6, 4.4 * rows)

@@ -135,7 +135,7 @@ def noise_for_guarantee(
         return mechanism(least_passing(excess, *within, relative=1e-10))
     except NumericalFailure:
         raise Infeasible(
-            f"no noise from {within[0]:g} to {within[1]:g} reaches epsilon {epsilon:g}; increase epsilon or widen `within`"
+            f"no noise from {within[0]:g} to {within[1]:g} reaches epsilon {epsilon:g}; raise it or widen `within`"
         ) from None
 
 

@@ -103,14 +103,14 @@ class BallsInBins(Schedule):
         return chosen
 
     def drawn(self, population: Population | int, key: Key, step: int) -> Drawn:
-        """The records whose bin this round is."""
+        """The records whose bin is this round."""
         self._check_step(step)
         epoch, round_in_epoch = divmod(step, self.rounds)
         here = np.any(self.bins(population, key, epoch) == round_in_epoch, axis=1)
         return everybody_once(np.flatnonzero(here))
 
     def draw(self, population: Population | int, key: Key | None = None) -> Iterator[Drawn]:
-        """Who joins each round; the bins of an epoch are found once."""
+        """Who joins each round; the bins of an epoch are computed once."""
         key = given_key(key)
         for epoch in range(self.epochs):
             bins = self.bins(population, key, epoch)

@@ -60,12 +60,12 @@ class CyclicPoisson(Schedule):
         if self.bands > self.steps:
             raise InvalidInput(
                 f"bands must be at most steps, got {self.bands} bands for {self.steps} steps; "
-                "take fewer bands or more steps"
+                "use fewer bands or more steps"
             )
         if self.bands * self.rate > 1:
             raise InvalidInput(
-                f"a group is drawn at bands * rate, which must be at most 1, got {self.bands} * {self.rate:g} instead; "
-                "take fewer bands or a smaller rate"
+                f"bands * rate, the rate of one group, must be at most 1, got {self.bands} * {self.rate:g} instead; "
+                "use fewer bands or a smaller rate"
             )
 
     @property

@@ -37,7 +37,7 @@ class Rounds(Schedule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.design, Design):
-            raise InvalidInput(f"Rounds repeats a design, got {type(self.design).__name__} instead")
+            raise InvalidInput(f"Rounds needs a design, got {type(self.design).__name__} instead")
         whole(1, steps=self.steps)
         keep_plain(self)
 
@@ -47,7 +47,7 @@ class Rounds(Schedule):
         return self.design
 
     def begun(self, steps: int) -> "Rounds":
-        """So many rounds."""
+        """The first rounds."""
         whole(1, self.steps, steps=steps)
         return replace(self, steps=steps)
 
@@ -58,7 +58,7 @@ class Rounds(Schedule):
 
     @property
     def reads(self) -> Mapping[str, Read]:
-        """What the design looks at."""
+        """The columns that the design reads."""
         return self.design.reads
 
     @property

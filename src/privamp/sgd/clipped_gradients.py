@@ -3,8 +3,8 @@
 The gradient of both losses is (residual) * x, residual = prediction - target, so clipping it to norm C is clipping the
 residual to C/|x|. Scores and gradients are computed column by column with one operation per entry, so that a record's
 gradient is a function of that record and the parameters alone, bit for bit. Each entry is rounded toward zero to a
-whole number of a small unit, which lengthens nothing, and whole numbers add up exactly. A record that holds anything
-but finite numbers, or a label that is none of the two, adds nothing.
+whole number of a small unit, which lengthens nothing, and whole numbers add up exactly. A record with a number that is
+not finite, or with another label, adds nothing.
 """
 
 import math
@@ -27,7 +27,7 @@ def clipped_sum_of(
     """The sum of clipped gradients of (link(x . parameters) - target) x, for samples of about `expected` copies.
 
     Entries are whole multiples of the clip times 2^-30 (more for samples beyond two million copies). A sum of more than
-    four times the expected copies, all of them in one direction, is cut: no two sums come farther apart by that.
+    four times the expected copies, all of them in one direction, is clamped, which moves no two sums farther apart.
     """
     columns = np.ascontiguousarray(features.T)
     usable = np.isfinite(targets) & np.isfinite(columns).all(axis=0)
@@ -36,7 +36,7 @@ def clipped_sum_of(
     unit = _unit(clip, expected)
 
     def clipped_sum(parameters: FloatArray, rows: Ints, counts: Ints) -> FloatArray:
-        with np.errstate(all="ignore"):  # a warning would tell about the records
+        with np.errstate(all="ignore"):  # a warning would leak information about the records
             score = np.zeros(rows.size)
             for column, parameter in zip(columns, parameters, strict=True):
                 score += column[rows] * parameter

@@ -41,7 +41,7 @@ ClippedSum = Callable[[FloatArray, Ints, Ints], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class Descended:
-    """Where a descent ended, the noise it used, and what it cost."""
+    """The result of a descent: parameters, noise and guarantee."""
 
     parameters: FloatArray
     mechanism: Gaussian
@@ -98,8 +98,8 @@ class Descent:
         records = self.population if self.population is not None else self.design.public_size
         if records is None:
             raise InvalidInput(
-                f"{self.design} does not say how many records there are, and the true number is secret under "
-                "add-remove; give population=, a public (rough) number to normalise by"
+                f"{self.design} does not declare the number of records, which is secret under add-remove; give "
+                "population=, a public (rough) number to normalise by"
             )
         whole(1, population=records)
         return self.design.expected_size(records)
@@ -131,15 +131,15 @@ class Descent:
     ) -> Descended:
         """Descend from `start`. Each key may be used for one descent on a population.
 
-        That `clipped_sum` keeps to the clip is not checked, and stands among the assumptions unless it `is_proved`.
+        That `clipped_sum` respects the clip is not checked; it is listed among the assumptions unless it `is_proved`.
         """
         mechanism = self.mechanism()
         amplify(
             mechanism, self.design, self.neighbors
-        )  # a design without a theorem is refused before anything is drawn
+        )  # a design without a theorem is rejected before anything is drawn
         population, key = Population.of(population), given_key(key)
-        label = population.label_by(key)  # asked for before anything is charged
-        rates = [self._rate(step) for step in range(self.steps)]  # public, so they are refused before the charge
+        label = population.label_by(key)  # computed before anything is charged
+        rates = [self._rate(step) for step in range(self.steps)]  # public, so they are rejected before the charge
 
         def certify(neighbors: Neighbors | None) -> Guarantee:
             return compose(amplify(mechanism, self.design, neighbors), self.steps)
@@ -192,8 +192,8 @@ class Descent:
         sample = self.design.draw(population, key, round=step)
         if sample.ledger.entries:
             raise InvalidInput(
-                "this key has already drawn samples of this population that were released from; "
-                "train with a fresh key (Key.generate()), or name the other data set with Population(ids, label=…)"
+                "this key has already drawn samples of this population, and releases were made from them; train with "
+                "a fresh key (Key.generate()), or label the other data set with Population(ids, label=…)"
             )
         return sample
 

@@ -25,10 +25,10 @@ from .scikit_learn import Estimator, features_of, names_of, not_fitted, targets_
 
 
 class _Regression(Estimator):
-    """What both models share; fit leaves `coef_`, `intercept_`, `sigma_` and `guarantee_`.
+    """What both models have in common; fit sets `coef_`, `intercept_`, `sigma_` and `guarantee_`.
 
     Parameters are those of `Descent`, `intercept`, and `budget`: a `Budget` or the file of one, which every fit is
-    charged to, clones too. All are checked by `fit`, before it looks at a record.
+    charged to, clones too. All are checked by `fit`, before it reads a record.
     """
 
     coef_: FloatArray
@@ -81,13 +81,13 @@ class _Regression(Estimator):
     ) -> Self:
         """Train on records (X, y), charged to `budget` before anything is drawn; by default to that of the model.
 
-        A population gives the records other ids or a label than 0, 1, ...
+        A population gives the records ids other than 0, 1, ..., or a label.
         """
         descent, budget = self.descent, _opened(self.budget) if budget is None else budget
         features, targets = features_of(X), self._targets(targets_of(y, type(self).__name__))
         population = None if population is None else Population.of(population)
         if features.shape[0] != targets.shape[0] or (population is not None and population.size != targets.shape[0]):
-            raise InvalidInput("X, y and the population must have one row per record, but their lengths differ")
+            raise InvalidInput("X, y and the population must have the same length, one row per record; check them")
         if self.intercept:
             features = np.hstack([features, np.ones((features.shape[0], 1))])
         found = descent.run(
@@ -158,7 +158,7 @@ class PrivateLinear(_Regression):
         return self._score(X)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """R^2 on records of your own: a diagnostic without privacy."""
+        """R^2 on the given records: a diagnostic, NOT PRIVATE."""
         truth = column_of(y, "y")
         spread = float(np.sum((truth - truth.mean()) ** 2))
         return 1.0 - float(np.sum((truth - self.predict(X)) ** 2)) / max(spread, 1e-300)
@@ -167,7 +167,7 @@ class PrivateLinear(_Regression):
 class PrivateLogistic(_Regression):
     """Logistic regression. `labels` are the two values that y takes: (0, 1), (-1, 1), or two texts as ("no", "yes").
 
-    A record with any other label adds nothing to any step; refusing it would tell that it is there.
+    A record with any other label adds nothing to any step; rejecting it would reveal that it is there.
     """
 
     _estimator_type = "classifier"
@@ -207,7 +207,7 @@ class PrivateLogistic(_Regression):
 
     @property
     def classes_(self) -> FloatArray:
-        """The two labels, in the order of the columns of `predict_proba`: public, not found in the data."""
+        """The two labels, in the order of the columns of `predict_proba`: public, not taken from the data."""
         return np.asarray(_checked(self.labels))
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -215,7 +215,7 @@ class PrivateLogistic(_Regression):
         return self.classes_[(self._score(X) > 0).astype(np.intp)]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """The chances of both labels, one row per record."""
+        """The probabilities of both labels, one row per record."""
         second = self._link(self._score(X))
         return np.stack([1.0 - second, second], axis=1)
 
@@ -224,7 +224,7 @@ class PrivateLogistic(_Regression):
         return self._score(X)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """The share of your own records whose label is predicted: a diagnostic without privacy."""
+        """The accuracy on the given records: a diagnostic, NOT PRIVATE."""
         truth: Any = words_of(y) if isinstance(self.labels[0], str) else column_of(y, "y")
         return float(np.mean(self.predict(X) == truth))
 

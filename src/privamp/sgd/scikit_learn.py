@@ -1,8 +1,8 @@
-"""What scikit-learn asks of an estimator, without scikit-learn.
+"""The scikit-learn estimator interface, without scikit-learn.
 
-Parameters by name, clones, tags, and sentences that its checks know. Refused are only facts that are public: the type
-and the shape of a table, the names of its columns. scikit-learn's own classes of errors and warnings are taken where it
-is installed, so that whoever catches them does.
+Parameters by name, clones, tags, and the messages that its checks expect. Only public facts can be rejected: the type
+and the shape of a table, the names of its columns. If scikit-learn is installed, its own error and warning classes are
+used, so that they can be caught.
 """
 
 import inspect
@@ -19,7 +19,7 @@ from ..numerics.log_domain import FloatArray
 
 
 class Estimator(OneOfSeveral):
-    """Parameters by name, clones that know that they are, and tags."""
+    """Parameters by name, clones that are marked as such, and tags."""
 
     _estimator_type: ClassVar[str]
 
@@ -38,13 +38,13 @@ class Estimator(OneOfSeveral):
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """Another model with the same parameters, which knows that it is one of several."""
+        """Another model with the same parameters, marked as one of several fits."""
         other = type(self)(**self.get_params())
         other._is_clone = True
         return other
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn wants to know; missing entries are no error, because an error would tell."""
+        """Tags for scikit-learn; missing entries are no error, because an error would leak information."""
         from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
 
         is_classifier = self._estimator_type == "classifier"
@@ -94,7 +94,7 @@ def targets_of(y: Any, model: str) -> ArrayLike:
 
 
 def words_of(y: Any) -> NDArray[Any]:
-    """One text per record, entry by entry; None where it is none."""
+    """One text per record, entry by entry; None if it is not text."""
     if isinstance(y, np.ma.MaskedArray):
         y = np.ma.filled(y.astype(object), None)
     entries = y if isinstance(y, (list, tuple)) else np.asarray(y, dtype=object)
@@ -106,7 +106,7 @@ def words_of(y: Any) -> NDArray[Any]:
 
 
 def names_of(X: Any, model: Any, *, reset: bool) -> None:
-    """Keep the names of the columns in a fit, where all are text; others afterwards are refused."""
+    """Store the column names of a fit, if all are text; later calls must have the same."""
     given = getattr(X, "columns", None)
     names = None if given is None or not all(isinstance(name, str) for name in given) else list(given)
     if reset:
@@ -121,7 +121,7 @@ def names_of(X: Any, model: Any, *, reset: bool) -> None:
 
 
 def not_fitted(model: str) -> InvalidInput:
-    """The error of a model that is asked before its fit."""
+    """The error of a model that is used before its fit."""
     kind = _known("NotFittedError")
     sentence = f"this {model} is not fitted yet; call fit(X, y) first"
     if issubclass(kind, Warning):

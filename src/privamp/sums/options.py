@@ -1,4 +1,4 @@
-"""What is asked for: the public arguments that a sum and a mean share, and the noise that they name.
+"""The public arguments that sums and means share, and the noise that they name.
 
 Noise is "laplace" (records measured in l1), "gaussian" (l2) or "norm" (l_p, of which only an idealised version is
 known).
@@ -47,7 +47,7 @@ class SumOptions:
     p: float = 2.0  # of norm noise
     neighbors: Neighbors | None = None
     norms: NormHistogram | None = None  # public norms of the records, to size a privacy-constrained sample by
-    label: str | None = field(default=None, repr=False)  # names the data set, as in Population; a kept key asks for it
+    label: str | None = field(default=None, repr=False)  # of the data set, as in Population; a stored key needs it
     radius: InitVar[float | None] = None  # the old name of a number as bounds
 
     def __post_init__(self, radius: float | None) -> None:
@@ -56,8 +56,8 @@ class SumOptions:
             object.__setattr__(self, "bounds", radius)
         if self.bounds is None:
             raise InvalidInput(
-                "bounds must say how long a record may be (a number), or between which two public numbers it lies, "
-                "got none instead"
+                "bounds must be a number (the largest norm of a record) or a public range (lowest, highest), got "
+                "none instead"
             )
         several = isinstance(self.bounds, (list, tuple, np.ndarray)) and np.ndim(self.bounds) > 0
         pairs_of(self.bounds, len(self.bounds) if several else 1)
@@ -78,7 +78,7 @@ class SumOptions:
             check_relation(self.neighbors)
 
     def _check_noise(self) -> None:
-        """The combinations that make sense."""
+        """Check that the arguments fit together."""
         one_of(NOISES, noise=self.noise)
         one_of(("exact", "idealised"), arithmetic=self.arithmetic)
         in_range(0, 1, delta=self.delta)
@@ -86,11 +86,11 @@ class SumOptions:
         if self.noise == "gaussian" and not 0 < self.delta < 1:
             raise InvalidInput(f"delta must be strictly between 0 and 1 for gaussian noise, got {self.delta!r} instead")
         if self.noise != "gaussian" and self.delta:
-            raise InvalidInput(f"delta must be 0 for {self.noise} noise, which needs none, got {self.delta!r} instead")
+            raise InvalidInput(f"delta must be 0 for {self.noise} noise, got {self.delta!r} instead")
 
     @property
     def norm(self) -> float:
-        """In which norm records are clipped and measured."""
+        """The norm in which records are clipped and measured."""
         return {"laplace": 1.0, "gaussian": 2.0}.get(self.noise, self.p)
 
     @property
@@ -100,7 +100,7 @@ class SumOptions:
 
     @property
     def public_records(self) -> int | None:
-        """The number of records, where the design declares it and the relation leaves it public."""
+        """The number of records, if the design declares it and it is public under the relation."""
         design = self.sampler
         if not isinstance(design, Design) or self.neighbors not in (None, design.natural):
             return None

@@ -1,4 +1,4 @@
-"""From public facts to a noise and a design: what is fixed before a single record is looked at."""
+"""From public facts to a noise and a design: what is fixed before any record is read."""
 
 import math
 from collections.abc import Callable
@@ -70,9 +70,8 @@ class Plan:
 
 
 def plan(rows: Rows) -> Plan:
-    """The plan, or a sentence that says what is missing.
-
-    It is remembered: the same public facts make the same plan, and noise is calibrated once.
+    """The plan; raises if something is missing. It is cached: the same public facts give the same plan, and noise is
+    calibrated once.
     """
     try:
         hash(rows)
@@ -93,7 +92,7 @@ def _planned(rows: Rows) -> Plan:
         return Plan(rows.mechanism(_given(rows, "a rule"), weighted=True), ImportanceSampling(sampler))
     if sampler is None or isinstance(sampler, Design):
         if options.sample_size is not None:
-            raise InvalidInput("sample_size goes with sampler='uniform' or 'privacy-constrained'")
+            raise InvalidInput("sample_size needs sampler='uniform' or 'privacy-constrained'")
         return _plain(rows, Poisson(1.0), 1.0) if sampler is None else _plain(rows, sampler, _factor(sampler))
     if sampler not in ("uniform", "privacy-constrained"):
         raise InvalidInput(
@@ -110,8 +109,8 @@ def _factor(design: Design) -> float:
     """What a plain sum over the sample is multiplied with."""
     if design.weight is None or design.reads:
         raise InvalidInput(
-            "sampler must be a design that weights all records alike, by a public number, and looks at none of their "
-            f"columns, got {design} instead; take Poisson or WithoutReplacement, or give a rule"
+            f"sampler must be a design with one public weight for all records that reads no columns, got {design} "
+            "instead; use Poisson or WithoutReplacement, or a rule"
         )
     return design.weight
 
@@ -157,12 +156,12 @@ def _uniform(rows: Rows) -> Plan:
             return math.inf
         return _missed(options, float(guarantee.upper.log_delta(options.epsilon or 0.0)), guarantee.epsilon())
 
-    rate = _solved(excess, 1e-6, 1.0, "even all records do not reach this epsilon at this scale; add noise")
+    rate = _solved(excess, 1e-6, 1.0, "not even all records reach this epsilon at this scale; add noise")
     return Plan(rows.mechanism(scale * rate), Poisson(rate), 1.0 / rate)
 
 
 def _constrained(rows: Rows) -> Plan:
-    """Weights as the rule says; a size is that of the public norms, or the most there can be when none are given."""
+    """Weights by the rule; the size is for the public norms, or the largest possible if none are given."""
     options = rows.options
     if options.scale is None:
         try:
@@ -177,8 +176,8 @@ def _constrained(rows: Rows) -> Plan:
         except Infeasible:  # its message counts noise in units of the radius
             raise Infeasible(
                 f"an expected size of {options.sample_size:g} cannot be reached at epsilon {options.epsilon:g}: even "
-                "the least noise that lets a record at the bounds in gives fewer; ask for less, a larger epsilon or "
-                "closer bounds"
+                "the least noise that a record at the bounds allows gives fewer; use a smaller size, a larger "
+                "epsilon or closer bounds"
             ) from None
         assert isinstance(found.mechanism, AugmentedRows)
         return Plan(found.mechanism, ImportanceSampling(found.rule))

@@ -1,4 +1,4 @@
-"""PrivateMean: a private sum, divided by how many there are.
+"""PrivateMean: a private sum, divided by the number of records.
 
 With `population`, the public number of records, or a design that declares it under replace-one, that is a division by a
 public number. Otherwise the number is secret too: every row carries one more entry that counts, `count_share` times as
@@ -6,7 +6,7 @@ long as a record may be, and the mean is the ratio of two released numbers. A ra
 by about the square of the count's relative error; its errors are those of the linearised ratio.
 
 Where the bounds are pairs (lowest, highest), records are measured from the middle of theirs, which is added to the mean
-afterwards: noise then goes with the width of the bounds, wherever they lie.
+afterwards: the noise then depends only on the width of the bounds.
 """
 
 import math
@@ -51,7 +51,7 @@ class PrivateMean(SumJob):
         in_range(0, 10, open_ends=True, count_share=self.count_share)
 
     def task(self, dimension: int) -> SumRelease:
-        """The plan for rows of so many numbers."""
+        """The plan for rows of this many numbers."""
         return SumRelease(self, self.middle(dimension), 0.0 if self._records else self.count_share)
 
     @property

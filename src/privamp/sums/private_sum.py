@@ -1,10 +1,10 @@
 """PrivateSum: the sum of all records' vectors, from all of them or from a sample, with noise.
 
-Each record is cut to its `bounds`: to norm r where they are a number r (l1 for Laplace, l2 for Gaussian, l_p for norm
-noise), or column by column. That is a bias that no error below knows of, so choose them with care and from public
-knowledge. The clipped sum is estimated without bias: a kept record counts 1/q times, q its probability. Laplace and
-Gaussian noise are exact by default, see docs/exact_noise.md; there every record's share is also rounded toward zero, by
-less than `resolution`.
+Each record is clipped to its `bounds`: to norm r where they are a number r (l1 for Laplace, l2 for Gaussian, l_p for
+norm noise), or column by column. The errors below do not include this bias, so choose the bounds with care and from
+public knowledge. The clipped sum is estimated without bias: a kept record counts 1/q times, q its probability. Laplace
+and Gaussian noise are exact by default, see docs/exact_noise.md; there every record's share is also rounded toward
+zero, by less than `resolution`.
 
 Where the number n of records is public (replace-one, and a design that declares it), records are measured from the
 middle c of their bounds and n c is added afterwards: one record then moves the sum by half the width of the bounds from
@@ -43,9 +43,9 @@ class PrivateSum(SumJob):
         its `noise_error`, its `sampling_error` and its `guarantee`.
 
     Formal guarantee:
-        The release is (epsilon, delta)-DP for `neighbors`, with the noise that is really added where the arithmetic is
-        exact. With `scale` it has whatever `guarantee` says. The number of rows of X is protected as far as the
-        relation goes: under replace-one it is public.
+        The release is (epsilon, delta)-DP for `neighbors`, for the noise that is actually added if the arithmetic is
+        exact. With `scale` its guarantee is that of `guarantee`. The number of rows of X is protected under add/remove
+        and public under replace-one.
 
     >>> from privamp.testing import seeded_key
     >>> total = PrivateSum(bounds=2.0, epsilon=1.0).release([[1.0, 0.5]] * 1000, key=seeded_key(90210))
@@ -54,7 +54,8 @@ class PrivateSum(SumJob):
     """
 
     def task(self, dimension: int) -> SumRelease:
-        """The plan for rows of so many numbers, measured from the middle of the bounds where their number is public."""
+        """The plan for rows of this many numbers, measured from the middle of the bounds where their number is
+        public."""
         return SumRelease(self, self.middle(dimension) if self.public_records else (0.0,) * dimension)
 
     def answer(self, task: SumRelease, privacy: Guarantee, released: Released, flat: bool) -> Release:

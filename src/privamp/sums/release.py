@@ -1,4 +1,4 @@
-"""One release: draw, make rows, add noise, take the answer apart."""
+"""One release: draw, make rows, add noise, split the answer."""
 
 import math
 from abc import ABC, abstractmethod
@@ -47,21 +47,23 @@ class SumRelease:
         return self.plan.factor * self.asked.noise_error(self.plan.mechanism.noise, self.rows.width)
 
     def draw(self, x: FloatArray, key: Key | None) -> Sample:
-        """The sample; weights look at the clipped records."""
+        """The sample; weights are computed from the clipped records."""
         rule = self.plan.rule
         columns: dict[str, Any] = {} if rule is None else {"x": self.clip(x)}
         self.check_records(len(x))
         return self.plan.design.draw(Population(len(x), self.asked.label, **columns), key)
 
     def check_records(self, records: int) -> None:
-        """As many as the design declares, where it does and that is public."""
+        """Raise unless there are as many records as the design declares, if that is public."""
         if self.plan.records not in (None, records):
-            raise InvalidInput("the records must be as many as the design's population, which they are not")
+            raise InvalidInput("the number of records must be the design's population; declare the number that X has")
 
     def certify(self, sample: Sample, budget: BudgetLike | None) -> Guarantee:
-        """What the release will cost, known and charged before it is made; a sample answers one release."""
+        """The guarantee of the release, certified and charged before it is made; a sample allows one release."""
         if sample.ledger.entries or sample.ledger.plan is not None:
-            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
+            raise InvalidInput(
+                "this key has already drawn this sample, and a release was made from it; use a fresh key, or none"
+            )
         name, delta = type(self.asked).__name__, self.asked.delta or None
         return sample._planned([self.plan.mechanism], budget, name, delta).guarantee(self.asked.neighbors)
 
@@ -76,7 +78,7 @@ class SumRelease:
         return self.rows.of(self.clip(x), more, self.gain)
 
     def release(self, sample: Sample, x: FloatArray) -> Released:
-        """Sums, sampling variances and count, as far as they were asked for, multiplied back."""
+        """Sums, sampling variances and count, as requested, rescaled."""
         noise = self.plan.mechanism.noise
 
         def statistic(drawn: Drawn) -> Any:
@@ -94,7 +96,7 @@ class SumRelease:
         answer, d = np.asarray(noisy) * self.plan.factor, self.rows.dimension
         variance = None
         if self.gain:
-            blur = self.noise_error / self.gain  # one standard error of its own noise: err to the wide side
+            blur = self.noise_error / self.gain  # one standard error of its own noise, to be conservative
             assert self.plan.spread is not None  # no squares are released otherwise
             variance = self.plan.spread * (np.maximum(answer[d : 2 * d] / self.gain, 0.0) + blur)
         count = float(answer[-1]) / self.rows.count if self.rows.count else None
@@ -134,7 +136,7 @@ class SumRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumJob(SumOptions, ABC):
-    """What is done for a sum and for a mean alike; they differ in the row that they ask for and in its answer."""
+    """What sums and means have in common; they differ in their rows and in the answer."""
 
     def release(self, X: Any, key: Key | None = None, *, budget: BudgetLike | None = None) -> Release:
         """The noisy answer for the rows of X (or for its numbers, for one column), charged to `budget` if given."""
@@ -156,8 +158,8 @@ class SumJob(SumOptions, ABC):
 def records(X: Any) -> tuple[FloatArray, bool]:
     """Rows of finite numbers, and whether X was a single column.
 
-    Only the type and the shape of X are refused, which are public. What is missing (NaN, masked, None) or no number
-    counts as 0, what is infinite or too large as the largest double: clipped later, like every record.
+    Only the type and the shape of X, which are public, can be rejected. Entries that are missing (NaN, masked, None) or
+    not numbers count as 0, infinite or too large ones as the largest double: clipped later, like every record.
     """
     x = rows_of(X)
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):

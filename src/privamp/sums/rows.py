@@ -1,4 +1,4 @@
-"""The row a record adds: its own numbers, and, where they are asked for, a share for the error and one for the count.
+"""The row a record adds: its own numbers and, if requested, entries for the error and for the count.
 
 Squares for the error: (w - 1) x_j^2, scaled by a `gain` so that their norm stays below a public share of the record's
 norm, cut off there. Summed with weight w they estimate the sampling variance sum (1/q - 1) x_j^2 without bias.
@@ -45,7 +45,7 @@ class Rows:
 
     @property
     def squares_share(self) -> float:
-        """Of the record's norm that the squares may have, where there is a sampling error that they tell of."""
+        """Of the record's norm that the squares may have, if there is a sampling error to estimate."""
         share = self.options.error_share if _may_vary(self.options.sampler) else 0.0
         return share if self.options.noise != "gaussian" else math.sqrt(share)
 

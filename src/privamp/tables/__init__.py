@@ -1,1 +1,1 @@
-"""Tables as they lie: files and folders, columns, ids, and the secret files that hold samples and keys."""
+"""Tables on disk: files and folders, columns, ids, and the secret files that hold samples and keys."""

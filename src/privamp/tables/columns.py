@@ -1,7 +1,7 @@
 """From Arrow columns to what designs read: numbers and labels (ids: id_columns.py).
 
-A missing number counts as 0 or NaN, whichever the reader of the column asks for. A missing label is refused, and so are
-types. No message shows a value, or counts them.
+A missing number counts as 0 or NaN, as the reader of the column requests. Missing labels and wrong types are rejected.
+No message shows or counts values.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,8 @@ def array_of(batch: pa.RecordBatch, places: Sequence[str], name: str, order: Lit
 
 
 def numbers_of(batch: pa.RecordBatch, places: Sequence[str]) -> NDArray[np.float64]:
-    """One column of numbers, or several side by side; what is missing is 0. Only their types, public, are refused."""
+    """One column of numbers, or several side by side; missing entries are 0. Only their types, which are public, can be
+    rejected."""
     columns = [_numbers(batch.column(place), place) for place in places]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
@@ -66,9 +67,9 @@ def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
 
 def _values(column: pa.Array, name: str) -> NDArray[Any]:
     numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)
-    if column.null_count and not numeric:  # a missing number is nan, which every design takes by its public rule
+    if column.null_count and not numeric:  # a missing number is nan, which every design handles by a public rule
         raise InvalidInput(
-            f"the column {name!r} has missing values, and the design needs one for every record; fill or drop them"
+            f"the column {name!r} has missing values, but the design needs one for every record; fill or drop them"
         )
     if is_text(column.type):
         return texts_of(compute.cast(column, pa.string()).to_pylist())
@@ -80,10 +81,12 @@ def _values(column: pa.Array, name: str) -> NDArray[Any]:
 
 
 def _rows(column: pa.Array, name: str) -> NDArray[np.float64]:
-    """Lists of a fixed size, which the type says, as one row each; what is missing is 0."""
+    """Lists of a fixed size (part of the type) as one row each; missing entries are 0."""
     if not pa.types.is_fixed_size_list(column.type):
-        raise InvalidInput(f"the column {name!r} holds lists of any length; cast it to lists of a fixed size first")
-    entries = compute.cast(column.flatten(), pa.float64(), safe=False).fill_null(0.0)  # of the lists that are there
+        raise InvalidInput(
+            f"the column {name!r} must hold lists of a fixed size, got lists of any length; cast it first"
+        )
+    entries = compute.cast(column.flatten(), pa.float64(), safe=False).fill_null(0.0)  # of lists that are not missing
     found = np.zeros((len(column), column.type.list_size))
     found[column.is_valid().to_numpy(zero_copy_only=False)] = entries.to_numpy(zero_copy_only=False).reshape(
         -1, column.type.list_size

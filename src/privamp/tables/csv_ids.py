@@ -1,7 +1,7 @@
-"""Whole-number ids of CSV files, which are text: 7 and 00007 would be one number here and two texts elsewhere.
+"""Whole-number ids in CSV files: 7 and 00007 are the same number, but different text ids.
 
-Other readers keep 00007 as text, so that the same people would get other coins there. The column is read as text and
-turned into numbers only where every id is written as a whole number is: no zeros in front, no sign, no spaces.
+Other readers keep 00007 as text, so the same people would get other random numbers there. The column is read as text
+and converted only if every id is a plain whole number: no leading zeros, no sign, no spaces.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ except ModuleNotFoundError as error:
 
 WRITTEN = r"^(0|[1-9][0-9]*)$"
 ODDLY_WRITTEN = (
-    "the id column {!r} of a CSV file must hold whole numbers without zeros, signs or spaces in front, as 7 and 00007 "
-    "are one number here and two texts elsewhere; write such ids to Parquet, as text"
+    "the id column {!r} of a CSV file must hold whole numbers without leading zeros, signs or spaces, because 7 and "
+    "00007 are the same number but different text ids; write such ids to Parquet, as text"
 )
 
 
 def exactly_read(fragment: Any, schema: pa.Schema, id: str | None) -> Any:
-    """The fragment, or for a CSV file with whole-number ids one that checks how they are written."""
+    """The fragment; for a CSV file with whole-number ids, one that checks how they are written."""
     own = fragment.physical_schema
     if id is None or own.names.count(id) != 1 or not isinstance(fragment.format, dataset.CsvFileFormat):
         return fragment
@@ -56,16 +56,15 @@ class _ExactIds:
             yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
     def _numbers(self, column: pa.Array) -> pa.Array:
-        column = compute.if_else(compute.equal(column, ""), None, column)  # missing, which is refused elsewhere
+        column = compute.if_else(compute.equal(column, ""), None, column)  # missing, which is rejected elsewhere
         if compute.all(compute.match_substring_regex(column, WRITTEN)).as_py() is False:
             raise InvalidInput(ODDLY_WRITTEN.format(self.id))
         return compute.cast(column, self.kind)
 
 
 def ids_of_text(column: pa.ChunkedArray, name: str) -> Any:
-    """The ids of a CSV column that was read as text: whole numbers where all are written as such, else text.
-
-    A reader that guesses the column's type has the same whole numbers and text, and refuses zeros in front.
+    """The ids of a CSV column that was read as text: whole numbers if all are written as such, else text. Readers that
+    guess the column's type get the same ids, and reject leading zeros.
     """
     text = column.combine_chunks()
     if not len(text) or compute.all(compute.match_substring_regex(text, WRITTEN)).as_py() is not True:

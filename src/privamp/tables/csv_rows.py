@@ -1,8 +1,8 @@
-"""The rows of a CSV file one by one, whatever is in them: slow, and never at a loss.
+"""The rows of a CSV file one by one, whatever they contain: slow, but never fails.
 
-RFC 4180: cells between commas, rows between line ends, and a cell that begins with a quotation mark goes on, commas and
-line ends included, to the mark that closes it; two marks inside it stand for one. Whatever follows the closing mark
-belongs to the cell. A row's cells depend on the row alone, however long it is and wherever it lies in the file.
+RFC 4180: cells between commas, rows between line ends, and a cell that begins with a quotation mark continues, commas
+and line ends included, to the closing mark; two marks inside it mean one. Whatever follows the closing mark belongs to
+the cell. A row's cells depend on the row alone, however long it is and wherever it lies in the file.
 """
 
 import re
@@ -32,7 +32,7 @@ def rows_of(stream: Any) -> Iterator[Row]:
             continue
         more = stream.read(size)
         buffer, at, is_whole = buffer[at:] + more, 0, not more
-        size *= 2  # so that a long row is not looked through too often
+        size *= 2  # so that a long row is not scanned too often
 
 
 def _row(buffer: bytes, at: int) -> tuple[Row, int]:

@@ -1,13 +1,13 @@
-"""CSV files as text: how a cell is read depends on that cell alone, and no cell is refused.
+"""CSV files as text: how a cell is read depends on that cell alone, and no cell is rejected.
 
 A reader that guesses types takes 01 for a number until another record of the column says Guam, and stops where a row is
-too long or has a cell too few. One record would then change what all others say. Here every column is text, and
+too long or has a cell too few. One record would then change how all others are read. Here every column is text, and
 
-- an empty cell is missing, and so is one whose bytes are no UTF-8;
-- a row with too few cells lacks the last ones, and what a row has beyond the header's columns is left out;
-- an empty line is no record, except in a file of one column, where it is one without a value.
+- an empty cell is missing, and so is one that is not UTF-8;
+- the last cells of a short row are missing, and cells beyond the header's columns are ignored;
+- an empty line is not a record, except in a file of one column, where it is a record without a value.
 
-Arrow reads a file as long as it can; what it refuses is read row by row (csv_rows.py), with the same cells.
+Arrow reads a file as far as it can; the rest is read row by row (csv_rows.py), with the same cells.
 """
 
 import os
@@ -51,7 +51,7 @@ class CsvText:
                 if row:
                     return cls(where, _names(row, where), before, keys or {})
                 before += 1
-        raise InvalidInput(f"{Path(where).name!r} is empty; the first row of a CSV file names its columns")
+        raise InvalidInput(f"{Path(where).name!r} is empty; the first row of a CSV file must name its columns")
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,7 +75,7 @@ class CsvText:
         return pa.RecordBatch.from_arrays(found, names=list(columns))
 
     def _cells(self, places: list[int]) -> Iterator[pa.RecordBatch]:
-        """Bytes of the columns at these places, which are named by them."""
+        """Bytes of the columns at these positions, named by position."""
         done = 0
         try:
             for batch in self._fast(places):
@@ -130,11 +130,11 @@ class _Blocks:
         return block
 
     def close(self) -> None:
-        """The stream is closed by whom it was opened."""
+        """Does nothing: the caller closes the stream."""
 
 
 def text_of(cells: pa.Array) -> pa.Array:
-    """Cells as text; what is empty or no UTF-8 is missing."""
+    """Cells as text; empty cells and those that are not UTF-8 are missing."""
     try:
         text = cells.cast(TEXT)
     except pa.ArrowInvalid:
@@ -157,5 +157,5 @@ def _names(row: Row, where: str) -> tuple[str, ...]:
     found = [_decoded(cell) for cell in row]
     names = tuple(name for name in found if name is not None and "\0" not in name)
     if len(names) < len(row):
-        raise InvalidInput(f"the columns of {Path(where).name!r} must be named in UTF-8; write it again in that")
+        raise InvalidInput(f"the columns of {Path(where).name!r} must be named in UTF-8; convert the file")
     return names

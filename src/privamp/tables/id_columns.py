@@ -1,9 +1,9 @@
-"""Ids out of Arrow columns, the same for the same people whatever library and type they come in.
+"""Ids from Arrow columns, the same for the same people in any library and type.
 
 A record's coin is a keyed function of its id, where 7 and "7" are two ids. So a type that names whole numbers in
 another way (categories, decimals without places such as DuckDB's HUGEINT, run lengths) is decoded to whole numbers,
-other forms of text and UUIDs to text, and what could be read in two ways (floats, dates, bytes, decimals with places)
-is refused by its type, which is public.
+other forms of text and UUIDs to text, and ambiguous types (floats, dates, bytes, decimals with places) are rejected;
+types are public.
 """
 
 from typing import Any
@@ -30,8 +30,8 @@ def check_id_type(field: pa.Field) -> None:
     """Ids are whole numbers, text or UUIDs; a column of a CSV file without rows has the type null."""
     if _kind(field.type) is None:
         raise InvalidInput(
-            f"the id column {field.name!r} must hold whole numbers or text, got {field.type} instead, in which one id "
-            "can be written in several ways; cast it first"
+            f"the id column {field.name!r} must hold whole numbers or text, got {field.type} instead, which can "
+            "write one id in several ways; cast it first"
         )
 
 
@@ -43,7 +43,7 @@ def ids_of(column: pa.Array, name: str) -> Any:
     if kind == _NOTHING and not len(column):
         return np.empty(0, dtype=np.uint64)
     if column.null_count:
-        raise InvalidInput(f"the id column {name!r} has missing ids; every record needs an id of its own")
+        raise InvalidInput(f"the id column {name!r} has missing ids, but every record needs one; fill them first")
     if kind == _WHOLE:
         return _whole_numbers(column, name)
     if kind == _UUID:
@@ -52,7 +52,7 @@ def ids_of(column: pa.Array, name: str) -> Any:
 
 
 def _kind(kind: pa.DataType) -> str | None:
-    """What ids of a type are, or None where they could be several things."""
+    """What ids of a type are, or None if that is ambiguous."""
     if pa.types.is_dictionary(kind) or _is_run_lengths(kind):
         return _kind(kind.value_type)
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
@@ -97,7 +97,7 @@ def _whole_numbers(column: pa.Array, name: str) -> NDArray[np.uint64]:
             column = compute.cast(column, pa.uint64())
         except pa.ArrowInvalid:
             raise InvalidInput(
-                f"the id column {name!r} has ids below 0 or from 2^64 on; cast it to text, or number the records anew"
+                f"the id column {name!r} has ids below 0 or from 2^64 on; cast it to text, or renumber the records"
             ) from None
     ids = column.to_numpy(zero_copy_only=False)
     if ids.dtype.kind == "i" and ids.size and int(ids.min()) < 0:

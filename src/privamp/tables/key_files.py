@@ -12,12 +12,12 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_key_file(path: str | os.PathLike[str]) -> Key:
-    """A fresh key in a new file; an old file is never touched."""
+    """A fresh key in a new file; existing files are never overwritten."""
     name = os.fspath(path)
     try:
         handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise InvalidInput(f"{name!r} exists already; a key is not overwritten, so choose another name") from None
+        raise InvalidInput(f"{name!r} already exists; keys are never overwritten, so choose another name") from None
     except OSError as error:
         raise InvalidInput(f"cannot write {name!r} ({error.strerror}); choose a folder that is writable") from None
     key = Key.generate()
@@ -29,11 +29,11 @@ def make_key_file(path: str | os.PathLike[str]) -> Key:
     except OSError as error:
         os.unlink(name)
         raise InvalidInput(f"cannot write {name!r} ({error.strerror}); nothing was written") from None
-    return Key.from_bytes(key.secret_bytes())  # a kept key
+    return Key.from_bytes(key.secret_bytes())  # a stored key
 
 
 def read_key_file(path: str | os.PathLike[str]) -> Key:
-    """The key in a file that nobody else may read."""
+    """The key in a file that only its owner may read."""
     file = Path(path)
     try:
         found = file.exists()
@@ -44,11 +44,11 @@ def read_key_file(path: str | os.PathLike[str]) -> Key:
     try:
         mode = file.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise InvalidInput(f"the key file {str(file)!r} is not a file; name another")
+            raise InvalidInput(f"the key file {str(file)!r} is not a file; give another one")
         if os.name == "posix" and mode & _OTHERS:
             raise InvalidInput(
-                f"the key file {str(file)!r} is open to other users, so its key may be known; "
-                "make a new one, and keep old ones to yourself with chmod 600"
+                f"the key file {str(file)!r} is readable by other users, so its key may be known; make a new one, "
+                "and protect key files with chmod 600"
             )
         digits = file.read_text(encoding="ascii").strip()
     except (OSError, UnicodeError):
@@ -57,7 +57,7 @@ def read_key_file(path: str | os.PathLike[str]) -> Key:
 
 
 def key_from_digits(digits: str, where: str) -> Key:
-    """The key that hexadecimal digits spell; the sentence names the place, never the digits."""
+    """The key from hexadecimal digits; an error names the place, never the digits."""
     digits = digits.strip()
     if len(digits) != _HEX or set(digits) - set("0123456789abcdefABCDEF"):
         raise InvalidInput(f"{where} must hold {_HEX} hexadecimal digits and nothing else")

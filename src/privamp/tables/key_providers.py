@@ -1,8 +1,8 @@
-"""Where keys are kept: a file, the environment, the system's keyring, or whatever a subclass of KeyProvider asks.
+"""Where keys are stored: a file, the environment, the system's keyring, or any subclass of KeyProvider.
 
-A provider knows a place, not a secret: it can be shown and passed around. Its `key_id` is the key's fingerprint, which
-names the key without giving it away; a budget's log holds it, so that one can tell which samples a key drew before it
-is replaced. A key management service is one more subclass with a `key` method.
+A provider holds a location, not a secret: it can be printed and passed around. Its `key_id` is the key's fingerprint,
+which identifies the key without revealing it; a budget's log stores it, so that you can see which samples a key drew
+before you replace it. A key management service is one more subclass with a `key` method.
 """
 
 import os
@@ -23,7 +23,7 @@ class KeyProvider(ABC):
 
     @abstractmethod
     def key(self) -> Key:
-        """The key, read anew; a sentence when there is none, or when others could know it."""
+        """Read the key; raises if there is none, or if others could read it."""
 
     @property
     def key_id(self) -> str:
@@ -48,7 +48,7 @@ class FileKey(KeyProvider):
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentKey(KeyProvider):
-    """64 hexadecimal digits in an environment variable, as container platforms hand over secrets."""
+    """64 hexadecimal digits in an environment variable, as container platforms provide secrets."""
 
     variable: str
 
@@ -56,7 +56,7 @@ class EnvironmentKey(KeyProvider):
         """Read the key from the variable; InvalidInput when it is not one."""
         digits = os.environ.get(self.variable)
         if digits is None:
-            raise InvalidInput(f"the environment has no variable {self.variable!r}; set it, or name another key")
+            raise InvalidInput(f"the environment has no variable {self.variable!r}; set it, or give another key")
         return key_from_digits(digits, f"the variable {self.variable!r}")
 
 
@@ -74,18 +74,22 @@ class KeyringKey(KeyProvider):
         """The key under this name."""
         digits = self._asked("get_password", self.service, self.name)
         if digits is None:
-            raise InvalidInput(f"the keyring has no key {self.name!r} of {self.service!r}; make one, or name another")
+            raise InvalidInput(
+                f"the keyring has no key {self.name!r} of {self.service!r}; make one, or give another name"
+            )
         return key_from_digits(digits, f"the keyring's entry {self.name!r}")
 
     def make(self) -> Key:
         """A fresh key under a new name; an old one is never replaced."""
         if self._asked("get_password", self.service, self.name) is not None:
-            raise InvalidInput(f"the keyring has a key {self.name!r} already; it is not overwritten, take another name")
+            raise InvalidInput(
+                f"the keyring already has a key {self.name!r}; keys are never overwritten, so choose another name"
+            )
         key = Key.generate()
         self._asked("set_password", self.service, self.name, key.secret_bytes().hex())
         if self._asked("get_password", self.service, self.name) != key.secret_bytes().hex():
-            raise InvalidInput("the keyring did not keep the key; choose another backend of the keyring library")
-        return Key.from_bytes(key.secret_bytes())  # a kept key
+            raise InvalidInput("the keyring did not store the key; choose another backend of the keyring library")
+        return Key.from_bytes(key.secret_bytes())  # a stored key
 
     @staticmethod
     def _asked(what: str, *arguments: str) -> Any:
@@ -114,7 +118,7 @@ def provider(place: str | os.PathLike[str]) -> KeyProvider:
     if not colon or kind not in ("env", "keyring", "file"):
         return FileKey(text)
     if not rest:
-        raise InvalidInput(f"{text!r} names no key; write {kind}:NAME")
+        raise InvalidInput(f"{text!r} does not name a key; write {kind}:NAME")
     if kind == "env":
         return EnvironmentKey(rest)
     if kind == "file":

@@ -1,9 +1,9 @@
-"""Files that hold a sample: private to their owner, whole or not there at all, and marked as what they are.
+"""Files that hold a sample: readable only by their owner, written atomically, with metadata about the draw.
 
-Rows go to a hidden file beside the wanted one, which takes its name once everything is on disk. A failure, an interrupt
-or a full disk removes it. What a killed process leaves of it is overwritten by the next try; while a process lives it
-holds a lock on it. A finished file is never replaced by a second writer that was not told to: it gets its name only if
-nobody has it, and a writer that waited on the hidden file of another looks whether it is still the hidden one.
+Rows go to a hidden file beside the target, which is renamed once everything is on disk. A failure, an interrupt or a
+full disk removes it. What a killed process leaves behind is overwritten by the next try; a running process holds a lock
+on it. A finished file is never replaced without permission: the hidden file is renamed only if the name is free, and a
+writer that waited for another one checks that its file is still the hidden one.
 """
 
 import json
@@ -24,7 +24,7 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, "storing a sample") from None
 
-SECRET = "who is in this file is secret: what it guarantees is void once anybody sees it; a sample is not a release"
+SECRET = "who is in this file is secret: the amplified guarantee is void once anyone sees it; a sample is not a release"
 _MARK = b"privamp"
 _VERSION = 1
 _PRIVATE = 0o600
@@ -47,7 +47,7 @@ def described_in(pieces: Sequence[Piece], path: str | os.PathLike[str]) -> dict[
         facts: dict[str, Any] = json.loads(metadata[_MARK])
         known = {name: facts[name] for name in _FACTS}
         return known | {
-            "identity_version": facts.get("identity_version"),  # None: from before there was one
+            "identity_version": facts.get("identity_version"),  # None: written before the field existed
             "assumes": [str(sentence) for sentence in facts.get("assumes", ())],
         }
     except (KeyError, ValueError):
@@ -55,12 +55,12 @@ def described_in(pieces: Sequence[Piece], path: str | os.PathLike[str]) -> dict[
 
 
 def check_output(out: str | os.PathLike[str], overwrite: bool = False) -> Path:
-    """A name that can be written, before anything is read."""
+    """Check the file name before anything is read."""
     path = Path(out)
     if path.suffix.lower() not in _SUFFIXES:
         raise InvalidInput(f"a sample must be named .parquet or .feather, got {path.name!r} instead")
     if os.path.lexists(path) and not overwrite:
-        raise InvalidInput(f"{str(path)!r} exists already; choose another name, or say that it may be overwritten")
+        raise InvalidInput(f"{str(path)!r} already exists; choose another name, or allow overwriting")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK) or path.is_dir():
         raise InvalidInput(f"cannot write {str(path)!r}; choose a file in a folder that exists and is writable")
     return path
@@ -70,7 +70,7 @@ def check_output(out: str | os.PathLike[str], overwrite: bool = False) -> Path:
 def private_writer(
     out: str | os.PathLike[str], schema: pa.Schema, *, overwrite: bool = False
 ) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """Write batches; the file appears when the block ends well."""
+    """Write batches; the file appears when the block ends without an error."""
     path = check_output(out, overwrite)
     part = path.with_name(f".{path.name}.part")
     try:
@@ -87,7 +87,7 @@ def private_writer(
                 part.unlink(missing_ok=True)
                 raise
     except FileExistsError:
-        raise InvalidInput(f"{str(path)!r} exists already: another program was quicker; nothing was replaced") from None
+        raise InvalidInput(f"{str(path)!r} already exists: another program was faster; nothing was replaced") from None
     except OSError as error:
         why = error.strerror or "no reason given"
         raise InvalidInput(f"cannot write {str(path)!r} ({why}); nothing was written") from None
@@ -100,7 +100,7 @@ def private_writer(
 def _locked(part: Path) -> Iterator[int]:
     """The hidden file, empty, private and ours as long as it is open."""
     handle = _hidden(part)
-    if os.name == "posix" and os.fstat(handle).st_nlink > 1:  # a kill came before a finished file lost this name
+    if os.name == "posix" and os.fstat(handle).st_nlink > 1:  # a process was killed before it could remove this name
         part.unlink()
         os.close(handle)
         handle = _hidden(part)
@@ -121,12 +121,12 @@ def _hidden(part: Path) -> int:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InvalidInput(f"another process is writing {str(part)!r} just now; wait for it") from None
+                raise InvalidInput(f"another process is writing {str(part)!r}; wait for it") from None
             held = os.fstat(handle)
             if not stat.S_ISREG(held.st_mode):
                 raise InvalidInput(f"{str(part)!r} is in the way; remove it")
-            if not _is_named(part, held):  # its writer has finished meanwhile: this is the finished file now
-                raise InvalidInput(f"another process was writing {str(part)!r} just now; try again")
+            if not _is_named(part, held):  # its writer has finished in the meantime: this is now the finished file
+                raise InvalidInput(f"another process has just written {str(part)!r}; try again")
             os.fchmod(handle, _PRIVATE)
     except BaseException:
         os.close(handle)
@@ -143,7 +143,7 @@ def _is_named(part: Path, held: os.stat_result) -> bool:
 
 
 class _Grouped:
-    """Collects small batches to row groups of a useful size, the same ones whatever the threads did."""
+    """Collects small batches into row groups of a useful size, independent of the threads."""
 
     def __init__(self, writer: Any, schema: pa.Schema) -> None:
         self._writer, self._schema = writer, schema
@@ -151,7 +151,7 @@ class _Grouped:
         self._rows = self._bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """A few rows more."""
+        """Add a few rows."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes

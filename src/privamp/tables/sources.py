@@ -1,8 +1,8 @@
-"""Data where it lies: files and folders (Parquet, CSV, Feather) and frames, in pieces that can be read one by one.
+"""Data sources: files and folders (Parquet, CSV, Feather) and frames, in pieces that can be read one by one.
 
-A piece is some rows that stand side by side: a few row groups of a Parquet file, or a whole file of another kind. Rows
-keep one order, by file name and then by place, so that a row's offset can be its id. Reading is bounded: a batch at a
-time per piece, and no read-ahead. Errors never repeat what Arrow says, for it quotes values.
+A piece is a range of consecutive rows: a few row groups of a Parquet file, or a whole file of another kind. Rows have a
+fixed order, by file name and then by position, so that a row's offset can be its id. Reading is bounded: a batch at a
+time per piece, and no read-ahead. Errors never repeat Arrow's messages, because these quote values.
 """
 
 import os
@@ -34,7 +34,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows side by side; `rows` is None where only reading tells how many there are."""
+    """Consecutive rows; `rows` is None if their number is known only after reading."""
 
     name: str
     rows: int | None
@@ -70,7 +70,7 @@ GUESSED = "the types of a CSV file's columns are public: Arrow guesses them, so 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A schema and the pieces of all rows, in order; `assumes` says what reading them takes for public."""
+    """A schema and the pieces of all rows, in order; `assumes` lists what reading them treats as public."""
 
     schema: pa.Schema
     pieces: tuple[Piece, ...]
@@ -78,20 +78,20 @@ class Source:
 
     @property
     def rows(self) -> int | None:
-        """How many rows there are, where that is known without reading."""
+        """How many rows there are, if that is known without reading."""
         counts = [piece.rows for piece in self.pieces]
         return None if None in counts else sum(count or 0 for count in counts)
 
 
 def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Source:
-    """The files that are named, or that lie in a folder (with partitions like region=north, which become columns).
+    """The given files, or those in a folder (with partitions like region=north, which become columns).
 
-    The whole numbers of the column `id` must be written in one way, also where a file's numbers are text (CSV). With
+    Whole numbers in the column `id` must be written in one way, even where a file's numbers are text (CSV). With
     `as_text` nothing is guessed: all columns of CSV files (csv_text.py), and those of partitions, are text.
     """
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not several:
-        raise InvalidInput("there is no file to sample from; name at least one")
+        raise InvalidInput("there is no file to sample from; give at least one")
     found = sorted(
         (fragment for path in several for fragment in _fragments(Path(path), as_text)), key=lambda each: each[0]
     )
@@ -100,8 +100,8 @@ def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Sour
     for other, its, _ in found[1:]:
         if its != schema:
             raise InvalidInput(
-                f"{other!r} has other columns or types than {name!r}; files of one data set must agree, so cast "
-                "the odd ones first"
+                f"{other!r} has other columns or types than {name!r}, but the files of one data set must agree; cast "
+                "them first"
             )
     read = [
         (name, schema, fragment if isinstance(fragment, CsvText) else exactly_read(fragment, schema, id))
@@ -119,7 +119,7 @@ def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:
     for path in several:
         data = Path(os.path.realpath(path))
         if target == data or data in target.parents:
-            raise InvalidInput(f"{os.fspath(out)!r} is or lies in the data itself; write the sample somewhere else")
+            raise InvalidInput(f"{os.fspath(out)!r} is or lies in the data itself; write the sample elsewhere")
 
 
 def table(data: pa.Table) -> Source:
@@ -138,12 +138,13 @@ def readable(name: str) -> Iterator[None]:
         raise InvalidInput(f"{name!r} cannot be read; check its permissions") from None
     except (OSError, pa.ArrowException):
         raise InvalidInput(
-            f"{name!r} cannot be read as the kind of file its name says: it is corrupt, cut off, or changed under way"
+            f"{name!r} is not a valid file of the kind its name says: it is corrupt, truncated, or was changed while "
+            "it was read"
         ) from None
 
 
 def _check_once(names: Sequence[str]) -> None:
-    """A file that is read twice makes two records of each of its records."""
+    """A file that is read twice would duplicate each of its records."""
     seen: dict[tuple[int, int], str] = {}
     for name in names:
         with readable(name):
@@ -151,8 +152,8 @@ def _check_once(names: Sequence[str]) -> None:
         first = seen.setdefault((is_at.st_dev, is_at.st_ino), name)
         if first is not name:
             raise InvalidInput(
-                f"{name!r} is named twice, or is the same file as {first!r}: each of its records would count twice; "
-                "name it once"
+                f"{name!r} is given twice, or is the same file as {first!r}: each of its records would count twice; "
+                "give it once"
             )
 
 
@@ -168,13 +169,13 @@ def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
             return [(each.path, each.schema, each) for each in texts]
         found = dataset.dataset(where, format=kind, partitioning=_partitions(path, as_text) if path.is_dir() else None)
         if not found.files:
-            raise InvalidInput(f"the folder {where!r} holds no {kind} file; name another")
+            raise InvalidInput(f"the folder {where!r} has no {kind} file; give another folder")
         keys = [f for f in found.schema if found.partitioning is not None and f.name in found.partitioning.schema.names]
     return [(each.path, _whole_schema(each, keys), each) for each in found.get_fragments()]
 
 
 def _partitions(folder: Path, as_text: bool) -> Any:
-    """How folders name columns: numbers where all of them look like one, or always text."""
+    """How folders name columns: as numbers if all of them look like numbers, or always as text."""
     if not as_text:
         return "hive"
     names = dict.fromkeys(name for file in _named(folder) for name in _folders(file, folder))
@@ -197,7 +198,7 @@ def _whole_schema(fragment: Any, partitions: Iterable[pa.Field]) -> pa.Schema:
 
 
 def _named(path: Path) -> list[Path]:
-    """The file itself, or those in the folder; names that begin with a point or a line under them are left out."""
+    """The file itself, or those in the folder; names that start with a dot or an underscore are ignored."""
     if path.is_file():
         return [path]
     inside = [p for p in sorted(path.rglob("*")) if p.is_file()]

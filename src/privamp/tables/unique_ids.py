@@ -1,13 +1,13 @@
-"""Whether every record has an id of its own, exactly and in bounded memory.
+"""Whether all ids are unique, exactly and in bounded memory.
 
-Records that share an id share a coin, and then a guarantee for one record is not one for each of them. Three ways, the
-cheapest that decides:
+Records that share an id are drawn together, so a guarantee for one record does not protect each of them. Three methods,
+the cheapest that decides:
 
-    1. ids that only grow, from batch to batch, are unique: seen in passing;
+    1. ids that only grow, from batch to batch, are unique: checked in passing;
     2. whole numbers in a small range: one byte for every possible id, at most 128 MB;
     3. otherwise all ids once more, as 64-bit numbers spread over temporary files of about 8 million each, which are
-       sorted one after the other: 8 bytes of disk a record, at most 200 MB of memory. Texts go by a keyed hash, and
-       those whose hashes meet are compared themselves.
+       sorted one after the other: 8 bytes of disk a record, at most 200 MB of memory. Texts are compared by a keyed
+       hash, and those with equal hashes in full.
 """
 
 import os
@@ -31,11 +31,11 @@ Rescan = Callable[[], Iterable[NDArray[Any]]]  # all ids again, in batches
 _RANGE = 1 << 27  # bytes of the map of a small range
 _BUCKET = 1 << 23  # ids sorted at once
 _MOST_FILES = 512
-_MOST_TEXTS = 1 << 20  # compared themselves
+_MOST_TEXTS = 1 << 20  # compared in full
 
 
 class SeenIds:
-    """What is noticed about the ids while they pass by, in any order of the batches."""
+    """What is recorded about the ids during a pass, in any order of the batches."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -44,7 +44,7 @@ class SeenIds:
         self._lock = threading.Lock()
 
     def add(self, ids: NDArray[Any]) -> None:
-        """Take note of one batch of ids, from any thread."""
+        """Record one batch of ids, from any thread."""
         if not ids.size:
             return
         whole = ids.dtype.kind == "u"
@@ -56,16 +56,16 @@ class SeenIds:
             self._ends.append(ends)
 
     def check(self, rescan: Rescan) -> None:
-        """Raise InvalidInput with the number of records too many for their ids."""
+        """Raise InvalidInput if an id repeats."""
         repeated = self.repeated(rescan)
         if repeated:
             raise InvalidInput(
-                "ids must be unique, but a record repeats the id of another one; records that share an id "
-                "share a coin, so give every record its own id or treat a person's records as a cluster"
+                "ids must be unique, but some repeat; records that share an id are drawn together, so give every "
+                "record its own id or treat a person's records as a cluster"
             )
 
     def repeated(self, rescan: Rescan) -> int:
-        """How many records would have to go for all ids to be different."""
+        """How many records repeat an id."""
         if self._ordered and _apart(self._ends):
             return 0
         low, high = min((a for a, _ in self._ends), default=0), max((b for _, b in self._ends), default=0)
@@ -106,7 +106,7 @@ def _repeated_by_sorting(rescan: Rescan, rows: int) -> int:
 
 
 def _compared(rescan: Rescan, hidden: Key, doubtful: NDArray[np.uint64], repeated: int) -> int:
-    """Texts whose hashes meet, compared themselves; whole numbers are their own."""
+    """Texts with equal hashes, compared in full; whole numbers need no hash."""
     found: Counter[str] = Counter()
     for ids in rescan():
         if ids.dtype.kind == "u":
@@ -123,7 +123,7 @@ def _buckets(batches: Iterable[NDArray[np.uint64]], rows: int) -> Iterator[NDArr
         yield np.concatenate([*batches, np.empty(0, dtype=np.uint64)])
         return
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="privamp-"))  # its owner's only
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="privamp-"))  # readable by its owner only
         names = [os.path.join(folder, str(k)) for k in range(1 << bits)]
         handles = [stack.enter_context(open(name, "wb", buffering=0)) for name in names]
         for numbers in batches:

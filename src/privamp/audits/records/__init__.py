@@ -1,4 +1,4 @@
-"""What one record moves, asked of every job that ships: one file per family of jobs.
+"""How far one record moves the releases of every job: one file per family of jobs.
 
 A file lists its jobs as `JOBS` and the mistakes that must be found as `PLANTED`: functions that return a `RecordAudit`.
 """
@@ -13,7 +13,7 @@ __all__ = ["RecordAudit", "jobs", "planted"]
 
 
 def jobs() -> list[RecordAudit]:
-    """Every job that ships."""
+    """Every shipped job."""
     return [make() for module in _families() for make in getattr(module, "JOBS", ())]
 
 

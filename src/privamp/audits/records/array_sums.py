@@ -82,7 +82,7 @@ JOBS = (
 
 
 def _unclipped(rows: Any) -> Any:
-    """The sum as it was: the declared sensitivity is taken on trust."""
+    """An earlier version of the sum: the declared sensitivity is not enforced."""
     sample = Poisson(0.9).draw(Population(len(rows)), seeded_key(14))
     return sample.release(Laplace(2.0), lambda drawn: float(np.nan_to_num(rows[drawn.positions]).sum()))
 

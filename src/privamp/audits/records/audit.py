@@ -1,4 +1,4 @@
-"""One job and the pairs of data sets it is asked with."""
+"""One job and the pairs of data sets it is checked with."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class RecordAudit:
         return next((name for name in self.needs if not _is_there(name)), None)
 
     def perform(self, pairs: int, *, seed: int = 0, progress: Progress | None = None) -> Report:
-        """Ask with this many pairs, a round after the other."""
+        """Check with this many pairs, one round after the other."""
         some = islice(self._rounds(seed), pairs)
         return check_release(
             self.run, some, name=self.name, most=self.most, rounding=self.rounding,

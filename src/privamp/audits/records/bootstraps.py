@@ -1,4 +1,4 @@
-"""Bootstraps: every statistic and procedure, one record replaced by what hurts."""
+"""Bootstraps: every statistic and procedure, one record replaced by an adversarial one."""
 
 import math
 import warnings
@@ -119,7 +119,7 @@ def _beyond(data: list[Any]) -> Any:
 
 
 def warning() -> RecordAudit:
-    """A warning that tells of one record."""
+    """A warning that reveals one record."""
     return RecordAudit("bootstrap, warnings shown", "a statistic that warns about a record", _warning, _pairs)
 
 

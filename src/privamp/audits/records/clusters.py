@@ -1,4 +1,4 @@
-"""Clusters and classes: one record more or less in none that the design names, which may move nothing.
+"""Clusters and classes: one record more or less in none of the design's, which must not move anything.
 
 A record is (value, label).
 """

@@ -1,4 +1,4 @@
-"""Gradient descent: linear and logistic regression, rows and labels that hurt."""
+"""Gradient descent: linear and logistic regression, adversarial rows and labels."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -68,7 +68,7 @@ def _clipped_together(data: list[Row]) -> Any:
 
 
 def labels_refused() -> RecordAudit:
-    """An error that tells of one label."""
+    """An error that reveals one label."""
     return RecordAudit("descent, labels refused", "a fit that refuses labels out of range", _labels_refused, _pairs)
 
 

@@ -1,4 +1,4 @@
-"""Interviews: answers matched by ids, and estimates adjusted for those who gave none.
+"""Interviews: answers matched by ids, and estimates adjusted for nonresponse.
 
 A record is a person of the frame with the rows that came back: none, one, several that agree or differ, or something
 odd; rows of strangers come with it. Who is in which class is public where records are replaced.
@@ -130,7 +130,7 @@ def _refusing(people: list[Person]) -> Any:
 
 
 def duplicates_refused() -> RecordAudit:
-    """An error that tells that a person answered twice."""
+    """An error that reveals that a person answered twice."""
     pairs = partial(_pairs, range(SIZE), REPLACE)
     return RecordAudit("interviews, refusing duplicates", "an estimate that refuses two answers", _refusing, pairs)
 

@@ -1,4 +1,4 @@
-"""Private k-means and the norm histogram, asked with one record more or less.
+"""Private k-means and the norm histogram, with one record more or less.
 
 Records get their coins by place, so they come and go at the end only; they are replaced anywhere, at the ends of blocks
 too. What a record may move a step by is its weight times its influence, by the rule that the first look chose.

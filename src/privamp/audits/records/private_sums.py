@@ -88,7 +88,7 @@ JOBS = (
 
 
 def _refusing(rows: Any) -> Any:
-    """As it was: a record that is not finite stops the job."""
+    """An earlier version: a record that is not finite stops the job."""
     if not np.all(np.isfinite(np.asarray(rows, dtype=np.float64))):
         raise ValueError("X must be finite, but it contains nan or infinity")
     return _job(PrivateSum(bounds=1.0, epsilon=1.0), rows)
@@ -118,7 +118,7 @@ def quotes_cells() -> RecordAudit:
 
 
 def _rows_lost(rows: Any) -> Any:
-    """As it was: one entry among the rows of a list makes it a column, in which a row is no number."""
+    """An earlier version: one entry among the rows of a list makes it a column, in which a row is not a number."""
     entries = np.array(rows, dtype=object)
     return _job(PrivateSum(bounds=1.0, epsilon=1.0), np.zeros(len(rows)) if entries.ndim == 1 else rows)
 
@@ -146,7 +146,7 @@ def stops_early() -> RecordAudit:
         for size in (5, 30, 30, 30, 30):
             yield from pairs_of(random.standard_normal((size, 3)), hard_rows(3), changes=ADD_REMOVE, places=[size])
 
-    return RecordAudit("PrivateSum, stops early", "a job that seldom reaches its release", _stopping, pairs)
+    return RecordAudit("PrivateSum, stops early", "a job that rarely reaches its release", _stopping, pairs)
 
 
 def _from_their_mean(rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Questions to a table: every kind, alone and together, by groups, from everybody and from a sample.
+"""Questions about a table: every kind, alone and together, by groups, from all records and from a sample.
 
 Rows are (id, x, text, group); the column k is the id as a whole number below 8. Ids decide who is drawn, so records
 come and go anywhere. Quantiles without intervals are chosen by the exponential mechanism, others by a tree.

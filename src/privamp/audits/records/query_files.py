@@ -1,4 +1,4 @@
-"""Questions to CSV files: neighbouring files are written and read, with cells that change how readers guess types.
+"""Questions about CSV files: neighbouring files are written and read, with cells that change how readers guess types.
 
 A record is a row of bytes, its id in the first cell. The others are written so that a guess is tempting: 01 and 1.5,
 True, empty cells, and one record says otherwise.

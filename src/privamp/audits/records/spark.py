@@ -78,7 +78,7 @@ class KMeansFit:
         self._fitted: Any = None
 
     def run(self, rows: list[Row]) -> Any:
-        """The centres and what they cost."""
+        """The centres and their guarantee."""
         model = PrivateKMeans(2, epsilon=200.0, radius=3.0, n_iter=2, sample_size=8)
         fit(model, _table(rows), ["a", "b"], id="uid", key=seeded_key(15), trust_ids=True)
         self._fitted = model._fitted
@@ -113,7 +113,7 @@ JOBS = (
 
 
 def _refusing(rows: list[Row]) -> Any:
-    """The sum as it was: the drawn rows are looked at, and one that is no number stops the release."""
+    """An earlier version of the sum: a drawn row that is not a number stops the release."""
 
     def total(drawn: Any) -> Any:
         found = drawn.select("a", "b").toArrow().to_pydict()
@@ -127,7 +127,7 @@ def _refusing(rows: list[Row]) -> Any:
 
 
 def _redrawn(rows: list[Row]) -> Any:
-    """Ids that hang on the other rows, as those made upstream do: another record, another sample."""
+    """Ids that depend on other rows, as when they are generated upstream: another record, another sample."""
     moved = [(i + 7919 * len(rows), *row[1:]) for i, row in enumerate(rows)]
     return _sample(moved).release_sum(NOISE, ["a", "b"])
 

@@ -1,4 +1,4 @@
-"""Survey estimates: every design that `survey.estimate` knows, with values and groups that hurt."""
+"""Survey estimates: every design that `survey.estimate` knows, with adversarial values and groups."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -135,7 +135,7 @@ def _only_finite(data: list[Any]) -> Any:
 
 
 def refusing() -> RecordAudit:
-    """An error that tells of one record."""
+    """An error that reveals one record."""
     pairs = partial(_values, None, ADD_REMOVE)
     return RecordAudit("survey, refusing values", "an estimate that refuses what is no number", _only_finite, pairs)
 

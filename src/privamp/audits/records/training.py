@@ -1,4 +1,4 @@
-"""Steps of the torch engine: models, samplers and precisions, with records that hurt a network."""
+"""Steps of the torch engine: models, samplers and precisions, with adversarial records."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -90,7 +90,7 @@ def _module(setting: Setting) -> Any:
 
 
 def trained(setting: Setting, rows: list[Any]) -> Any:
-    """All steps of a run on these records, (numbers or word ids, label) each; everything that may be seen of it."""
+    """All steps of a run on these records, (numbers or word ids, label) each; with everything visible of it."""
     import torch
     from torch.utils.data import TensorDataset
 
