@@ -104,7 +104,7 @@ def test_a_section_ends_where_the_next_begins() -> None:
 
 
 def test_an_unknown_id_is_one_sentence() -> None:
-    with pytest.raises(InvalidInput, match=r"poisson-1.* may be meant"):
+    with pytest.raises(InvalidInput, match=r"poisson-1.* may be what you mean"):
         proof("poison-1")
 
 

@@ -125,7 +125,7 @@ def test_randomised_response_counts_and_needs_replace_one():
     event = dp.SelfComposedDpEvent(dp.RandomizedResponseDpEvent(0.5, 4), 3)
     assert guarantee_of(event, RO).epsilon() == pytest.approx(3 * math.log(5.0), rel=1e-9)
     assert PLDAccountant(REPLACED).compose(event).get_epsilon(0.0) < 1.62  # theirs forgets the count
-    with pytest.raises(InvalidInput, match="shows their number"):
+    with pytest.raises(InvalidInput, match="reveals their number"):
         guarantee_of(event, AR)
     quiet = dp.ComposedDpEvent([dp.RandomizedResponseDpEvent(1.0, 4), dp.RandomizedResponseDpEvent(0.0, 1)])
     assert guarantee_of(quiet, RO).epsilon() == 0.0

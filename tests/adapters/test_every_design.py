@@ -82,7 +82,7 @@ def test_every_schedule(name):
 
 def test_importance_rules_are_refused():
     design, population = next(iter(ImportanceSampling.small_cases()))
-    with pytest.raises(InvalidInput, match="know no weights"):
+    with pytest.raises(InvalidInput, match="do not support"):
         KeyedBatches(Rounds(design, 2), population, NOISE)
 
 

@@ -74,7 +74,7 @@ def test_fixed_batches_under_add_remove_cover_a_record_less():
         (theirs.CyclicPoissonSampling(0.5, 4, cycle_length=2), AR, "equal split moves other records"),
         (theirs.CyclicPoissonSampling(0.5, 4, cycle_length=2, partition_type=INDEPENDENT), RO, "add-remove"),
         (theirs.CyclicPoissonSampling(0.5, 4, truncated_batch_size=2, cycle_length=2), AR, "truncated batches"),
-        (theirs.BallsInBinsSampling(4, 2), AR, "drawn once for all"),
+        (theirs.BallsInBinsSampling(4, 2), AR, "drawn only once"),
         (theirs.FixedBatchSampling(20, 2), RO, "size must be"),
     ],
 )
@@ -91,12 +91,12 @@ def test_a_keyed_strategy_draws_its_plan_once():
     batches = list(strategy.batch_iterator(10))
     assert [batch.tolist() for batch in batches] == drawn
     assert theirs.pad_to_multiple_of(batches[0], 4).size == 4
-    with pytest.raises(InvalidInput, match="drawn already"):
+    with pytest.raises(InvalidInput, match="already being drawn"):
         strategy.batch_iterator(10)
     fresh = KeyedSelection(plan, 10, Gaussian(2.0))
-    with pytest.raises(InvalidInput, match="leave out rng"):
+    with pytest.raises(InvalidInput, match="omit rng"):
         fresh.batch_iterator(10, rng=0)
-    with pytest.raises(InvalidInput, match="not that of the population"):
+    with pytest.raises(InvalidInput, match="must be that of the population"):
         fresh.batch_iterator(11)
 
 

@@ -208,9 +208,9 @@ def test_opacus_calibrates_with_it():
 
 def test_sentences():
     sampler = KeyedBatchSampler(Rounds(Poisson(0.5), 2), N, Gaussian(1.0))
-    with pytest.raises(InvalidInput, match="leave out shuffle"):
+    with pytest.raises(InvalidInput, match="omit shuffle"):
         keyed_loader(RECORDS, sampler, shuffle=True)
-    with pytest.raises(InvalidInput, match="differ in size"):
+    with pytest.raises(InvalidInput, match="must have the same size"):
         keyed_loader(TensorDataset(torch.zeros(3)), sampler)
     with pytest.raises(InvalidInput, match=r"torch .* failed while making a loader \(ValueError\)"):
         keyed_loader(RECORDS, sampler, num_workers=-1)

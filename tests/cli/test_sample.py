@@ -103,7 +103,7 @@ BAD = [
     ({}, ["--reads", "cluster=group"], "looks at no column, not at 'cluster'"),
     ({}, ["--round", "-1"], "round must be"),
     ({}, ["--threads", "0"], "threads must be"),
-    ({}, ["--clip"], "clip=True is for importance"),
+    ({}, ["--clip"], "clip=True is only for importance"),
     ({"--design": "poisson:rate=2"}, [], "rate must be"),
     ({"--design": "wor:size=5,population=301"}, [], "fewer were given"),
     ({"--design": "cluster:chosen=2,clusters=6,max_size=50"}, [], "no column 'cluster'"),

@@ -174,7 +174,7 @@ def test_records_outside_the_ball_decide_as_if_clipped():
     assert set(np.array(kept[WEIGHT])[far]) == {least}
     odd = pa.record_batch({"id": IDS, "u": np.full(N, np.nan), "v": np.full(N, np.inf)})  # counts as (0, largest)
     assert set(Kernel.of(design, KEY, id="id", clip=True).kept(odd)[WEIGHT].to_pylist()) == {least}
-    with pytest.raises(InvalidInput, match="clip=True is for importance"):
+    with pytest.raises(InvalidInput, match="clip=True is only for importance"):
         Kernel.of(Poisson(0.1), KEY, clip=True)
 
 

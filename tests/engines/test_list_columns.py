@@ -60,7 +60,7 @@ def test_both_kinds_are_drawn_alike():
 
 def test_lists_of_any_length_are_summed_by_their_public_length_only():
     sample = local.draw(table(FREE, ROWS), Poisson(0.9), key=seeded_key(15), id="id")
-    with pytest.raises(InvalidInput, match="say with dimension="):
+    with pytest.raises(InvalidInput, match="give their length with dimension="):
         sample.release_sum(NOISE, "x")
     with pytest.raises(InvalidInput, match="no column 'y'"):
         sample.release_sum(NOISE, "y")
@@ -79,5 +79,5 @@ def test_lists_beside_numbers_need_a_fixed_size():
     """Their length is then a public fact of the table, and a record cannot change it."""
     design = ImportanceSampling(RULE, "x+y")
     mixed = pa.table({"id": [1, 2], "x": pa.array([[1.0], [2.0]], FREE), "y": [1.0, 2.0]})
-    with pytest.raises(InvalidInput, match="no public fact"):
+    with pytest.raises(InvalidInput, match="without a public length"):
         local.draw(mixed, design, key=seeded_key(15), id="id")

@@ -162,7 +162,7 @@ def test_samples_of_a_later_version_are_refused(folder):
     facts["identity_version"] = 2
     later = table.replace_schema_metadata({"privamp": json.dumps(facts)})
     parquet.write_table(later, "later.parquet")
-    with pytest.raises(InvalidInput, match="identities of version 2, and this one knows version 1"):
+    with pytest.raises(InvalidInput, match="identities of version 2, and this one has version 1"):
         local.open_sample("later.parquet", HALF, key=KEY)
 
 

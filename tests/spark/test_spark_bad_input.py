@@ -80,7 +80,9 @@ def test_ids_made_at_every_evaluation(table: Any) -> None:
     from pyspark.sql import functions
 
     for made in (functions.monotonically_increasing_id(), functions.expr("uuid()")):
-        with pytest.raises(InvalidInput, match="every evaluation would be another sample; write the table out first"):
+        with pytest.raises(
+            InvalidInput, match="every evaluation would be another sample; write the table to files first"
+        ):
             sample(table.withColumn("made", made), Poisson(0.5), id="made")
     other = table.withColumn("made", functions.rand())  # not looked at by the design
     assert "made" in sample(other, Poisson(0.5), id="uid", trust_ids=True).columns
@@ -88,7 +90,7 @@ def test_ids_made_at_every_evaluation(table: Any) -> None:
 
 def test_a_design_too_large_for_the_driver(table: Any) -> None:
     with pytest.raises(
-        InvalidInput, match=r"ConditionalPoisson decides .* more than the 1000 that driver_records allows"
+        InvalidInput, match=r"ConditionalPoisson needs .* more than the 1000 records that driver_records allows"
     ):
         sample(table, ConditionalPoisson(10, 2000, 1.0, 3.0), id="uid", trust_ids=True, driver_records=1000)
 
@@ -99,13 +101,13 @@ def test_a_population_smaller_than_declared(table: Any) -> None:
 
 
 def test_sums_that_would_not_be_exact(table: Any) -> None:
-    with pytest.raises(InvalidInput, match="takes ExactLaplace or ExactGaussian, got Laplace"):
+    with pytest.raises(InvalidInput, match="needs ExactLaplace or ExactGaussian, .* got Laplace"):
         draw(table, Poisson(0.5), id="uid", trust_ids=True).release_sum(Laplace(1.0), "a")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="norm noise in idealised arithmetic"):
         release(PrivateSum(bounds=1.0, epsilon=1.0, noise="norm"), table, ["a", "b"], id="uid")
     with pytest.raises(InvalidInput, match="which groups occur is itself secret"):
         draw(table, Poisson(0.5), id="uid", trust_ids=True).release_count(privamp.ExactLaplace(1.0), by="stratum")
-    with pytest.raises(InvalidInput, match="column 'x' holds arrays; say how long"):
+    with pytest.raises(InvalidInput, match="column 'x' holds arrays; give their length"):
         release(PrivateSum(bounds=1.0, epsilon=1.0), table, "x", id="uid")
 
 

@@ -32,7 +32,7 @@ def test_csv(spark: Any, tmp_path: Path) -> None:
 
 
 def test_what_spark_cannot_read(spark: Any, tmp_path: Path) -> None:
-    for source, why in (("people.feather", "Spark reads Parquet or CSV"), ("nowhere.parquet", "Spark cannot read")):
+    for source, why in (("people.feather", "must be Parquet or CSV"), ("nowhere.parquet", "Spark cannot read")):
         with pytest.raises(InvalidInput, match=why):
             spark_files.read(spark, str(tmp_path / source))
     assert not list(tmp_path.iterdir())

@@ -8,7 +8,7 @@ import pytest
 from privamp import ExactLaplace, InvalidInput, Poisson
 from privamp.spark import draw, sample
 
-REFUSED = "every evaluation would be another sample; write the table out first"
+REFUSED = "every evaluation would be another sample; write the table to files first"
 
 
 def refused(rows: Any, id: str = "made") -> None:

@@ -1,8 +1,8 @@
 """Batches for trainers of other libraries, drawn by a schedule and one key, and certified as a whole.
 
 The trainer adds the noise; what is certified is `mechanism` in every round of `plan`. The key draws once: a second
-source of batches by the same key is refused, and going on after an epoch draws the next rounds, never the first ones
-again. Which records a batch holds is secret, and so is how many they are unless the design says so.
+source of batches with the same key is refused, and continuing after an epoch draws the next rounds, never the first
+ones again. Which records a batch holds is secret, and so is their number unless the design fixes it.
 """
 
 import os
@@ -38,7 +38,7 @@ _JOB = "batches"
 
 
 def check_certified(mechanism: Mechanism, plan: Schedule | Design) -> None:
-    """Refuse what no theorem covers under any relation, before anything is drawn or released."""
+    """Raise if no theorem covers this under any relation, before anything is drawn or released."""
     try:
         amplify(mechanism, plan)
     except NoTheorem:
@@ -69,11 +69,11 @@ class KeyedBatches:
         if not isinstance(plan, Schedule) or not isinstance(mechanism, Mechanism):
             raise InvalidInput(
                 f"batches need a schedule and a mechanism, got {type(plan).__name__} and {type(mechanism).__name__} "
-                "instead; of a design make Rounds(design, steps)"
+                "instead; turn a design into Rounds(design, steps)"
             )
         if any(isinstance(read, Vectors) for read in plan.reads.values()):
             raise InvalidInput(
-                "an importance rule certifies weighted records, and trainers of other libraries know no weights; train "
+                "an importance rule needs weighted records, which trainers of other libraries do not support; train "
                 "with privamp.torch.PrivacyEngine instead"
             )
         self.plan, self.mechanism = plan, mechanism
@@ -110,15 +110,17 @@ class KeyedBatches:
         return self.plan.steps - self._drawn
 
     def take(self, rounds: int) -> Iterator[NDArray[np.int64]]:
-        """The next `rounds` batches: positions, a record drawn u times stands in it u times. Secret."""
+        """The next `rounds` batches of positions; a record drawn u times appears u times. Secret."""
         whole(1, rounds=rounds)
         for _ in range(min(rounds, self.left) or rounds):
             if os.getpid() != self._process:
-                raise InvalidInput("batches are drawn by the process that made their key; make a fresh one in each")
+                raise InvalidInput(
+                    "batches must be drawn by the process that made their key; make a fresh key in each process"
+                )
             if not self.left:
                 raise InvalidInput(
                     f"all {self.plan.steps} rounds of the plan are drawn, and no guarantee covers another one; plan "
-                    "more rounds beforehand, or begin a new run with a fresh key and add up both guarantees"
+                    "more rounds beforehand, or start a new run with a fresh key and compose both guarantees"
                 )
             self._drawn += 1
             drawn = next(self._draws)

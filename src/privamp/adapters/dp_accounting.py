@@ -1,4 +1,4 @@
-"""privamp among the accountants of dp-accounting: its guarantees as events, and an accountant that composes both.
+"""dp-accounting: guarantees of privamp as events, and an accountant that composes them with its own events.
 
 >>> from privamp import Laplace, amplify
 >>> accountant = GuaranteeAccountant().compose(GuaranteeEvent.of(amplify(Laplace(1.0), Poisson(0.1))))
@@ -37,17 +37,17 @@ _RELATIONS = {
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class GuaranteeEvent(dp.DpEvent):
-    """What a guarantee of privamp is about, as an event: its certificate, which is recomputed by whoever reads it."""
+    """A guarantee of privamp as an event: its certificate, which is recomputed when it is read."""
 
-    certificate: bytes = attr.ib(repr=False)  # JSON; DpEvent.to_named_tuple would take text apart, letter by letter
+    certificate: bytes = attr.ib(repr=False)  # JSON; DpEvent.to_named_tuple would split text into letters
 
     @classmethod
     def of(cls, guarantee: Guarantee) -> "GuaranteeEvent":
         """The event of a guarantee that is made of claims."""
         if not isinstance(guarantee, Guarantee) or not guarantee.claims:
             raise InvalidInput(
-                "an event holds the claims of a guarantee, and this has none; give what amplify or compose returned, "
-                "of designs and mechanisms that are data"
+                "an event needs a guarantee with claims, and this one has none; use the result of amplify or compose "
+                "for designs and mechanisms without functions"
             )
         return cls(json.dumps(guarantee.to_json(), sort_keys=True).encode())
 
@@ -59,17 +59,19 @@ class GuaranteeEvent(dp.DpEvent):
 def standard_event(guarantee: Guarantee) -> Any:
     """The same in dp-accounting's own events, for its own accountants: Poisson samples under add/remove.
 
-    Others are refused: of a sample of fixed size dp-accounting's accountants assume that a replaced record moves a sum
+    Others are rejected: for samples of fixed size dp-accounting's accountants assume that a replaced record moves a sum
     of rows of norm at most C by C, though it moves it by up to 2C.
     """
     if not isinstance(guarantee, Guarantee) or guarantee.neighbors != Neighbors.ADD_REMOVE or guarantee.draws:
         raise InvalidInput(
-            "dp-accounting's own events stand for guarantees about fresh draws under add-remove; of any other take "
+            "dp-accounting's own events cover only fresh draws under add-remove; for others use "
             "GuaranteeEvent.of(guarantee) with GuaranteeAccountant"
         )
     events = [dp.SelfComposedDpEvent(_standard(claim), claim.times) for claim in guarantee.claims]
     if not events:
-        raise InvalidInput("this guarantee keeps no claims, so it is no event; give what amplify or compose returned")
+        raise InvalidInput(
+            "this guarantee has no claims, so it cannot be an event; use the result of amplify or compose"
+        )
     return events[0] if len(events) == 1 else dp.ComposedDpEvent(events)
 
 
@@ -79,7 +81,7 @@ def _standard(claim: Any) -> Any:
     if kind is None or type(design) is not Poisson or mechanism.neighbors != Neighbors.ADD_REMOVE:
         raise InvalidInput(
             f"dp-accounting's accountants read no event for {type(mechanism).__name__} on {type(design).__name__} as "
-            "privamp does; take GuaranteeEvent.of(guarantee) with GuaranteeAccountant"
+            "privamp does; use GuaranteeEvent.of(guarantee) with GuaranteeAccountant"
         )
     scale = mechanism.sigma if isinstance(mechanism, Gaussian) else mechanism.scale
     return dp.PoissonSampledDpEvent(float(design.rate), kind(down(scale / mechanism.sensitivity)))
@@ -103,13 +105,13 @@ class GuaranteeAccountant(PrivacyAccountant):
 
     @property
     def neighbors(self) -> Neighbors:
-        """The relation in privamp's words."""
+        """The relation as a `Neighbors`."""
         return _RELATIONS[self.neighboring_relation]
 
     def guarantee(self) -> Guarantee:
         """Everything composed so far, with its theorems and assumptions."""
         if not self._is_private:
-            raise InvalidInput("an event without privacy was composed, and no guarantee covers it")
+            raise InvalidInput("an event without privacy was composed, so there is no guarantee")
         return compose(self._parts) if self._parts else guarantee_of(dp.NoOpDpEvent(), self.neighbors)
 
     def get_epsilon(self, target_delta: float) -> float:
@@ -125,7 +127,7 @@ class GuaranteeAccountant(PrivacyAccountant):
         try:
             whole(0, count=count)
             found = self._read(event, max(count, 1))
-            together = compose([*self._parts, found])  # refuses another relation, and one draw counted twice
+            together = compose([*self._parts, found])  # rejects another relation, and one draw counted twice
         except NotPrivate:
             self._is_private &= not do_compose
         except PrivampError as error:
@@ -135,7 +137,7 @@ class GuaranteeAccountant(PrivacyAccountant):
         return None
 
     def _read(self, event: Any, count: int) -> Guarantee:
-        """Their composition of ours is taken apart, so that both may stand in one tree."""
+        """Compositions of our events are split up, so that one tree may contain both kinds."""
         if isinstance(event, dp.ComposedDpEvent) and event.events:
             return compose([self._read(part, count) for part in event.events])
         if isinstance(event, dp.SelfComposedDpEvent) and event.count:
@@ -143,6 +145,6 @@ class GuaranteeAccountant(PrivacyAccountant):
         if isinstance(event, GuaranteeEvent):
             found = event.guarantee()
             if found.neighbors != self.neighbors:
-                raise InvalidInput(f"the event is about {found.neighbors}, the accountant about {self.neighbors}")
+                raise InvalidInput(f"the event is about {found.neighbors}, but the accountant about {self.neighbors}")
             return compose(found, count)
         return compose(guarantee_of(event, self.neighbors), count)

@@ -1,6 +1,6 @@
 """Event trees of dp-accounting as guarantees: `guarantee_of(event, neighbors)`.
 
-How events are read (dp-accounting's own documentation of each, where it is silent the larger guarantee):
+How events are read (by dp-accounting's own documentation; where it is silent, the weaker guarantee):
 
 - `GaussianDpEvent(z)`, `LaplaceDpEvent(z)`: a sum of rows of norm at most C, with noise of scale z C. One record more
   moves it by C; one record replaced moves it by 2C, so under replace-one the shift is 2/z.
@@ -40,12 +40,12 @@ __all__ = ["EVENTS", "NotPrivate", "guarantee_of"]
 
 EVENTS = "the events say what was run, in dp-accounting's units: rows of norm at most C, noise of noise_multiplier C"
 _MOST = 10_000  # mechanisms on one sample that are no Gaussians
-_NOBODY = ("count", "sampling_probability", "sample_size", "truncated_batch_size")  # of these 0 runs on no record
+_NOBODY = ("count", "sampling_probability", "sample_size", "truncated_batch_size")  # with these, size 0 reads no record
 Step = tuple[Mechanism, Design, int]
 
 
 def guarantee_of(event: Any, neighbors: Neighbors) -> Guarantee:
-    """The guarantee of everything that the event tree says was run, under `neighbors` (for one record).
+    """The guarantee of everything in the event tree, under `neighbors` (for one record).
 
     >>> tree = dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.0)), 1000)
     >>> f"{guarantee_of(tree, Neighbors.ADD_REMOVE).epsilon(1e-5):.2f}"
@@ -107,7 +107,9 @@ def _on_one_sample(event: Any, times: int) -> Iterator[tuple[Mechanism | None, i
         if event.count:
             yield from _on_one_sample(event.event, times * event.count)
     elif kind in _SAMPLED or kind is dp.TruncatedSubsampledGaussianDpEvent:
-        raise InvalidInput(f"a {kind.__name__} inside another sampling event is not read; state one design for both")
+        raise InvalidInput(
+            f"a {kind.__name__} inside another sampling event is not supported; state one design for both"
+        )
     else:
         yield mechanism_of(event), times
 
@@ -117,7 +119,7 @@ def _everybody(mechanism: Mechanism, neighbors: Neighbors) -> Design:
     if mechanism.neighbors.kind == "add-remove":
         return Poisson(1.0)
     if neighbors != Neighbors.REPLACE_ONE:
-        raise InvalidInput(f"{type(mechanism).__name__} of all records shows their number; ask for replace-one")
+        raise InvalidInput(f"{type(mechanism).__name__} of all records reveals their number; use replace-one")
     return WithoutReplacement(1, 1)
 
 

@@ -19,11 +19,11 @@ with imported("dp-accounting", "privamp.adapters.dp_events"):
 
 
 class NotPrivate(InvalidInput):
-    """The event gives the data away: every accountant says epsilon infinite, delta 1."""
+    """The event has no privacy: every accountant reports an infinite epsilon and delta 1."""
 
 
 def mechanism_of(event: Any) -> Mechanism | None:
-    """One event on its data; None where it tells nothing."""
+    """One event on its data; None if it releases nothing."""
     reader = _LEAVES.get(type(event))
     if reader is None:
         known = ", ".join(kind.__name__ for kind in _LEAVES)

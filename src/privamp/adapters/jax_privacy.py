@@ -3,9 +3,9 @@
 `KeyedSelection(plan, mechanism)` is a `BatchSelectionStrategy`: every round of a schedule, drawn by one key, once. Its
 `event()` holds the certificate of the whole plan, for `privamp.adapters.dp_accounting.GuaranteeAccountant`.
 
-`plan_of(strategy, num_examples, neighbors)` says which schedule a strategy of JAX Privacy draws, where privamp has a
-theorem for it, or why there is none. JAX Privacy multiplies its noise multiplier z by the sensitivity under the
-accountant's relation: for rows of norm 1 that is `Gaussian(z)` under add/remove, `Gaussian(2 z)` under replace-one.
+`plan_of(strategy, num_examples, neighbors)` gives the schedule that a strategy of JAX Privacy draws, if privamp has a
+theorem for it, or raises. JAX Privacy multiplies its noise multiplier z by the sensitivity under the accountant's
+relation: for rows of norm 1 that is `Gaussian(z)` under add/remove, `Gaussian(2 z)` under replace-one.
 """
 
 from collections.abc import Iterator
@@ -62,11 +62,11 @@ class KeyedSelection(BatchSelectionStrategy):
     def batch_iterator(self, num_examples: int, rng: Any = None) -> Iterator[NDArray[np.int64]]:
         """Batches of positions, one per round; the key draws them, so there is no `rng` to give."""
         if rng is not None:
-            raise InvalidInput("the key draws the batches, and a seed would not be secret; leave out rng")
+            raise InvalidInput("the key draws the batches, and a seed would not be secret; omit rng")
         if num_examples != self.batches.size:
-            raise InvalidInput("the number of examples is not that of the population; give both the same")
+            raise InvalidInput("the number of examples must be that of the population; use the same number for both")
         if self.batches.left < self.batches.plan.steps:
-            raise InvalidInput("these batches are being drawn already; make a KeyedSelection with a fresh key")
+            raise InvalidInput("these batches are already being drawn; make a KeyedSelection with a fresh key")
         return self.batches.take(self.batches.plan.steps)
 
     def event(self, neighbors: Neighbors | None = None) -> GuaranteeEvent:
@@ -77,7 +77,7 @@ class KeyedSelection(BatchSelectionStrategy):
 def plan_of(strategy: Any, num_examples: int, neighbors: Neighbors) -> Schedule:
     """What a strategy of JAX Privacy draws, as a schedule that `amplify` certifies under `neighbors`.
 
-    The law is theirs; that NumPy's generator is seeded in secret and is as good as chance stays an assumption.
+    The law is theirs; that NumPy's generator has a secret seed and is pseudo-random remains an assumption.
     """
     reader = _PLANS.get(type(strategy))
     if reader is None or neighbors not in (AR, RO):
@@ -97,11 +97,11 @@ def _cyclic(strategy: Any, n: int, neighbors: Neighbors) -> Schedule:
         low, high = (n, n) if neighbors == RO else (max(n - 1, 0), n + 1)
         return Rounds(Poisson(rate) if cap is None else TruncatedPoisson(rate, cap, low, high), steps)
     if cap is not None:
-        raise InvalidInput("privamp has no theorem for truncated batches of groups that take turns; leave out the cap")
+        raise InvalidInput("privamp has no theorem for truncated batches of groups that take turns; omit the cap")
     if neighbors != AR or strategy.partition_type != theirs.PartitionType.INDEPENDENT:
         raise InvalidInput(
             "groups that take turns are certified for add-remove with independent groups; an equal split moves other "
-            "records when one is added: take partition_type=PartitionType.INDEPENDENT"
+            "records when one is added: use partition_type=PartitionType.INDEPENDENT"
         )
     return CyclicPoisson(rate / turns, turns, steps)
 
@@ -109,8 +109,8 @@ def _cyclic(strategy: Any, n: int, neighbors: Neighbors) -> Schedule:
 def _one_bin(strategy: Any, n: int, neighbors: Neighbors) -> Schedule:
     if strategy.iterations > strategy.cycle_length:
         raise InvalidInput(
-            "privamp certifies bins that are drawn again in every epoch, and these are drawn once for all; take at "
-            "most cycle_length iterations, or KeyedSelection(BallsInBins(rounds, epochs), …)"
+            "privamp certifies bins that are drawn again in every epoch, and these are drawn only once; use at most "
+            "cycle_length iterations, or KeyedSelection(BallsInBins(rounds, epochs), …)"
         )
     return BallsInBins(strategy.cycle_length)
 

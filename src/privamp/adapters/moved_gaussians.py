@@ -4,9 +4,9 @@ Theorem (add/remove). Let a record move the sum by at most c_i with chance p_i, 
 The pair (sum_i p_i N(c_i, s^2), N(0, s^2)) dominates, also for vectors of these lengths (Choquette-Choo et al. 2024,
 arXiv:2310.15526), and its profile is exact (mechanisms/gaussian_mixture.py).
 
-Chances that are floating-point numbers add up to 1 nearly. What is missing is counted as the largest move, what is too
-much is taken from the smallest ones: of all laws that the chances may stand for this one has the largest moves, and a
-pair with larger moves dominates.
+Chances that are floating-point numbers add up to 1 nearly. A missing part is counted as the largest move, an excess is
+taken from the smallest ones: of all laws that the chances may mean this one has the largest moves, and a pair with
+larger moves dominates.
 """
 
 import math
@@ -53,7 +53,7 @@ class MovedGaussians(Mechanism):
         positive(sigma=self.sigma)
         if not self.moves or len(self.moves) != len(self.chances):
             raise InvalidInput(
-                f"every move needs a chance of its own, got {len(self.moves)} moves and {len(self.chances)} chances"
+                f"every move needs its own chance, got {len(self.moves)} moves and {len(self.chances)} chances"
             )
         for move, chance in zip(self.moves, self.chances, strict=True):
             nonnegative(move=move)
@@ -66,8 +66,8 @@ class MovedGaussians(Mechanism):
         """The exact pair, in both directions; for one record that is added or removed."""
         if neighbors != Neighbors.ADD_REMOVE or change != ONE:
             raise NoTheorem(
-                "MovedGaussians says how far one record that is added or removed moves the sum, and nothing about "
-                "replaced, repeated or weighted records; ask for add-remove, drawn without copies"
+                "MovedGaussians covers one record that is added or removed, not replaced, repeated or weighted "
+                "records; use add-remove, drawn without copies"
             )
         shifts, at = np.unique(np.asarray(self.moves) / self.sigma, return_inverse=True)
         chances = as_floats(_completed(shifts.size, at, self.chances))
@@ -75,7 +75,7 @@ class MovedGaussians(Mechanism):
         return moved_gaussians(shifts[live], chances[live])
 
     def release(self, value: Any, stream: Stream) -> NoReturn:
-        """Refuse: the moves are a statement about a release made elsewhere."""
+        """Raise: the moves describe a release made elsewhere."""
         raise NoTheorem("MovedGaussians describes a release made elsewhere and adds no noise; use Gaussian(sigma)")
 
 

@@ -3,10 +3,11 @@
 Opacus clips every row of a batch to C and adds noise of noise_multiplier * C; under replace-one a record moves by 2C.
 
 Its sampler compares a multiple of 2^-24 with the rate, so a record is drawn with the rate rounded up to such a
-multiple: that rate is certified. One step with several backward passes (`accumulated_iterations` k > 1) adds up k
-fresh batches, in which a record may stand k times. Opacus refuses that for its own Poisson batches and counts it as one
-batch of rate k q for others, which is less than it costs; here it is refused where Opacus reports it. Splitting one
-batch (`BatchMemoryManager`) is fine; several batches under one noise by `signal_skip_step` look so, too: see `assumes`.
+multiple: that rate is certified. One step with several backward passes (`accumulated_iterations` k > 1) adds up k fresh
+batches, in which a record may appear k times. Opacus refuses that for its own Poisson batches and counts it as one
+batch of rate k q for others, which underestimates the cost; here it is rejected where Opacus reports it. Splitting one
+batch (`BatchMemoryManager`) is fine; several batches under one noise by `signal_skip_step` look the same: see
+`assumes`.
 """
 
 import math
@@ -68,10 +69,10 @@ class _Accountant(IAccountant):
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What is certified of the steps."""
+        """The guarantee of the steps."""
 
     def get_epsilon(self, delta: float, *ignored: Any, **also_ignored: Any) -> float:
-        """The certified epsilon; options of other accountants (orders, errors) have no meaning here."""
+        """The certified epsilon; options of other accountants (orders, errors) are ignored."""
         return self.guarantee().epsilon(delta) if self.history else 0.0
 
 
@@ -86,13 +87,13 @@ class PoissonAccountant(_Accountant):
 
     @classmethod
     def mechanism(cls) -> str:
-        """The name that Opacus knows it by."""
+        """The name under which Opacus registers it."""
         return "privamp"
 
     def guarantee(self) -> Guarantee:
         """All steps so far, with theorems and assumptions."""
         if not self.history:
-            raise InvalidInput("no step was made yet, so there is nothing to certify")
+            raise InvalidInput("no step was made yet, so there is nothing to certify; train first")
         found = compose([
             compose(amplify(Gaussian(noise), Poisson(math.ceil(rate * _GRID) / _GRID), self.neighbors), steps)
             for noise, rate, steps in self.history
@@ -102,7 +103,7 @@ class PoissonAccountant(_Accountant):
 
 
 class PlannedAccountant(_Accountant):
-    """For batches of a `KeyedBatchSampler`: its whole plan is certified, and a step with less noise is refused."""
+    """For batches of a `KeyedBatchSampler`: its whole plan is certified, and a step with less noise raises."""
 
     def __init__(self, sampler: KeyedBatchSampler, neighbors: Neighbors | None = None) -> None:
         super().__init__()
@@ -120,12 +121,14 @@ class PlannedAccountant(_Accountant):
         return "privamp-planned"
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
-        """Count a step of the plan; raises before the parameters change where its noise is below the planned one."""
+        """Count a step of the plan; raises before the parameters change if its noise is below the planned one."""
         if noise_multiplier < self._least * (1.0 - 1e-12):
-            raise InvalidInput(f"the plan has noise_multiplier {self._least:g}, got {noise_multiplier!r} instead")
+            raise InvalidInput(
+                f"noise_multiplier must be at least {self._least:g} as planned, got {noise_multiplier!r} instead"
+            )
         if len(self) >= self._sampler.batches.drawn:
             raise InvalidInput(
-                "this step's batch was not drawn by the plan, which certifies no other; give make_private the loader "
+                "this step's batch was not drawn by the plan, so it is not certified; give make_private the loader "
                 "of keyed_loader and poisson_sampling=False"
             )
         super().step(noise_multiplier=noise_multiplier, sample_rate=sample_rate)

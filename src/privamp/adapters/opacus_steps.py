@@ -1,8 +1,8 @@
 """Which steps of Opacus an accountant may count: one batch, one clipped sum, one noise.
 
-An optimizer with adaptive clipping also releases how many rows were not clipped, which sets the next bound; that count
-is moved by 1 by a record and priced by Opacus as if it were moved by 1/2. A sampler in a half-precision default dtype
-draws with a rate far above the one it is given, because torch.rand has few values there.
+An optimizer with adaptive clipping also releases how many rows were not clipped, which sets the next bound; a record
+moves that count by 1, but Opacus accounts for it as if by 1/2. A sampler in a half-precision default dtype draws with a
+rate far above the one it is given, because torch.rand has few values there.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ OWN_BATCHES = (
 
 
 def check_step(optimizer: Any) -> None:
-    """Refuse steps that release more, or other batches, than what is certified."""
+    """Raise for steps that release more than is certified, or from other batches."""
     if type(optimizer).__name__ not in _READ:
         raise InvalidInput(
             f"privamp counts the steps of {' and '.join(_READ)}, got {type(optimizer).__name__} instead, which may "
@@ -30,11 +30,11 @@ def check_step(optimizer: Any) -> None:
         )
     if torch.get_default_dtype() not in _FINE:
         raise InvalidInput(
-            f"Opacus draws batches by torch.rand, which is too coarse in {torch.get_default_dtype()}; leave torch's "
+            f"Opacus draws batches by torch.rand, which is too coarse in {torch.get_default_dtype()}; keep torch's "
             "default dtype at float32 and convert the model instead"
         )
     if optimizer.accumulated_iterations != 1:
         raise InvalidInput(
-            f"one step adds up {optimizer.accumulated_iterations} fresh batches, in which a record may stand as often; "
-            "make one backward pass per step, or split a batch with BatchMemoryManager"
+            f"one step adds up {optimizer.accumulated_iterations} fresh batches, in which a record may appear as "
+            "often; make one backward pass per step, or split a batch with BatchMemoryManager"
         )

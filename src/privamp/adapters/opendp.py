@@ -1,12 +1,12 @@
 """OpenDP: measurements that draw a fresh sample at every call, and OpenDP's measurements on samples of privamp.
 
-`Amplified(mechanism, design).measurement()` is a measurement of OpenDP whose function draws by a fresh key, releases
-the noisy sum of the sample, and forgets the sample. So each invocation is a fresh draw, and OpenDP's compositors,
+`Amplified(mechanism, design).measurement()` is a measurement of OpenDP whose function draws with a fresh key, releases
+the noisy sum of the sample, and drops the sample. So each invocation is a fresh draw, and OpenDP's compositors,
 odometers and Context may add its map up; with `make_population_amplification` the data themselves are the sample, every
-measurement meets the same one, and adding up is false (OpenDP #2933). The other way is `opendp_measurements.py`.
+measurement uses the same one, and adding up is wrong (OpenDP #2933). The other way is `opendp_measurements.py`.
 
-A map is about every vector of its domain. OpenDP's distances do not see in which order records stand, so the design
-must treat all places alike; and vectors may have any length under add/remove, so the design must draw from any number.
+A map is about every vector of its domain. OpenDP's distances do not depend on the order of records, so the design must
+treat all positions alike; and vectors may have any length under add/remove, so the design must draw from any number.
 
 Maps. One added or removed record is distance 1 of SymmetricDistance and InsertDeleteDistance, one replaced record is
 distance 1 of ChangeOneDistance and HammingDistance. Distance k > 1 is a chain of k such steps, in either direction.
@@ -44,7 +44,7 @@ AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 class Amplified:
     """The noisy sum of a fresh sample of numbers, clipped to the mechanism's sensitivity.
 
-    `neighbors` is the design's natural relation by default; it decides the metric of the measurement.
+    `neighbors` is the design's natural relation by default; it determines the metric of the measurement.
     """
 
     mechanism: Mechanism
@@ -59,7 +59,7 @@ class Amplified:
         """OpenDP's measurement: pure (max divergence), or with a `delta` > 0 approximate, the same at every distance.
 
         Its domain is vectors of floats, under replace-one of the size that the design declares. Every invocation is
-        charged to the `budget`, where one is given, before it draws noise.
+        charged to the `budget`, if given, before it draws noise.
         """
         in_range(0, 1, delta=delta)
         if budget is not None:
@@ -90,22 +90,24 @@ class Amplified:
 def _check_design(design: Design, relation: Neighbors) -> None:
     if relation not in (AR, RO) or design.reads:
         raise InvalidInput(
-            f"OpenDP's vectors hold numbers alone, and its distances count records; {design} under {relation} needs "
-            "more"
+            f"OpenDP's vectors hold only numbers, and its distances count records; {design} under {relation} needs more"
         )
     if not design.treats_alike:
         raise InvalidInput(
-            f"OpenDP's distances do not see the order of records, and {design} may draw by it; take a design that "
-            "treats all places alike, such as Poisson or WithoutReplacement"
+            f"OpenDP's distances ignore the order of records, which {design} may depend on; use a design that treats "
+            "all positions alike, such as Poisson or WithoutReplacement"
         )
     size = design.public_size
     if relation == RO and size is None:
-        raise InvalidInput(f"replaced records need a public number of records, and {design} declares none")
+        raise InvalidInput(
+            f"replace-one needs a public number of records, and {design} declares none; use a design of fixed size"
+        )
     limits = size, getattr(design, "at_least", 0) or None, getattr(design, "at_most", None)
     if relation == AR and limits != (None, None, None):
         raise InvalidInput(
-            f"under add-remove OpenDP's vectors have any length, and {design} draws from some numbers of records only, "
-            "so whether it answers would show the number; take Poisson, or a public number of records and replace-one"
+            f"under add-remove OpenDP's vectors have any length, and {design} draws only from certain numbers of "
+            "records, so whether it answers would reveal the number; use Poisson, or a public number of records and "
+            "replace-one"
         )
 
 
@@ -113,4 +115,4 @@ def _check_features() -> None:
     absent = {"contrib", "honest-but-curious"} - GLOBAL_FEATURES
     if absent:
         named = ", ".join(repr(name) for name in sorted(absent))
-        raise InvalidInput(f"OpenDP makes such measurements on request only; call dp.enable_features({named}) first")
+        raise InvalidInput(f"OpenDP makes such measurements only on request; call dp.enable_features({named}) first")

@@ -2,9 +2,9 @@
 
 A mechanism of privamp is about the records of a sample, in whatever order. That is what SymmetricDistance and
 ChangeOneDistance are about. InsertDeleteDistance counts a record that comes or goes at any place, so with records in
-the order of the population one record is one step, too. HammingDistance compares place by place, and a sample that
-holds another record instead may have it at another place, with all between moved: one record may be many steps, and
-nothing about one record follows. On records in a random order it does, and `run_on` shuffles them.
+the order of the population one record is one step, too. HammingDistance compares position by position, and a sample
+with another record instead may have it at another position, with all between moved: one record may be many steps, so
+there is no guarantee for one record. For records in a random order there is one, and `run_on` shuffles them.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ _BY_PLACE = "HammingDistance()"
 
 
 def mechanism_of(measurement: Any, *, delta: float | None = None) -> PureDP | ApproxDP:
-    """An OpenDP measurement as a black box: what its map says of one record, under the relation of its metric.
+    """An OpenDP measurement as a black box: with the value of its map for one record, under the relation of its metric.
 
     Measures with a curve (zero-concentrated, smoothed) are stated at `delta`. Give it records in the population's
     order.
     """
     if _metric(measurement) == _BY_PLACE:
         raise InvalidInput(
-            "HammingDistance compares records place by place, and those of a sample change places; take "
+            "HammingDistance compares records position by position, and those of a sample change positions; use "
             "change_one_distance, or run_on, which shuffles them"
         )
     return _black_box(measurement, delta)
@@ -52,7 +52,7 @@ def _black_box(measurement: Any, delta: float | None) -> PureDP | ApproxDP:
         metric, measure = str(measurement.input_metric), str(measurement.output_measure)
         size = getattr(measurement.input_domain, "size", None)
         if metric not in (*_ADDED, *_REPLACED):
-            raise InvalidInput(f"{metric} counts none of a sample's records; give a measurement on vectors of records")
+            raise InvalidInput(f"{metric} does not count records; give a measurement on vectors of records")
         is_added = metric in _ADDED and size is None
         apart = 2 if metric in _ADDED and size is not None else 1  # of a known size: one record out, one in
         relation = AR if is_added else RO
@@ -64,7 +64,7 @@ def _black_box(measurement: Any, delta: float | None) -> PureDP | ApproxDP:
         if measure not in ("ZeroConcentratedDivergence", "SmoothedMaxDivergence"):
             raise InvalidInput(f"privamp reads no {measure}; convert the measurement to (epsilon, delta) first")
         if delta is None:
-            raise InvalidInput(f"a {measure} is a curve; say at which delta=… it counts")
+            raise InvalidInput(f"a {measure} is a curve; give delta=… to convert it")
         curve = dp.c.make_zCDP_to_approxDP(measurement) if measure.startswith("Zero") else measurement
         return ApproxDP(float(curve.map(apart).epsilon(delta)), delta, relation)
 
@@ -78,8 +78,8 @@ def run_on(sample: Sample, measurement: Any, records: Sequence[Any], *, delta: f
     size = measurement.input_domain.size
     if size is not None and sample.design.sample_size != size:
         raise InvalidInput(
-            f"the measurement is for {size} records, and OpenDP does not check that; samples by {sample.design} have "
-            "not that number for certain"
+            f"the measurement is for {size} records, and OpenDP does not check that; samples by {sample.design} may "
+            "have another number"
         )
     whole(sample._ids.size, sample._ids.size, records=len(records))
     check_certified(mechanism, sample.design)

@@ -1,4 +1,4 @@
-"""How an adapter answers when the other library does not do what it was tested to do: in one sentence."""
+"""One-sentence errors when another library does not behave as tested."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,8 @@ TESTED = {"dp-accounting": "0.6", "opacus": "1.6", "torch": "2.13", "opendp": "0
 
 @contextmanager
 def answered(library: str, doing: str) -> Iterator[None]:
-    """Turn an error of `library` while `doing` something into one sentence.
-
-    The library's own words are left out, because they may quote a record.
+    """Turn an error of `library` while `doing` something into one sentence. The library's own message is left out,
+    because it may quote a record.
     """
     try:
         yield
@@ -41,7 +40,7 @@ def imported(library: str, what: str) -> Iterator[None]:
 def _sentence(library: str, doing: str, error: Exception) -> InvalidInput:
     return InvalidInput(
         f"{library} {_installed(library)} failed while {doing} ({type(error).__name__}); this adapter is tested "
-        f"with {library} {TESTED[library]}: install that, or check what was given to it"
+        f"with {library} {TESTED[library]}: install that, or check its arguments"
     )
 
 

@@ -1,8 +1,8 @@
-"""Samplers of `torch.utils.data` by key: `KeyedBatchSampler`, and `keyed_loader`, which knows empty batches.
+"""Samplers of `torch.utils.data` by key: `KeyedBatchSampler`, and `keyed_loader`, which handles empty batches.
 
 Formal guarantee: `sampler.guarantee()`, that of `amplify(mechanism, plan)` for every round of the plan, if what is done
-with a batch is one release by `mechanism` (privamp/adapters/batches.py). A loader that is gone through again goes on
-with the next rounds.
+with a batch is one release by `mechanism` (privamp/adapters/batches.py). Iterating over a loader again continues with
+the next rounds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -65,10 +65,10 @@ def keyed_loader(dataset: Dataset[Any], sampler: KeyedBatchSampler, **options: A
     if not isinstance(sampler, KeyedBatchSampler):
         raise InvalidInput(f"keyed_loader takes a KeyedBatchSampler, got {type(sampler).__name__} instead")
     for name in {"batch_sampler", "sampler", "batch_size", "shuffle", "drop_last"} & options.keys():
-        raise InvalidInput(f"the sampler says what a batch is; leave out {name}")
+        raise InvalidInput(f"the sampler already defines the batches; omit {name}")
     with answered("torch", "making a loader"):
         if len(dataset) != sampler.batches.size:
-            raise InvalidInput("the data set and the population of the sampler differ in size; give both the same")
+            raise InvalidInput("the data set and the population of the sampler must have the same size; check them")
         collate = WithEmpty(dataset, options.pop("collate_fn", None) or default_collate)
         return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate, **options)
 

@@ -1,11 +1,11 @@
-"""A statistic of the user's own, in public bounds.
+"""A user-defined statistic with public bounds.
 
-Its value is clipped into the bounds, so that one entry (or any number of them) moves it by at most their distance. A
-statistic that is known to move less says so: `sensitivity`, a number or a function of the resample's size, is the most
+Its value is clipped into the bounds, so that one entry (or any number of them) moves it by at most their distance. For
+a statistic that is known to move less, declare `sensitivity`, a number or a function of the resample's size: the most
 that ONE replaced entry of the resample may move it. privamp cannot check that declaration: it is an assumption of the
-guarantee. A value that is not a finite number counts as the middle of the bounds, and so does an error; warnings
-on the way are not shown. What else the function does with what it sees is not checked: that it shows and keeps
-nothing, and comes to an end, is an assumption too.
+guarantee. A value that is not a finite number counts as the middle of the bounds, and so does an error; warnings on the
+way are not shown. Other effects of the function are not checked: that it prints and stores nothing, and terminates, is
+an assumption too.
 """
 
 import math
@@ -53,7 +53,7 @@ class Bounded(Statistic):
         return rows
 
     def probe(self, rows: FloatArray, size: int) -> None:
-        """Refuse a function that cannot be called at all, tried on zeros and not on the data."""
+        """Raise if the function cannot be called at all; tried on zeros, not on the data."""
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -64,7 +64,7 @@ class Bounded(Statistic):
             return
 
     def sensitivity(self, size: int) -> float:
-        """What was declared, and never more than the range."""
+        """The declared sensitivity, never more than the range."""
         whole = self.bounds[1] - self.bounds[0]
         if self.change is None:
             return whole
@@ -75,15 +75,15 @@ class Bounded(Statistic):
     def compute(self, rows: FloatArray, counts: FloatArray) -> FloatArray:
         """The statistic of one sample, clipped to the bounds."""
         try:
-            with np.errstate(all="ignore"):  # a warning would tell about the records
+            with np.errstate(all="ignore"):  # a warning would leak information about the records
                 value = float(self.function(np.repeat(rows, counts.astype(np.intp), axis=0)))
-        except Exception:  # what went wrong may tell about the records
+        except Exception:  # the error may leak information about the records
             value = math.nan
         low, high = self.bounds
         return np.asarray([min(max(value, low), high) if math.isfinite(value) else 0.5 * (low + high)])
 
     def remembered(self, size: int) -> "Bounded":
-        """Bounds, name and sensitivity; the function may hold anything, and is let go."""
+        """Bounds, name and sensitivity; the function may hold anything, so it is dropped."""
         return replace(self, function=_let_go, change=self.sensitivity(size))
 
     def conclude(self, series: Series) -> tuple[Finding, ...]:
@@ -92,5 +92,5 @@ class Bounded(Statistic):
 
 
 def _let_go(entries: Any) -> float:
-    """Stands for a function that a result does not keep."""
-    raise InvalidInput("a result keeps no function; compute the statistic again with your own")
+    """Replaces a function that a result does not keep."""
+    raise InvalidInput("a result does not keep the statistic's function; call your own function instead")

@@ -8,7 +8,7 @@ records are released together. A replaced record moves them by t²(1 + w²s²)/n
 
 (the bracket's least value is 0.02 at w = 1.66, near u = 0.76). So the l2 sensitivity is 2/n: **the squares cost
 nothing** beside the mean. From both follows the variance s² of the records, with noise of known size, and the mean
-misses the truth by noise² + s²/n. One standard error of its noise is added to s², because what is too small there
+misses the truth by noise² + s²/n. One standard error of its noise is added to s², because an s² that is too small
 covers too rarely.
 """
 
@@ -43,7 +43,7 @@ class DirectMean(Mean):
         return np.asarray([self.half * mean, self.half * WEIGHT * square])
 
     def conclude(self, series: Series) -> tuple[Finding, ...]:
-        """Mean, and an interval that counts sampling and noise."""
+        """The mean, and an interval that accounts for sampling and noise."""
         h, n = self.half, self.records
         mean, square = float(series.averages[0, 0]) / h, float(series.averages[0, 1]) / (WEIGHT * h)
         noise = series.noise / h
@@ -57,7 +57,7 @@ class DirectMean(Mean):
 
 
 def direct(statistic: Statistic, records: int) -> DirectMean:
-    """What is released for it without resampling."""
+    """The statistic that is released without resampling."""
     if type(statistic) is not Mean:
         raise InvalidInput('method="direct" is for a mean; other statistics need resamples, such as "subsampling"')
     return DirectMean(statistic.bounds, records)

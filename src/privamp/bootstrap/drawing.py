@@ -1,4 +1,4 @@
-"""Drawing the resamples and releasing their statistics, on several cores, the same for any number of them."""
+"""Draw the resamples and release their statistics, on any number of cores with the same result."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def group_averages(
     group, groups, done = _Group.of(plan, statistic, rows), plan.procedure.groups, 0
     averages: list[Any] = []
     with warnings.catch_warnings(), _threads(plan, jobs) as over:
-        warnings.simplefilter("ignore")  # of a user's statistic: a warning would tell about the records
+        warnings.simplefilter("ignore")  # of a user's statistic: a warning would leak information about the records
         for average in over(lambda number: group.average(key, number), range(groups)):
             averages.append(average)
             done += 1
@@ -42,7 +42,7 @@ def group_averages(
 
 @contextmanager
 def _threads(plan: Plan, jobs: int | None) -> Iterator[Callable[..., Any]]:
-    """The `map` of a pool of threads, or the plain one where handing a group over takes longer than drawing it."""
+    """The `map` of a pool of threads, or the plain one if a thread would cost more than it saves."""
     count = jobs or (cpu_count() or 1 if plan.procedure.population >= _WORTH_A_THREAD else 1)
     if count == 1:
         yield map
@@ -53,13 +53,13 @@ def _threads(plan: Plan, jobs: int | None) -> Iterator[Callable[..., Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What is the same in every group: a first stage, the statistic of each of its resamples, noise on every one."""
+    """What all groups have in common: a first stage, the statistic of each of its resamples, noise on every one."""
 
     procedure: Procedure
     statistic: Statistic
     rows: FloatArray
     people: Population
-    mechanism: Mechanism  # the noise as the design of a group meets it
+    mechanism: Mechanism  # the noise for the design of a group
     noise: Mechanism  # that of one resample
 
     @classmethod
@@ -83,7 +83,7 @@ class _Group:
 
 
 def people_of(procedure: Procedure) -> Population:
-    """Those the first stages are drawn from."""
+    """The population that first stages are drawn from."""
     return Population(procedure.population, "bootstrap")
 
 

@@ -1,12 +1,12 @@
 """Records as whole numbers, whose sums and sums of products are exact in any order.
 
 A value in [L, U] becomes u, the whole number nearest to 2^26 (x - c)/h, with c the middle and h half the width of the
-bounds: |u| <= 2^26, a function of that record and the bounds alone. A value beyond the bounds is cut to them; an entry
-that is no number counts as the middle, u = 0.
+bounds: |u| <= 2^26, a function of that record and the bounds alone. A value beyond the bounds is clipped to them; an
+entry that is not a number counts as the middle, u = 0.
 
 Resamples have at most 2^26 entries. A sum of u stays within 2^52, and with u = 2^13 a + b, |a| <= 2^13, 0 <= b < 2^13
 so do the sums of a a', a b' and b b': whole numbers that doubles hold exactly, whichever way a matrix product adds them
-up. What comes out is put together from those as Python integers, and rounded three times at the very end, by less than
+up. The result is combined from those as Python integers, and rounded three times at the very end, by less than
 2^-50 of the largest value it can have. `rounded` adds that, for both neighbours, to a sensitivity.
 """
 

@@ -74,7 +74,7 @@ class Variance(Mean):
         return np.asarray([self.half**2 * real(Fraction(squares, size * (size - 1) * int(UNIT**2)))])
 
     def conclude(self, series: Series) -> tuple[Finding, ...]:
-        """The mean of the averages, without the shrinking that resampling with replacement brings."""
+        """The mean of the averages, corrected for the shrinkage of resampling with replacement."""
         scaled = series.averages[:, 0] / series.kept
         found = series.spread.finding("variance", scaled, series.noise / series.kept)
         return (found.within(0.0, self.half**2),)

@@ -17,7 +17,7 @@ _CLOSE = 0.03  # stop when delta is within 3 % below the budget: 0.2 % of the no
 
 @lru_cache(maxsize=128)
 def strength(procedure: Procedure, epsilon: float, delta: float) -> tuple[float, Guarantee]:
-    """theta = sensitivity/sigma of every release, and what all of them together guarantee: at most the budget."""
+    """theta = sensitivity/sigma of every release, and the guarantee of all of them together: at most the budget."""
     wanted = math.log(delta)
     certified: dict[float, Guarantee] = {}
 

@@ -1,7 +1,7 @@
-"""The plan of a bootstrap, from public facts alone: sizes, number of resamples, noise, and what it all guarantees.
+"""The plan of a bootstrap, from public facts alone: sizes, number of resamples, noise, and the guarantee.
 
-One rule decides everything. Every released statistic serves the point estimate AND the spread, so nothing is split
-between the two; the free choices are the resample size m and the number of groups B. With q = m/n and k = B q,
+Every released statistic is used for the point estimate AND the spread, so the budget is not split between them; the
+free choices are the resample size m and the number of groups B. With q = m/n and k = B q,
 
     variance of the estimate = noise(q, B) + (1 + 1/k) * sampling variance.
 
@@ -62,7 +62,7 @@ class Plan:
         return self.procedure.groups * self.procedure.each
 
     def certified(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """What all releases together guarantee, under replace-one or as far as the designs speak about others."""
+        """The guarantee of all releases together, under replace-one or another relation that the designs cover."""
         if neighbors in (None, self.guarantee.neighbors):
             return self.guarantee
         noise = self.procedure.mechanism(1.0, self.strength)
@@ -104,9 +104,9 @@ class PlanKeywords(TypedDict, total=False):
 def plan(
     population: int, *, options: PlanOptions | None = None, least: int = 1, **chosen: Unpack[PlanKeywords]
 ) -> Plan:
-    """Choose what is not given for so many records, and certify it.
+    """Choose what is not given for this many records, and certify it.
 
-    What is given are keywords, or `PlanOptions` with the same names. `least` is the smallest resample that the
+    Options are keywords, or `PlanOptions` with the same names. `least` is the smallest resample that the
     statistic can be computed on.
     """
     asked = options_of(PlanOptions, options, chosen)

@@ -1,4 +1,4 @@
-"""The procedures as designs: what each resample is drawn by, what is shared, and how far group averages spread.
+"""The procedures as designs: how resamples are drawn, what they share, and how far group averages spread.
 
 A group is one fresh first stage; its `each` resamples share that stage (only the bag of little bootstraps has more than
 one). For a statistic whose records have standard deviation s, the average over a group has sampling variance
@@ -54,16 +54,16 @@ class Procedure:
             whole(1, size=size)
             if kind == "all" and (size, self.groups) != (entries, 1):
                 raise InvalidInput(
-                    f"the direct interval is one release from all {entries} records, "
-                    f"got {self.groups} of {size} instead; give neither size nor resamples"
+                    f"the direct method is one release from all {entries} records, got {self.groups} of {size} "
+                    "instead; give neither size nor resamples"
                 )
             if kind == "wor" and size >= entries:
                 raise InvalidInput(
                     f"a subsample without replacement must be smaller than the {entries} records it is drawn from, "
-                    f"got {size} instead; the largest that works is {entries - 1}"
+                    f"got {size} instead; use at most {entries - 1}"
                 )
             if size > MOST_ENTRIES:
-                raise InvalidInput(f"a resample of {size} entries needs too much memory; at most {MOST_ENTRIES} fit")
+                raise InvalidInput(f"a resample of {size} entries needs too much memory; use at most {MOST_ENTRIES}")
             entries = size
         least = 1 if self.method == "direct" else 2
         if not isinstance(self.groups, int) or isinstance(self.groups, bool) or self.groups < least:
@@ -72,11 +72,11 @@ class Procedure:
         if self.each > 1 and self.method != "little":
             raise InvalidInput(
                 f"only the little bootstrap shares a first stage, got {self.each} resamples of one in "
-                f"{self.method!r}; ask for one number of resamples"
+                f"{self.method!r}; give one number of resamples"
             )
         if self.groups * self.each > MOST_RESAMPLES:
             raise InvalidInput(
-                f"{self.groups * self.each} resamples need too much memory and time; at most {MOST_RESAMPLES} are drawn"
+                f"{self.groups * self.each} resamples need too much memory and time; use at most {MOST_RESAMPLES}"
             )
 
     @property
@@ -105,7 +105,7 @@ class Procedure:
         return WithReplacement(self.sizes[1], self.sizes[0]) if self.each > 1 else None
 
     def mechanism(self, sigma: float, sensitivity: float) -> Mechanism:
-        """The noise as the design of a group meets it."""
+        """The noise for the design of a group."""
         noise = self.noise(sigma, sensitivity)
         return SharedStage(noise, self.inside, self.each) if self.inside else noise
 

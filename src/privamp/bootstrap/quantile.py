@@ -1,12 +1,12 @@
 """Quantiles through a histogram of the resample, inverted afterwards (Woodruff 1952).
 
-The range is cut into K public bins. A resample's shares of the bins move by at most sqrt(2)/m (l2) when one entry is
-replaced: one share falls by 1/m, another rises by 1/m. Noise goes onto the shares; forcing them to add up to 1 and
-adding them up is post-processing, and gives the distribution function F at the edges with noise of variance
-tau^2 k (K - k)/K. Each F(edge) is a mean, so it has an interval of its own. The interval for the quantile is the hull
-of the bins that are not ruled out: bin (t, t'] is ruled out when F(t) lies above p or F(t') below p for certain. The
-bin that holds the true quantile is ruled out with at most the chance of two one-sided errors, whatever the distribution
-inside the bins, so the interval covers at least at its level; it ends at edges, so it errs to the wide side.
+The range is divided into K public bins. A resample's shares of the bins move by at most sqrt(2)/m (l2) when one entry
+is replaced: one share falls by 1/m, another rises by 1/m. Noise goes onto the shares; forcing them to add up to 1 and
+adding them up is post-processing, and gives the distribution function F at the edges with noise of variance tau^2 k (K
+- k)/K. Each F(edge) is a mean, so it has an interval of its own. The interval for the quantile is the hull of the bins
+that are not ruled out: bin (t, t'] is ruled out when F(t) lies above p or F(t') below p for certain. The bin that holds
+the true quantile is ruled out with at most the chance of two one-sided errors, whatever the distribution inside the
+bins, so the interval covers at least at its level; it ends at edges, so it is conservative.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,8 @@ class Quantile(Statistic):
         return np.linspace(*self.bounds, self.bins + 1)
 
     def rows(self, values: Any) -> FloatArray:
-        """The bin of every record; an edge belongs to the bin below it, and what is no number is in the middle."""
+        """The bin of every record; an edge belongs to the bin below it, and an entry that is not a number is in the
+        middle."""
         clipped = at_least_two(numbers(values, self.bounds))
         return np.asarray(np.clip(np.searchsorted(self.edges, clipped, side="left") - 1, 0, self.bins - 1))
 

@@ -43,7 +43,7 @@ class Regression(Statistic):
         if len(pairs) < 2:
             raise InvalidInput(f"bounds must hold one pair per column of X, then one for y, got {len(pairs)} pairs")
         if len(pairs) > 40:
-            raise InvalidInput(f"at most 39 columns are regressed on, got {len(pairs) - 1} instead")
+            raise InvalidInput(f"a regression takes at most 39 columns, got {len(pairs) - 1} instead")
         object.__setattr__(self, "bounds", pairs)
         if not self.names:
             columns = [f"x{j}" for j in range(1, len(pairs))]
@@ -135,7 +135,7 @@ class Regression(Statistic):
 
 
 def _widened(found: Finding, value: float, trust: float) -> Finding:
-    """The interval around the solved coefficient, wider the less the matrix is determined."""
+    """The interval around the coefficient, wider if the matrix is poorly determined."""
     if trust <= 0.0:
         return replace(found, value=value, standard_error=math.inf, interval=(-math.inf, math.inf))
     half = 0.5 * (found.interval[1] - found.interval[0]) / trust

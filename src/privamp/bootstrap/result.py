@@ -1,4 +1,4 @@
-"""What a bootstrap answers: estimates whose errors and intervals are read off the released group averages."""
+"""The result of a bootstrap: estimates with errors and intervals computed from the released group averages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ class Averages:
         return self.statistic.conclude(Series(self.released, noise, spread, procedure.kept))
 
     def interval(self, level: float) -> tuple[Any, Any]:
-        """Sampling, resampling, noise, and that the spread itself is only estimated."""
+        """Accounts for sampling, resampling, noise, and for the spread itself being estimated."""
         ends = [f.interval for f in self.findings(level)]
         low, high = ends[0] if len(ends) == 1 else np.array(ends).T
         return low, high
@@ -87,27 +87,27 @@ class Result(Release):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The numbers one by one: an old name for going through the release."""
+        """The numbers one by one: an old name for iterating over the release."""
         renamed("findings", "names, or for one in release")
         return self.law.findings(self.plan.confidence)
 
     def numbers(self, level: float | None = None) -> dict[str, Any]:
-        """As of every release, at the level of the plan unless told otherwise."""
+        """As for every release, at the level of the plan by default."""
         return super().numbers(self.plan.confidence if level is None else level)
 
     def to_json(self, level: float | None = None) -> dict[str, Any]:
-        """As of every release, at the level of the plan unless told otherwise."""
+        """As for every release, at the level of the plan by default."""
         return super().to_json(self.plan.confidence if level is None else level)
 
 
 class Interval:
-    """The interval of a bootstrap at any level. Used as a pair, as it was before, it is that of the plan's level."""
+    """The interval of a bootstrap at any level. Used as a pair, as in earlier versions, it has the plan's level."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
 
     def __call__(self, level: float | None = None) -> tuple[Any, Any]:
-        """(low, high) of the statistic's value over the population, at the level asked for."""
+        """(low, high) of the statistic's value over the population, at this level."""
         return Release.interval(self._result, self._result.plan.confidence if level is None else level)
 
     def _first(self) -> tuple[float, float]:

@@ -39,14 +39,14 @@ def run(
     `statistic` is "mean", "variance", "median", "quantile:0.9" (with 32 bins; "quantile:0.9:64" with 64), "regression"
     (values=(X, y), bounds one pair per column of X, then one for y), or a function of the resample's entries whose
     value lies in `bounds` (with `sensitivity`, how far one replaced entry moves it, where that is known to be less).
-    Values outside the bounds are clipped to them, and entries that are no numbers (missing, nan, text) count as the
+    Values outside the bounds are clipped to them, and entries that are not numbers (missing, nan, text) count as the
     middle of them.
 
     `method` is "subsampling", "m-out-of-n", "double" or "little", or for a mean "direct": one release from all the
-    data, without resampling, whose interval is narrower. What `size` and `resamples` leave open is chosen by a rule
-    that sees public facts only. They are keywords, or `PlanOptions` with the same names, as are `epsilon`, `delta` and
-    the `confidence` of the interval. The number of records is public. A `budget` is charged once, for all of it,
-    before anything is drawn. `jobs` threads work at a time, and `progress` is told how far they are.
+    data, without resampling, whose interval is narrower. `size` and `resamples` are chosen from public facts only by
+    default. They are keywords, or `PlanOptions` with the same names, as are `epsilon`, `delta` and the `confidence` of
+    the interval. The number of records is public. A `budget` is charged once, for all of it, before anything is drawn.
+    `jobs` threads work at a time, and `progress(done, total)` is called after each step.
 
     >>> import numpy as np
     >>> from privamp.testing import seeded_key
@@ -82,14 +82,16 @@ def conclude(chosen: Plan, asked: Statistic, averages: Any, key: Key) -> Result:
 
 
 def statistic_of(statistic: Any, bounds: Any, sensitivity: Any = None) -> Statistic:
-    """The statistic that a word, a function or a ready-made object means."""
+    """The statistic for a name, a function or a statistic object."""
     if isinstance(statistic, Statistic):
         return statistic
     if callable(statistic):
         return Bounded(statistic, bounds, sensitivity)
     word, _, probability = str(statistic).partition(":")
     if sensitivity is not None:
-        raise InvalidInput(f"sensitivity is declared for a function of one's own; that of {statistic!r} is proved")
+        raise InvalidInput(
+            f"sensitivity is only for your own function, because that of {statistic!r} is proved; omit it"
+        )
     if word == "regression" and not probability:
         return Regression(bounds)
     if word in ("mean", "variance") and not probability:
@@ -106,7 +108,7 @@ def _probability(text: str) -> float:
     try:
         probability = float(text)
     except ValueError:
-        raise InvalidInput(f"a quantile is asked for as quantile:0.9, got 'quantile:{text}' instead") from None
+        raise InvalidInput(f"a quantile must be written as quantile:0.9, got 'quantile:{text}' instead") from None
     in_range(0, 1, open_ends=True, probability=probability)
     return probability
 
@@ -115,4 +117,6 @@ def _bins(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidInput(f"the bins of a quantile are a whole number, as in quantile:0.9:64, got {text!r}") from None
+        raise InvalidInput(
+            f"the bins of a quantile must be a whole number, as in quantile:0.9:64, got {text!r}"
+        ) from None

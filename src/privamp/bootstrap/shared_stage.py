@@ -35,7 +35,7 @@ RO = Neighbors.REPLACE_ONE
 
 @dataclass(frozen=True, slots=True)
 class SharedStage(Mechanism):
-    """What the first stage's sample meets: `times` resamples of it by `inside`, each released with `noise`."""
+    """The mechanism on the first stage's sample: `times` resamples of it by `inside`, each released with `noise`."""
 
     noise: Gaussian
     inside: WithReplacement
@@ -58,10 +58,10 @@ class SharedStage(Mechanism):
         return tuple(dict.fromkeys((*self.noise.assumes, *self.inside.assumes)))
 
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
-        """The releases composed, for `copies` changed entries; worked out when it is asked for."""
+        """The releases composed, for `copies` changed entries; computed on demand."""
         self.records_apart(neighbors)
         if change.weight != 1.0 or change.norm is not None:
-            raise NoTheorem("resamples that share a stage are proved for records of weight 1 only")
+            raise NoTheorem("resamples that share a stage are certified only for records of weight 1")
         return Profile.symmetric(Curve(lambda epsilon: _inside(self, change.copies).upper.forward(epsilon)))
 
     def mixture(self, neighbors: Neighbors, law: Multiplicity) -> Profile | None:
@@ -70,7 +70,7 @@ class SharedStage(Mechanism):
         return one_sided(law, _Attack(self), RO) if once else None
 
     def release(self, value: Any, stream: Stream) -> Any:
-        """Every resample's statistic with noise of its own."""
+        """Every resample's statistic, each with its own noise."""
         return self.noise.release(value, stream)
 
 
@@ -87,7 +87,7 @@ class _Attack(Mechanism):
         return lower.profile
 
     def release(self, value: Any, stream: Stream) -> Any:
-        raise NoTheorem("an attack releases nothing")
+        raise NoTheorem("an attack is not a mechanism and releases nothing")
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""From released group averages to a standard error and an interval that counts all three errors.
+"""From released group averages to a standard error and an interval that accounts for all three errors.
 
 Given the data, the B group averages are independent with variance v + tau^2: v from resampling, tau^2 the noise, which
 is known. Their mean misses the truth by variance W = (v + tau^2)/B + k v/B, where k v/B = v/(n factor) is the sampling
@@ -9,7 +9,7 @@ interval is mean +- c t sqrt(V/B),
 
 t the Student quantile with B - 1 degrees of freedom. Without the middle bracket (a = 0, c = 1) the interval covers too
 rarely where v is about as large as the error of S^2: E is often 0 there. The correction a is the least one for which a
-normal model covers at the wanted level for EVERY v >= 0; where no moderate a does, c is raised too. Both depend on B, k
+normal model covers at the given level for EVERY v >= 0; where no moderate a does, c is raised too. Both depend on B, k
 and the level alone, which are public.
 """
 
@@ -41,7 +41,7 @@ class Finding:
     standard_error_noise: float  # the noise added for privacy
 
     def within(self, low: float, high: float) -> "Finding":
-        """Cut to what the number can be at all, which public bounds tell."""
+        """Clip to the public range of the number."""
         value, first, last = (min(max(x, low), high) for x in (self.value, *self.interval))
         return replace(self, value=value, interval=(first, last))
 
@@ -96,7 +96,7 @@ def coverage(groups: int, ratio: float, level: float, boost: float, stretch: flo
 
 @lru_cache(maxsize=256)
 def correction(groups: int, ratio: float, level: float) -> tuple[float, float]:
-    """(a, c) that cover at the level whatever v is."""
+    """(a, c) that cover at the level for every v."""
 
     def covers(boost: float, stretch: float) -> bool:
         return bool(np.min(coverage(groups, ratio, level, boost, stretch)) >= level - 1e-3)

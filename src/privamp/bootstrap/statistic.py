@@ -1,4 +1,4 @@
-"""What is computed on a resample: a few numbers with a proved sensitivity, and what they mean afterwards."""
+"""Statistics of a resample: a few numbers with a proved sensitivity, and the estimates made from them."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -45,11 +45,11 @@ class Statistic(ABC):
 
     @abstractmethod
     def conclude(self, series: Series) -> tuple[Finding, ...]:
-        """Estimates, errors and intervals: post-processing, free of charge."""
+        """Estimates, errors and intervals: post-processing, at no cost."""
 
 
 def numbers(values: Any, bounds: tuple[float, float]) -> FloatArray:
-    """One number per record, cut to the bounds; the middle of them for an entry that is no number."""
+    """One number per record, clipped to the bounds; their middle for an entry that is not a number."""
     column = column_of(values)
     return np.where(np.isnan(column), 0.5 * bounds[0] + 0.5 * bounds[1], np.clip(column, *bounds))
 

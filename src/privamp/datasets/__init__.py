@@ -1,4 +1,4 @@
-"""Example data for trying things out: small, made up, the same on every machine, in the public domain (CC0).
+"""Example data: small, synthetic, the same on every machine, in the public domain (CC0).
 
     >>> from privamp import datasets
     >>> schools = datasets.load("schools")

@@ -27,10 +27,10 @@ class Example:
     store: Callable[[Path], None] | None = field(repr=False, default=None)
 
     def text(self) -> str:
-        """The table as CSV; refused for what is no text."""
+        """The table as CSV; raises for an example that is not text."""
         if self.ending != ".csv" or self.columns is None:
             raise InvalidInput(
-                f"the example {self.name!r} is no text: write it to a file with --out {self.name}{self.ending}"
+                f"the example {self.name!r} is not text; write it to a file with --out {self.name}{self.ending}"
             )
         columns = self.columns()
         lines = io.StringIO()
@@ -45,9 +45,9 @@ class Example:
         if target.suffix != self.ending:
             raise InvalidInput(f"{target.name!r} must end in {self.ending}, the kind of file {self.name!r} is")
         if target.exists():
-            raise InvalidInput(f"{target.name!r} exists already: choose another name or remove it first")
+            raise InvalidInput(f"{target.name!r} already exists; choose another name or remove it first")
         if not target.parent.is_dir():
-            raise InvalidInput(f"there is no folder for {target.name!r}: make the folder first")
+            raise InvalidInput(f"there is no folder for {target.name!r}; create it first")
         if self.store is not None:
             self.store(target)
             return
@@ -79,7 +79,7 @@ def names() -> tuple[str, ...]:
 
 
 def find(name: str) -> Example:
-    """The example of this name; an unknown name is refused with the list of names."""
+    """The example of this name; an unknown name raises with the list of names."""
     for example in _EXAMPLES:
         if example.name == name:
             return example
@@ -94,7 +94,9 @@ def load(name: str) -> Columns:
     """
     example = find(name)
     if example.columns is None:
-        raise InvalidInput(f"the example {name!r} is a store: write it to a file with datasets.write({name!r}, path)")
+        raise InvalidInput(
+            f"the example {name!r} is a budget store; write it to a file with datasets.write({name!r}, path)"
+        )
     return example.columns()
 
 

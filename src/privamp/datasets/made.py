@@ -1,4 +1,4 @@
-"""Made-up tables. Plain arithmetic on one generator of the standard library, so that every machine makes the same."""
+"""Synthetic tables. Plain arithmetic on a generator of the standard library, so that every machine makes the same."""
 
 import math
 import random

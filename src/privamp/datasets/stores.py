@@ -1,4 +1,4 @@
-"""Budget stores to try the budget commands on: one of today, and one as version 1 of the format wrote it."""
+"""Budget stores for examples: a current one, and one in version 1 of the format."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Engines: where the data is. One kernel (kernel.py) decides in all of them who is drawn. All of them need pyarrow."""
+"""Engines for different data sources. In all of them one kernel (kernel.py) decides who is drawn. All need pyarrow."""
 
 from ..extras import need
 

@@ -1,7 +1,7 @@
-"""Stored samples and the identity they were drawn by, this version's or an earlier one's.
+"""Stored samples drawn by this version or an earlier one.
 
-A file says by which version of the identity its design made the key of the draw. Files without one are from before
-designs had an identity: there the subkey came from the design's `repr`, which they hold.
+A file stores the version of the identity from which the key of the draw was derived. Files without one are older: their
+subkey was derived from the design's `repr`, which they store.
 """
 
 import re
@@ -18,24 +18,24 @@ _NUMPY = re.compile(r"np\.(?:float|int|uint|str|bool)\w*\(([^()]*)\)")
 
 
 def drawn_before(kernel: Kernel, key: Key, facts: Mapping[str, Any], path: str) -> Kernel:
-    """The kernel that drew a stored sample, or a sentence that says what does not fit: key, design or version."""
+    """The kernel that drew a stored sample; raises if key, design or version do not match."""
     if key.fingerprint.hex() != facts["key_fingerprint"]:
-        raise InvalidInput(f"{path!r} was drawn with another key; give the one it was drawn with")
+        raise InvalidInput(f"{path!r} was drawn with another key; give that key")
     version = facts.get("identity_version")
     if version is None:
         kernel = _by_repr(kernel, key, facts, path)
     elif version != VERSION:
         raise InvalidInput(
-            f"{path!r} was drawn by a privamp whose designs have identities of version {version}, and this one knows "
-            f"version {VERSION}; open it with that privamp, or draw it again"
+            f"{path!r} was drawn by a privamp with design identities of version {version}, and this one has version "
+            f"{VERSION}; open it with that privamp, or draw it again"
         )
     if kernel.ledger_id != facts["ledger_id"]:
-        raise InvalidInput(f"{path!r} was drawn with another design; give the one it was drawn with")
+        raise InvalidInput(f"{path!r} was drawn with another design; give that design")
     return kernel
 
 
 def _by_repr(kernel: Kernel, key: Key, facts: Mapping[str, Any], path: str) -> Kernel:
-    """The draw of a file from before identities; NumPy's numbers are shown as Python's, which is all that differs."""
+    """The draw of a file older than identities; only the repr of NumPy's numbers may differ."""
     stored = str(facts["design"])
     if _NUMPY.sub(r"\1", stored) != repr(kernel.design):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Frames of other libraries, in and out as they come. None of the libraries is imported: a frame brings its own."""
+"""Frames of other libraries, in and out. None of these libraries is imported: a frame has its own methods."""
 
 import sys
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def held(frame: Any) -> Any:
 
 
 def plain(table: pa.Table) -> pa.Table:
-    """A table whose rows can be taken one by one: Arrow cannot do that in some newer forms of columns."""
+    """A table with columns from which Arrow can take rows: some newer column types do not support it."""
     for at, field in enumerate(table.schema):
         if str(field.type) == "string_view":
             table = table.set_column(at, field.name, table.column(at).cast(pa.large_string()))
@@ -51,7 +51,7 @@ def plain(table: pa.Table) -> pa.Table:
 
 
 def as_table(frame: Any, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a held frame, for the deciding pass; at least the number of rows."""
+    """Some columns of a frame in memory, for the first pass; at least the number of rows."""
     kind = kind_of(frame)
     missing = [name for name in columns if name not in names_of(frame)]
     if missing:
@@ -64,10 +64,9 @@ def as_table(frame: Any, columns: Sequence[str]) -> pa.Table:
         if kind == "polars":
             return frame.select(list(columns)).to_arrow()
         return pa.Table.from_pandas(frame[list(columns)], preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # its own message shows a cell
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # its own message quotes a cell
         raise InvalidInput(
-            f"the columns {', '.join(map(repr, columns))} must each hold one type that Arrow knows, which is public; "
-            "cast them first"
+            f"the columns {', '.join(map(repr, columns))} must each hold one type that Arrow supports; cast them first"
         ) from None
 
 

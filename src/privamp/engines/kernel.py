@@ -1,12 +1,13 @@
 """One kernel for every engine: Arrow batch in, kept rows with weight and count out.
 
-A record's fate hangs on the keyed function of its own id, so the kernel gives the same sample in one batch or many, on
-threads, out of core or on a cluster, after retries, and in any order of the records. It is the sample that
-`Design.draw` draws from the same ids in memory with the same key, label and round.
+Whether a record is drawn depends only on the keyed function of its own id, so the kernel gives the same sample in one
+batch or many, on threads, out of core or on a cluster, after retries, and in any order of the records. It is the sample
+that `Design.draw` draws from the same ids in memory with the same key, label and round.
 
-Designs whose records decide alone (Poisson and its kin) need one pass: `kept`. All others take two: `partial` of every
-batch, merged in any order, `finish`, then `chosen` picks the rows. Between the passes rows go by their position where
-the source has a stable order, and otherwise by a ticket: the id itself, or for text 64 bits of a keyed hash.
+Designs that decide each record independently (such as Poisson) need one pass: `kept`. All others take two: `partial` of
+every batch, merged in any order, `finish`, then `chosen` picks the rows. Between the passes rows are identified by
+their position if the source has a stable order, and otherwise by a ticket: the id itself, or for text 64 bits of a
+keyed hash.
 """
 
 import pickle
@@ -37,7 +38,7 @@ WEIGHT, COUNT = "privamp_weight", "privamp_count"
 Ints = NDArray[np.int64]
 Reads = Mapping[str, str | Sequence[str]]
 
-_CHUNK = 16384  # records whose norms are found at once
+_CHUNK = 16384  # records whose norms are computed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +54,17 @@ class Chosen:
         if rows != self.tickets.size:
             raise InvalidInput(
                 "the second pass over the data did not find the rows that the first one drew: the data changed, ids "
-                "repeat, or two text ids share a 64-bit ticket; check the ids, or take a fresh key"
+                "repeat, or two text ids share a 64-bit ticket; check the ids, or use a fresh key"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A design, the secret subkey of one draw, and where a batch holds the ids and what the design looks at."""
+    """A design, the secret subkey of one draw, and which columns hold the ids and what the design reads."""
 
     design: Design
     subkey: Key = field(repr=False)
-    id: str | None = None  # None: the row's place is its id
+    id: str | None = None  # None: the row's position is its id
     reads: tuple[tuple[str, tuple[str, ...]], ...] = ()
     clip: bool = False
     key_id: bytes | None = field(default=None, compare=False)  # the fingerprint of the key that the subkey comes from
@@ -80,28 +81,28 @@ class Kernel:
         reads: Reads | None = None,
         clip: bool = False,
     ) -> "Kernel":
-        """The kernel of one draw: key, design, label and round are the sample. A kept key asks for the label.
+        """The kernel of one draw: key, design, label and round determine the sample. A stored key needs a label.
 
-        `reads` names the source columns of what the design calls otherwise: {"stratum": "region", "x": ["a", "b"]};
-        the same data read by other columns is another population, so give it another label.
-        Records outside the ball of an importance rule decide as if they were clipped to it; `clip` changes nothing.
+        `reads` maps the design's columns to the source's columns if their names differ: {"stratum": "region", "x":
+        ["a", "b"]}; the same data read by other columns is another population, so give it another label. Records
+        outside the ball of an importance rule are decided as if clipped to it; `clip` changes nothing.
         """
         if key is None:
-            raise InvalidInput("a table is drawn from by a key, got none instead; take Key.generate() or a kept one")
+            raise InvalidInput("drawing from a table needs a key, got none instead; use Key.generate() or a stored key")
         rule = design.weighing_rule
         if clip and (rule is None or rule.radius is None):
-            raise InvalidInput("clip=True is for importance sampling by a rule with a radius; leave it out here")
+            raise InvalidInput("clip=True is only for importance sampling by a rule with a radius; omit it here")
         named = dict(reads or {})
         places = tuple((name, _places(name, named.pop(name, None))) for name in design.reads)
         if named:
             raise InvalidInput(
-                f"the design looks at {', '.join(name for name, _ in places) or 'no column'}, not at {min(named)!r}"
+                f"the design reads {', '.join(name for name, _ in places) or 'no column'}, not {min(named)!r}"
             )
         return cls(design, design.subkey(key, label_by(key, label), round), id, places, clip, key.fingerprint)
 
     @property
     def streams(self) -> bool:
-        """Whether every batch decides alone, in one pass."""
+        """Whether one pass over the batches is enough."""
         return self.design.decides_alone
 
     @property
@@ -111,17 +112,18 @@ class Kernel:
 
     @property
     def rules(self) -> tuple[RuleLike, ...]:
-        """The importance rules whose weights the rows carry."""
+        """The importance rules that give the rows their weights."""
         return tuple(part.weighing_rule for part in self.designs if part.weighing_rule is not None)
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The source columns that decide, the id first; the others need not be read for that."""
+        """The source columns that decide the draw, the id first; the others are not read for it."""
         names = [self.id] if self.id is not None else []
         return tuple(dict.fromkeys([*names, *(place for _, places in self.reads for place in places)]))
 
     def check_sum(self, columns: Sequence[str], sensitivity: float, p: float) -> None:
-        """An importance rule hides what it looked at: only those columns may be summed, clipped no wider than they."""
+        """The guarantee covers only the columns the importance rule reads: only those may be summed, clipped at least
+        as much."""
         for part in self.designs:
             rule = part.weighing_rule
             if rule is None:
@@ -129,8 +131,8 @@ class Kernel:
             seen = [place for name in part.reads for place in dict(self.reads)[name]]
             if not columns or set(columns) - set(seen) or len(set(columns)) < len(columns):
                 raise InvalidInput(
-                    "weights are certified for sums of the columns that the importance rule looks at "
-                    f"({', '.join(map(repr, seen))}), each once, and no others; let the rule look at all that is summed"
+                    "weights are certified only for sums of the columns that the importance rule reads "
+                    f"({', '.join(map(repr, seen))}), each once; let the rule read all columns of the sum"
                 )
             end = rule.farthest
             if end is not None and (p > rule.p or sensitivity > end * (1.0 + 1e-12)):
@@ -140,7 +142,7 @@ class Kernel:
                 )
 
     def facts(self, key: Key, label: str | None, round: int, spec: str | None) -> dict[str, Any]:
-        """What a stored sample says of itself: public, and enough to open it again with the key."""
+        """The metadata of a stored sample: public, and enough to open it again with the key."""
         return {
             "design": repr(self.design), "identity": self.design.identity, "identity_version": VERSION,
             "spec": spec or self.design.spec, "label": label_by(key, label), "round": round, "id": self.id,
@@ -150,14 +152,14 @@ class Kernel:
 
     @property
     def ledger_id(self) -> str:
-        """Names the draw without giving it away; public."""
+        """Identifies the draw without revealing it; public."""
         return self.subkey.fingerprint.hex()
 
     def schema(self, source: pa.Schema) -> pa.Schema:
-        """The columns of the kept rows, after a look whether the source has what is needed."""
+        """The columns of the kept rows; raises if the source lacks a column."""
         for name in (WEIGHT, COUNT):
             if name in source.names:
-                raise InvalidInput(f"the data has a column {name!r} already, as a sample has; rename or drop it")
+                raise InvalidInput(f"the data has a column {name!r} already, which a sample adds; rename or drop it")
         for name in self.uses:
             if source.names.count(name) != 1:
                 how = "no column" if name not in source.names else "several columns"
@@ -168,7 +170,7 @@ class Kernel:
         return self.extended(source)
 
     def _check_lists(self, source: pa.Schema) -> None:
-        """How long lists are must be public: a rule that looks at norms takes any, others those of a fixed length."""
+        """The length of lists must be public: rules that read norms take any list, others only fixed lengths."""
         rules = [part.weighing_rule for part in self.designs]
         by_norm = all(rule is not None and rule.influence is not None for rule in rules)
         for _, places in self.reads:
@@ -177,8 +179,8 @@ class Kernel:
                     continue
                 if not (self.design.weighing_rule is not None and pa.types.is_fixed_size_list(kind)):
                     raise InvalidInput(
-                        f"the design looks at {places[0]!r}, which holds lists whose lengths are no public fact of the "
-                        "table; cast it to lists of a fixed size, or give each number a column of its own"
+                        f"the design reads {places[0]!r}, which holds lists without a public length; cast it to "
+                        "lists of a fixed size, or give each number its own column"
                     )
 
     @staticmethod
@@ -194,11 +196,12 @@ class Kernel:
     def verdict(self, batch: pa.RecordBatch, offset: int = 0) -> Drawn:
         """Which rows are kept, counted from the start of the batch, in order; only needs the columns `uses`."""
         if not self.streams:
-            raise InvalidInput(f"{type(self.design).__name__} decides only after all records are seen: use two passes")
+            raise InvalidInput(f"{type(self.design).__name__} decides only after all records are read; use two passes")
         return self.design.decided(self._records(batch, offset, 0), self.subkey)
 
     def partial(self, batch: pa.RecordBatch, offset: int | None = None) -> Any:
-        """What a batch contributes to the draw. Rows go by position from `offset` on, or by ticket if it is None."""
+        """What a batch contributes to the draw. Rows are identified by position from `offset` on, or by ticket if it is
+        None."""
         return self.design.partial(self._records(batch, offset or 0, offset), self.subkey)
 
     def merge(self, parts: Iterable[Any]) -> Any:
@@ -238,7 +241,7 @@ class Kernel:
         return weighted(batch.take(pa.array(found)), chosen.weights[at], chosen.counts[at])
 
     def secret_bytes(self) -> bytes:
-        """Everything a worker needs, the subkey too: send it over a channel you trust with the data."""
+        """Everything a worker needs, the subkey too: send it only over a channel that is safe for the data."""
         secret = (self.subkey.secret_bytes(), self.subkey.is_test)
         try:
             return pickle.dumps((self.design, secret, self.id, self.reads, self.clip))
@@ -250,12 +253,12 @@ class Kernel:
 
     @classmethod
     def from_secret_bytes(cls, secret: bytes) -> "Kernel":
-        """The kernel again. The bytes are a pickle: take them from nobody but your own driver."""
+        """The kernel again. The bytes are a pickle: accept them only from your own driver."""
         design, (key, is_test), id, reads, clip = pickle.loads(secret)
         return cls(design, build(key, is_test=is_test), id, reads, clip)
 
     def _records(self, batch: pa.RecordBatch, offset: int, first: int | None) -> Batch:
-        """The records as the design takes them, at places from `first` on or by ticket."""
+        """The records as the design takes them, at positions from `first` on or by ticket."""
         ids = self._ids(batch, offset)
         places = self._tickets(ids) if first is None else np.arange(first, first + ids.size, dtype=np.int64)
         columns = {name: self._column(batch, name, where) for name, where in self.reads}
@@ -267,13 +270,13 @@ class Kernel:
             return np.array([*batch.column(places[0]).to_pylist(), None], dtype=object)[:-1]  # a missing label is none
         if isinstance(read, Labels) and isinstance(read.names, range) and is_text(batch.schema.field(places[0]).type):
             raise InvalidInput(
-                f"the column {places[0]!r} must hold whole numbers for a design without names, and it is text; declare "
-                "labels=… for names"
+                f"the column {places[0]!r} must hold whole numbers for a design without labels, got text instead; "
+                "declare labels=… for names"
             )
         if self.design.parts or not isinstance(read, Vectors):
             return array_of(batch, places, name)
         rule = read.rule
-        if rule.influence is not None:  # the rule looks at the norm only, so a record's norm can stand for it
+        if rule.influence is not None:  # the rule reads only the norm, so the norm can replace the record
             return _norms(batch, places, rule)
         records = numbers_of(batch, places)
         return records if rule.radius is None else clipped(records, rule.radius, rule.p)

@@ -1,11 +1,11 @@
-"""The local engine: samples of files that do not fit in memory, and of frames, on the cores of one machine.
+"""The local engine: samples of files larger than memory and of frames, on the cores of one machine.
 
     sample(source, design, key=key, id="person")          kept rows, as the kind of frame that came in
     draw(source, design, key=key, id="person")            a sample with a ledger; rows stay in the file
     write(source, design, "sample.parquet", key=key, …)   the same, and the rows in a secret file
     open_sample("sample.parquet", design, key=key)        that file again
 
-Only the columns that decide are read first. The others are read where something was kept, and decoded once.
+The columns that decide the draw are read first. The others are read only where rows were kept, and decoded once.
 """
 
 import os
@@ -45,12 +45,12 @@ def sample(
     options: TableOptions | None = None,
     **asked: Unpack[TableKeywords],
 ) -> Any:
-    """The kept rows with privamp_weight and privamp_count: SECRET, and outside every ledger.
+    """The kept rows with privamp_weight and privamp_count: SECRET, and without a ledger.
 
     `source` is a pandas, Polars or Arrow frame or a DuckDB relation, and comes back as one; or a file, a folder or a
-    list of files (Parquet, CSV, Feather), which come back as an Arrow table. Without an `id` column a row's place is
-    its id: the sample is the same as long as nobody reorders the data. Key, label and round are the sample, as in
-    `Design.draw`, and a kept key asks for the label; `columns`, `reads`, `clip`, `trust_ids`, `threads` and `progress`
+    list of files (Parquet, CSV, Feather), which come back as an Arrow table. Without an `id` column a row's position is
+    its id: the sample is the same as long as the rows keep their order. Key, label and round determine the sample, as
+    in `Design.draw`, and a stored key needs a label; `columns`, `reads`, `clip`, `trust_ids`, `threads` and `progress`
     are those of `TableOptions`.
     """
     read = options_of(TableOptions, options, asked)
@@ -74,7 +74,7 @@ def draw(
 ) -> StoredSample:
     """A sample with a ledger whose rows stay in the source: they are read again for every release.
 
-    The source is one of those that `sample` takes, or a `tables.sources.Source`, which says how its files are read.
+    The source is one that `sample` takes, or a `tables.sources.Source`.
     """
     read = options_of(TableOptions, options, asked)
     kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
@@ -155,7 +155,7 @@ def _of_frame(frame: Any, kernel: Kernel, read: TableOptions) -> Any:
     _check_order(frame, kernel)
     for name in (WEIGHT, COUNT):
         if name in frames.names_of(frame):
-            raise InvalidInput(f"the data has a column {name!r} already, as a sample has; rename or drop it")
+            raise InvalidInput(f"the data has a column {name!r} already, which a sample adds; rename or drop it")
     held = frames.held(frame)
     decisive = sources.table(frames.as_table(held, kernel.uses))
     kernel.schema(decisive.schema)
@@ -165,4 +165,4 @@ def _of_frame(frame: Any, kernel: Kernel, read: TableOptions) -> Any:
 
 def _check_order(frame: Any, kernel: Kernel) -> None:
     if kernel.id is None and frames.kind_of(frame) == "duckdb":
-        raise InvalidInput("a DuckDB relation has no stable order, so its rows need ids; name their column with id=…")
+        raise InvalidInput("a DuckDB relation has no stable order, so its rows need ids; give their column with id=…")

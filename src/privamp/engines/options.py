@@ -1,4 +1,4 @@
-"""How a table is read for a draw, and where a sample is written: public facts that do not change who is drawn.
+"""How a table is read for a draw, and where a sample is written: public options that do not change who is drawn.
 
 Every field is also a keyword of the call: `sample(table, design, key=key, trust_ids=True)` and
 `sample(table, design, key=key, options=TableOptions(trust_ids=True))` are the same.
@@ -19,7 +19,7 @@ class TableOptions:
     """How the local engine reads files and frames."""
 
     columns: Sequence[str] | None = None  # of the kept rows; all by default
-    reads: Reads | None = None  # the columns of what the design looks at, where they have other names
+    reads: Reads | None = None  # the columns that the design reads, if they have other names
     clip: bool = False  # an importance rule decides by the record clipped to its ball
     trust_ids: bool = False  # skip the search for repeated ids
     threads: int | None = None  # every core by default, at most eight
@@ -31,7 +31,7 @@ class WriteOptions(TableOptions):
     """How a sample is read and written to a secret file."""
 
     overwrite: bool = False
-    spec: str | None = None  # the design as it was asked for, kept in the file
+    spec: str | None = None  # the spec of the design, stored in the file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class SparkOptions:
     reads: Reads | None = None
     clip: bool = False
     trust_ids: bool = False
-    driver_records: int = DRIVER_RECORDS  # that a design which holds everyone may bring to the driver
+    driver_records: int = DRIVER_RECORDS  # the most records a design that holds everyone may bring to the driver
 
 
 class TableKeywords(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """Reading a source for a kernel: piece by piece, on threads, few pieces at a time, results in order.
 
-Memory is that of a few pieces, whatever the number of rows. A piece of a Parquet file is looked at twice: first at the
-columns that decide, then, if any of its rows is kept, at the others; no column is decoded twice.
+Memory use is a few pieces, whatever the number of rows. A piece of a Parquet file is read twice: first the columns that
+decide the draw, then, if any of its rows is kept, the others; no column is decoded twice.
 """
 
 from collections import deque
@@ -55,7 +55,7 @@ class Reading:
         chosen.check(found)
 
     def chosen(self) -> Chosen:
-        """The drawn rows by their places: the first of two passes."""
+        """The drawn rows by position: the first of two passes."""
         seen = SeenIds()
 
         def partial(piece: Piece, offset: int) -> Any:
@@ -69,7 +69,7 @@ class Reading:
     def _in_order(
         self, work: Callable[[Piece, int], Any], columns: Sequence[str], passes: int = 2, after: int = 0
     ) -> Iterator[Any]:
-        """The results of all pieces, with no more of them under way than there are threads, and one."""
+        """The results of all pieces, with at most one more of them in progress than there are threads."""
         done, rows = 0, self.source.rows
         pending: deque[tuple[Future[Any], int]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="privamp")
@@ -104,7 +104,8 @@ class Reading:
                 offset += part.rows or 0
 
     def _deciding(self, piece: Piece, seen: SeenIds) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The columns that decide, with the place of each batch in the piece; ids are looked at in passing."""
+        """The columns that decide the draw, with the position of each batch in the piece; ids are checked in
+        passing."""
         if not self.kernel.uses:
             rows = piece.rows or 0
             for start in range(0, max(rows, 1), BATCH):
@@ -121,7 +122,9 @@ class Reading:
 
     def _look(self, ids: pa.Array, seen: SeenIds) -> None:
         if ids.null_count:
-            raise InvalidInput(f"the id column {self.kernel.id!r} has missing ids; every record needs an id of its own")
+            raise InvalidInput(
+                f"the id column {self.kernel.id!r} has missing ids, but every record needs one; fill them first"
+            )
         if not self.trust_ids:
             seen.add(ids_of(ids, str(self.kernel.id)))
 

@@ -1,7 +1,7 @@
-"""Numbers from the columns of a table in files or on a cluster: every record has an answer, whatever its row holds.
+"""Numbers from the columns of a table in files or on a cluster: every record has a value, whatever its row holds.
 
-Types are public, and refused before anything is drawn. Values never stop a job: what is missing or NaN counts as 0,
-what is infinite as the largest double of its sign (a sum clips it), a list that is missing or of another length than
+Types are public, and checked before anything is drawn. Values never stop a job: missing entries and NaN count as 0,
+infinite ones as the largest double of their sign (a sum clips it), a list that is missing or has another length than
 declared as zeros. Each row's numbers are a function of that row alone.
 """
 
@@ -33,7 +33,7 @@ def numbers(batch: pa.RecordBatch, values: Sequence[str], width: int) -> FloatAr
 
 
 def raw_numbers(batch: pa.RecordBatch, values: Sequence[str], width: int) -> FloatArray:
-    """The same with NaN for what is missing, for jobs that have a rule of their own for it."""
+    """The same with NaN for missing entries, for jobs with their own rule for them."""
     if len(values) == 1 and is_list(batch.column(values[0]).type):
         return _vectors(batch.column(values[0]), width)
     found = np.empty((batch.num_rows, len(values)))

@@ -1,9 +1,10 @@
 """The Spark engine: the keyed kernel through `mapInArrow`. The sample is the one every other engine draws.
 
-Records that decide alone (Poisson and its kin) take one lazy pass. Fixed-size designs take two: each partition sends
-what it contributes to the draw (a bottom-k of keyed numbers, never a record) to the driver, the driver decides, and the
-second pass filters. Evaluating the result twice, retries and repartitioning give the same rows, because a row's fate is
-a function of the key and its id; rows have no stable order in Spark, so an id column is required.
+Designs that decide each record independently (such as Poisson) take one lazy pass. Fixed-size designs take two: each
+partition sends what it contributes to the draw (a bottom-k of keyed numbers, never a record) to the driver, the driver
+decides, and the second pass filters. Evaluating the result twice, retries and repartitioning give the same rows,
+because whether a row is drawn depends only on the key and its id; rows have no stable order in Spark, so an id column
+is required.
 
 The subkey of the draw travels inside the pickled function, as data does: not in a column, a plan or a log. Whoever can
 read the cluster's memory, its traffic or its spill files can read it, and the records as well.
@@ -51,10 +52,10 @@ def sample(
 ) -> "DataFrame":
     """The drawn rows of `df` with their `privamp_weight` and `privamp_count`: secret, as the records are.
 
-    `id` names a column of unique whole numbers or text. `reads` says which columns hold what the design looks at, where
-    they have other names: {"stratum": "region", "x": ["age", "income"]}. `clip` lets an importance rule decide by the
-    record clipped to its ball. Repeated and missing ids are counted first, which shuffles the ids; leave it out by
-    `trust_ids=True` only where the ids are a primary key. Key, label and round are the sample, as in `Design.draw`.
+    `id` names a column of unique whole numbers or text. `reads` maps the design's columns to the table's columns if
+    their names differ: {"stratum": "region", "x": ["age", "income"]}. `clip` lets an importance rule decide by the
+    record clipped to its ball. Repeated and missing ids are counted first, which shuffles the ids; skip this with
+    `trust_ids=True` only if the ids are a primary key. Key, label and round determine the sample, as in `Design.draw`.
     """
     read = options_of(SparkOptions, options, asked)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
@@ -76,10 +77,10 @@ def kernel_for(
     clip: bool = False,
     view: View | None = None,
 ) -> Kernel:
-    """The kernel of a draw from this table, after a look at its columns; nothing runs yet."""
+    """The kernel of a draw from this table, after a check of its columns; nothing runs yet."""
     check_pyspark()
     if not isinstance(id, str):
-        raise InvalidInput("Spark keeps rows in no order, so id= must name a column with an id of its own in every row")
+        raise InvalidInput("rows have no stable order in Spark, so id= must name a column of unique ids")
     kernel = Kernel.of(design, given_key(key), id=id, label=label, round=round, reads=reads, clip=clip)
     seen = kernel if view is None else replace(kernel, reads=tuple((name, (name,)) for name in view.uses))
     schema = arrow_schema(df)
@@ -111,7 +112,7 @@ def drawn(
 
 
 def check_unique(df: "DataFrame", id: str) -> None:
-    """Every record needs an id of its own. How many have none is not said."""
+    """Raise unless ids are unique and present. How many are not is not revealed."""
     from pyspark.sql import functions
 
     times, own = functions.col("times"), functions.col("id")
@@ -124,7 +125,8 @@ def check_unique(df: "DataFrame", id: str) -> None:
         raise InvalidInput(MISSING.format(id))
     if row["repeated"]:
         raise InvalidInput(
-            f"ids must be unique, but some in column {id!r} repeat; records that share an id share a coin, so give "
+            f"ids must be unique, but some in column {id!r} repeat; records that share an id are drawn together, so "
+            "give "
             "every record its own id or treat a person's records as a cluster"
         )
 
@@ -189,7 +191,7 @@ def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
 def _check_room(df: "DataFrame", design: Design, most: int) -> None:
     if answer(df.limit(most + 1).count) > most:
         raise InvalidInput(
-            f"{type(design).__name__} decides from numbers of all records together, some 24 bytes each on the driver, "
-            f"and there are more than the {most} that driver_records allows; raise it, or take Poisson, PoissonPPS, "
+            f"{type(design).__name__} needs about 24 bytes per record on the driver, and there are more than the "
+            f"{most} records that driver_records allows; raise it, or use Poisson, PoissonPPS, "
             "ImportanceSampling, WithoutReplacement, WithReplacement, MultiStage or ClusterSampling, which do not"
         )

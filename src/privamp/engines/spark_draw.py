@@ -1,4 +1,4 @@
-"""A draw from a Spark table: who is kept is decided again in every job, row by row, and nothing kept leaves it.
+"""A draw from a Spark table: who is kept is decided again in every job, row by row, and kept rows never leave it.
 
 `Draw` is what the driver holds: the table, the kernel, for fixed-size designs the list of drawn tickets, and the digest
 of the table. `Keeper` is the same on a worker.
@@ -25,7 +25,8 @@ _PAGE = 1 << 26  # bytes
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a streaming design looks at, if it is made from the table's columns: `make(batch)` has it, and the id."""
+    """The columns a streaming design reads, if they are computed from the table's columns: `make(batch)` has them and
+    the id."""
 
     uses: tuple[str, ...]  # the table's columns that it is made from
     make: Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -50,7 +51,7 @@ class Keeper:
         return usable(batch, self._kernel)
 
     def tally(self) -> bytes:
-        """What was noticed so far."""
+        """The counts so far."""
         return self._tally.to_bytes()
 
     def _drawn(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -63,7 +64,7 @@ class Keeper:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """On the driver: all that makes the sample."""
+    """On the driver: everything that determines the sample."""
 
     df: "DataFrame" = field(repr=False)
     kernel: Kernel
@@ -74,7 +75,7 @@ class Draw:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The table's columns that decide, the id first."""
+        """The table's columns that decide the draw, the id first."""
         return deciding(self.kernel, self.view)
 
     def keeper(self) -> Callable[[], Keeper]:
@@ -84,7 +85,7 @@ class Draw:
         return lambda: Keeper(Kernel.from_secret_bytes(secret), view, chosen, tally())
 
     def check(self, tallies: Sequence[bytes]) -> None:
-        """The table must be that of the draw, and every drawn ticket must have found its row."""
+        """Raise unless the table is that of the draw and every drawn ticket has found its row."""
         later = Pin(tallies)
         if self.pin is not None:
             self.pin.check(later)
@@ -92,7 +93,7 @@ class Draw:
             self.chosen.check(later.secret_kept)
 
     def check_table(self) -> None:
-        """The same in a job of its own."""
+        """The same in a separate job."""
         make = self.keeper()
 
         def work(batches: Batches) -> list[bytes]:
@@ -116,7 +117,7 @@ class Draw:
         return replace(self, pin=Pin(messages(self.df, self.uses, work)))
 
     def rows(self) -> "DataFrame":
-        """The drawn rows as a table of their own, lazy. Spark shows how many rows leave it."""
+        """The drawn rows as a lazy table. Spark shows how many rows leave it."""
         make = self.keeper()
 
         def keep(batches: Batches) -> Batches:
@@ -144,7 +145,7 @@ class Draw:
 
 
 def deciding(kernel: Kernel, view: View | None) -> tuple[str, ...]:
-    """The table's columns that decide, the id first."""
+    """The table's columns that decide the draw, the id first."""
     return kernel.uses if view is None else tuple(dict.fromkeys((str(kernel.id), *view.uses)))
 
 

@@ -1,4 +1,4 @@
-"""From files that a cluster reads to one private file of the driver: `privamp sample … --spark`.
+"""From files on a cluster to one private file on the driver: `privamp sample … --spark`.
 
 The rows of the sample, not the data, come to the driver and are sorted by id, so that the file is the same whatever the
 partitions were; it is written as the local engine writes it.
@@ -32,7 +32,9 @@ def read(spark: "SparkSession", source: str | Sequence[str], id: str | None = No
     paths = [source] if isinstance(source, str) else [str(path) for path in source]
     kinds = {"csv" if Path(path).suffix.lower() == ".csv" else "parquet" for path in paths}
     if any(Path(path).suffix.lower() in (".feather", ".arrow") for path in paths) or len(kinds) > 1:
-        raise InvalidInput("Spark reads Parquet or CSV, all of one kind; turn other files into Parquet first")
+        raise InvalidInput(
+            "files for Spark must be Parquet or CSV, all of one kind; convert other files to Parquet first"
+        )
     kind = kinds.pop()
     from pyspark.errors import AnalysisException
 
@@ -40,7 +42,8 @@ def read(spark: "SparkSession", source: str | Sequence[str], id: str | None = No
         found = spark.read.options(**_OPTIONS[kind]).format(kind).load(paths)
     except AnalysisException:
         raise InvalidInput(
-            f"Spark cannot read {', '.join(map(repr, paths[:3]))} as {kind}; every machine of the cluster must see it"
+            f"Spark cannot read {', '.join(map(repr, paths[:3]))} as {kind}; check the path on every machine of the "
+            "cluster"
         ) from None
     if kind == "csv" and id is not None and found.columns.count(id) == 1:
         _check_written(spark, found, paths, id)
@@ -48,7 +51,7 @@ def read(spark: "SparkSession", source: str | Sequence[str], id: str | None = No
 
 
 def _check_written(spark: "SparkSession", df: "DataFrame", paths: list[str], id: str) -> None:
-    """Spark guesses a number where 00007 stands: whole-number ids must be written as such in the file itself."""
+    """Spark reads 00007 as a number: whole-number ids must be written without leading zeros in the file."""
     from pyspark.sql.types import DecimalType, IntegralType, StringType, StructType
 
     if not isinstance(df.schema[id].dataType, (IntegralType, DecimalType)):

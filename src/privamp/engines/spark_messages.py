@@ -1,12 +1,12 @@
-"""One job on a Spark table: every partition does its work inside one function and sends sealed messages.
+"""One job on a Spark table: every partition does its work inside one function and sends encrypted messages.
 
 How many rows a draw keeps is secret, and Spark shows the rows and the bytes that leave each operator on its pages, by
-its REST interface and in its event log. So nothing that was drawn crosses an operator: rows are kept and added up in
-one function, and what leaves a partition is one message. Messages are encrypted for this job, which keeps sums out of
-logs and files, and hides their content from the size after compression; where their length is not fixed by public
-facts it is padded to one of a few.
+its REST interface and in its event log. So no drawn row crosses an operator: rows are kept and added up in one
+function, and what leaves a partition is one message. Messages are encrypted for this job, which keeps sums out of logs
+and files, and makes their compressed size independent of their content; where their length is not fixed by public facts
+it is padded to one of a few.
 
-What fails on a worker is told in a sentence of ours: the text of other errors may hold a record's value.
+Errors on a worker are replaced by our own sentence: their text may hold a record's value.
 """
 
 import os
@@ -39,7 +39,7 @@ def column(name: str) -> "Column":
 
 
 def sent(df: "DataFrame", columns: Sequence[str], work: Work, secret: bytes) -> "DataFrame":
-    """What every partition has to say about these columns, sealed by `secret`: not evaluated yet."""
+    """The messages of all partitions about these columns, encrypted with `secret`: not evaluated yet."""
 
     def send(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -52,7 +52,7 @@ def sent(df: "DataFrame", columns: Sequence[str], work: Work, secret: bytes) -> 
 
 
 def merged(parts: "DataFrame", merge: Callable[[list[bytes]], bytes], groups: int, secret: bytes) -> "DataFrame":
-    """The messages of several partitions as one, on the workers, until there are at most so many."""
+    """Messages merged on the workers until there are at most `groups`."""
     from pyspark.sql import functions
 
     def together(table: pa.Table) -> pa.Table:
@@ -69,7 +69,7 @@ def received(parts: "DataFrame", secret: bytes) -> list[bytes]:
 
 
 def messages(df: "DataFrame", columns: Sequence[str], work: Work) -> list[bytes]:
-    """One job: what every partition has to say, on the driver."""
+    """One job: the messages of all partitions, on the driver."""
     secret = new_secret()
     return received(sent(df, columns, work, secret), secret)
 
@@ -86,7 +86,7 @@ def sealed(secret: bytes, message: bytes) -> bytes:
 
 
 def opened(secret: bytes, message: bytes) -> bytes:
-    """What was sealed."""
+    """The decrypted message."""
     return AESGCM(secret).decrypt(message[:_NONCE], message[_NONCE:], None)
 
 
@@ -98,20 +98,21 @@ def padded(thing: Any) -> bytes:
 
 
 def unpadded(message: bytes) -> Any:
-    """The thing again; a pickle knows where it ends. Messages are authenticated, so it is one of ours."""
+    """The object again; a pickle knows where it ends. Messages are authenticated, so the pickle is safe."""
     return pickle.loads(message)
 
 
 def guarded(work: Callable[[Any], Iterable[Any]], given: Any) -> Iterator[Any]:
-    """What `work` yields; an error says its kind only, unless its sentence is ours, which never shows a record."""
+    """What `work` yields; of an error only the type is kept, unless the sentence is privamp's, which never shows a
+    record."""
     try:
         yield from work(given)
     except InvalidInput as error:
         said = str(error)
     except Exception as error:
         said = (
-            f"the work on a partition failed with a {type(error).__name__}; its text is left out, for it may hold a "
-            "record's value"
+            f"the work on a partition failed with a {type(error).__name__}; its text is left out because it may hold "
+            "a record's value"
         )
     else:
         return

@@ -1,10 +1,11 @@
-"""A table held fast by a keyed digest of all its ids, and of the columns that the design looks at.
+"""A keyed digest of a table's ids and of the columns that the design reads, to detect changes.
 
-Spark may make a table anew at any time (a lost executor, an evicted cache), and files may change between two jobs. The
+Spark may recompute a table at any time (a lost executor, an evicted cache), and files may change between two jobs. The
 digest is the sum, modulo 2^64 twice, of a keyed number of every row: it does not depend on order or partitions, and a
 change passes it with a chance of about 2^-64. It is taken at the draw and in every job that releases something, there
 in the same pass, and compared on the driver before noise is drawn. It covers all records, not those drawn, so whether
-it agrees says nothing about who was drawn. It is secret, for whoever has the key could test guesses of the table by it.
+it agrees reveals nothing about who was drawn. It is secret, because someone with the key could test guesses of the
+table with it.
 """
 
 import hmac
@@ -25,7 +26,7 @@ from .row_numbers import doubles, is_list, is_number
 
 Words = NDArray[np.uint64]
 SIZE = 32  # bytes: two sums, the number of rows, the number of kept rows
-MISSING = "the id column {!r} has missing ids; every record needs an id of its own"
+MISSING = "the id column {!r} has missing ids, but every record needs one; fill them first"
 NEGATIVE = "the id column {!r} has negative ids; cast it to text, or shift it"
 SAME_TABLE = (
     "the table does not change between the draw and its releases, and each of its rows is made from one record alone"
@@ -36,7 +37,7 @@ CLUSTER = (
 
 
 class Tally:
-    """What is noticed while all rows of a partition pass by."""
+    """Counts and fingerprints of the rows of a partition."""
 
     def __init__(self, key: Key, id: str, others: Sequence[str]) -> None:
         self._key, self._id, self._others = key, id, tuple(others)
@@ -51,7 +52,7 @@ class Tally:
         self._sums[:3] += np.array([np.sum(high), np.sum(low), batch.num_rows], dtype=np.uint64)
 
     def _ids(self, column: pa.Array) -> Any:
-        """That ids are there and not negative is a public fact; how many are not is none."""
+        """That ids are present and not negative is public; how many are not is secret."""
         if column.null_count:
             raise InvalidInput(MISSING.format(self._id))
         if pa.types.is_integer(column.type) and (compute.min(column).as_py() or 0) < 0:
@@ -95,11 +96,12 @@ class Pin:
         return self._kept
 
     def check(self, later: "Pin") -> None:
-        """Refuse a table that is not the one of the draw."""
+        """Raise if the table is not that of the draw."""
         if not hmac.compare_digest(self._digest, later._digest):
             raise InvalidInput(
-                "the table is not the one that was drawn from: ids or columns that decide were changed, added or "
-                "removed since, or Spark made them anew; write the table out first, then draw again with a fresh key"
+                "the table is not the one that was drawn from: ids or columns that decide the draw were changed, "
+                "added or removed since, or Spark recomputed them; write the table to files first, then draw again "
+                "with a fresh key"
             )
 
 
@@ -123,7 +125,7 @@ def _words(column: pa.Array, key: Key) -> Words:
 
 
 def _of_lists(column: pa.Array, key: Key) -> Words:
-    """Entries by their place in the list, added up list by list."""
+    """Entries by their position in the list, added up list by list."""
     lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     ends = np.cumsum(lengths)
     places = np.arange(int(lengths.sum()), dtype=np.uint64) - np.repeat(ends - lengths, lengths).astype(np.uint64)

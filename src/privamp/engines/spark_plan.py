@@ -1,9 +1,9 @@
-"""Whether Spark would make the same table again: a look at the analysed plan, below caches and views.
+"""Whether Spark would compute the same table again: a check of the analysed plan, below caches and views.
 
 A cache hides what is below it from the optimised plan, and it is gone when an executor dies or memory is short: Spark
-then makes the rows again. Ids from `uuid()`, a clock, a Python function or an order that ties leave open are others the
-second time, and the sample is drawn anew. So the plan is read as it was analysed, from the columns that decide down to
-the sources, and such ids are refused. What a plan does not show (an RDD, Spark Connect) is left to the digest of ids.
+then recomputes the rows. Ids from `uuid()`, a clock, a Python function or an order with ties differ the second time,
+and the sample is a new draw. So the plan is read as it was analysed, from the columns that decide down to the sources,
+and such ids are rejected. What a plan does not show (an RDD, Spark Connect) is left to the digest of ids.
 """
 
 from collections.abc import Iterator
@@ -32,21 +32,22 @@ _NODES = frozenset(
 
 
 def check_repeatable(seen: "DataFrame") -> None:
-    """Refuse columns that decide about the draw and would be others when Spark evaluates them again."""
+    """Raise if columns that decide the draw could change when Spark evaluates them again."""
     if _finds(seen, _CLOCK | _CODE | _ORDER, _NODES):
         raise InvalidInput(
-            "the columns that decide come from rand(), uuid(), a clock, row_number(), sample(), a user's function or "
-            "the like, perhaps below a cache, so every evaluation would be another sample; write the table out first, "
-            "then sample what was written"
+            "the columns that decide the draw come from rand(), uuid(), a clock, row_number(), sample(), a user's "
+            "function or "
+            "the like, perhaps below a cache, so every evaluation would be another sample; write the table to files "
+            "first, then sample those"
         )
 
 
 def check_values(seen: "DataFrame") -> None:
-    """Refuse sums of columns that Spark draws at random: they depend on where a row stands among the others."""
+    """Raise for sums of columns that Spark draws at random: they depend on the positions of other rows."""
     if _finds(seen, frozenset(), frozenset({"Sample"})):
         raise InvalidInput(
             "the columns of this sum, or the rows of the table, come from rand(), monotonically_increasing_id() or the "
-            "like, which give a row another value when others come or go; write the table out first"
+            "like, which give a row another value when others come or go; write the table to files first"
         )
 
 
@@ -87,7 +88,7 @@ def _in_expression(expression: Any, forbidden: frozenset[str]) -> bool:
 
 
 def _renamed(node: Any, child: Any, needed: set[int]) -> set[int]:
-    """Set operations name their columns anew, by their place."""
+    """Set operations rename their columns by position."""
     if _name(node) not in ("Union", "Intersect", "Except"):
         return set()
     pairs = zip(_items(node.output()), _items(child.output()), strict=False)

@@ -1,8 +1,8 @@
-"""What a design looks at, read from a Spark table so that every record has an answer.
+"""The columns a design reads, from a Spark table, with a value for every record.
 
-A row's values never stop a job. Records whose stratum or cluster is missing, or that the design does not name, are
-never drawn. Probabilities, odds and sizes are cut to the design's public range, and what is missing counts as 0 before
-that. An importance rule that decides by the norm gets the norm, at most its radius. Each depends on the row alone.
+A row's values never stop a job. Records whose stratum or cluster is missing, or not in the design, are never drawn.
+Probabilities, odds and sizes are clipped to the design's public range, and missing ones count as 0 before that. An
+importance rule that uses only the norm gets the norm, at most its radius. Each depends on the row alone.
 """
 
 import math
@@ -31,7 +31,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 def check_types(kernel: Kernel, schema: pa.Schema) -> None:
-    """Column types are public: labels are whole numbers or text, all else that is looked at holds numbers."""
+    """Column types are public: labels are whole numbers or text, all other columns that are read hold numbers."""
     labels = {name for name, read in kernel.design.reads.items() if isinstance(read, Labels)}
     for name, places in kernel.reads:
         for kind in (schema.field(place).type for place in places):
@@ -55,7 +55,7 @@ def usable(batch: pa.RecordBatch, kernel: Kernel) -> pa.RecordBatch:
 
 
 def readable(kernel: Kernel, batch: pa.RecordBatch) -> tuple[Kernel, pa.RecordBatch]:
-    """The columns that decide with a number for every record, and the kernel that reads them."""
+    """The columns that decide the draw, with a number for every record, and the kernel that reads them."""
     columns: dict[str, pa.Array] = {str(kernel.id): batch.column(str(kernel.id))}
     reads: list[tuple[str, tuple[str, ...]]] = []
     for name, places in kernel.reads:
@@ -77,7 +77,7 @@ def contribution(kernel: Kernel, batch: pa.RecordBatch) -> Any:
 
 
 def _made(kernel: Kernel, batch: pa.RecordBatch, name: str, places: Places) -> FloatArray | None:
-    """A column of the design in numbers, or None where it is read as it stands."""
+    """A column of the design as numbers, or None if it is read unchanged."""
     if not any(_reader(part, name) for part in kernel.designs):
         return None
     made = np.zeros(batch.num_rows)
@@ -88,7 +88,7 @@ def _made(kernel: Kernel, batch: pa.RecordBatch, name: str, places: Places) -> F
 
 
 def _parts(kernel: Kernel, batch: pa.RecordBatch) -> Iterator[tuple[Design, Mask]]:
-    """The designs of the strata with their rows, where they look at more than the stratum."""
+    """The designs of the strata with their rows, if they read more than the stratum."""
     design = kernel.design
     if not design.parts:
         yield design, np.ones(batch.num_rows, dtype=np.bool_)
@@ -100,7 +100,7 @@ def _parts(kernel: Kernel, batch: pa.RecordBatch) -> Iterator[tuple[Design, Mask
 
 
 def _reader(part: Design, name: str) -> Reader | None:
-    """How a design's column is read, where its values have a public range."""
+    """How a design's column is read, if its values have a public range."""
     read = part.reads.get(name)
     if isinstance(read, Vectors):
         return _norms_for(read)
@@ -111,7 +111,7 @@ def _reader(part: Design, name: str) -> Reader | None:
 
 def _norms_for(read: Vectors) -> Reader | None:
     rule = read.rule
-    if rule.influence is None:  # it looks at more than the norm, and says itself what it takes
+    if rule.influence is None:  # it reads more than the norm, and declares its own columns
         return None
     radius = _LARGEST if rule.radius is None else float(rule.radius)
     return lambda batch, places: np.minimum(lengths_of(batch, places, rule.p), radius)

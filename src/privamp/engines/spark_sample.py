@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class SparkSample(StoredSample):
-    """Rows drawn on a cluster: `release`, `run` and `reveal_secret` speak of a DataFrame.
+    """Rows drawn on a cluster: `release`, `run` and `reveal_secret` use a DataFrame.
 
-    Sums and counts draw and add up in one job, from which only sealed totals come out. A DataFrame that you evaluate
+    Sums and counts draw and add up in one job, which returns only encrypted totals. A DataFrame that you evaluate
     yourself shows how many rows it has on Spark's pages and in its event log.
     """
 
@@ -42,20 +42,21 @@ class SparkSample(StoredSample):
         self._draw = draw
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """Everything asked of this sample, composed inside it, then amplified once."""
+        """The guarantee of all releases from this sample: composed inside it, then amplified once."""
         found = super().guarantee(neighbors)
         return replace(found, assumes=tuple(dict.fromkeys((*found.assumes, SAME_TABLE, CLUSTER))))
 
     def release(self, mechanism: Mechanism, statistic: Callable[[Any], Any]) -> Any:  # type: ignore[override]
         """Register the mechanism, compute `statistic` of the secret DataFrame, add noise. The function is trusted code.
 
-        The table is compared with that of the draw before; what your function evaluates afterwards is not.
+        The table is compared with that of the draw first; what your function evaluates afterwards is not.
         """
         self._draw.check_table()
         return super().release(mechanism, statistic)
 
     def run(self, mechanism: Mechanism, procedure: Callable[[Any, Stream], Any]) -> Any:
-        """Register `mechanism`, then run your own procedure on the DataFrame, which must be as private as it says."""
+        """Register `mechanism`, then run your own procedure on the DataFrame, which must be as private as the mechanism
+        says."""
         self._draw.check_table()
         return super().run(mechanism, procedure)
 
@@ -69,7 +70,7 @@ class SparkSample(StoredSample):
     ) -> Any:
         """The noisy sum of whole-number rows of the sample: `units(batch)` makes them from `columns`.
 
-        `made` makes what noise is added to from their sum: the sum itself, in units of the grid, if nothing is said.
+        `made` turns their sum into the value to which noise is added; by default the sum itself, in units of the grid.
         """
         total = made(self.secret_total(columns, units, shape))
         return super().release(mechanism, Bounded(lambda rows: total))
@@ -90,10 +91,10 @@ class SparkSample(StoredSample):
     ) -> Any:
         """The noisy sum of the columns over the sample, weights included, in whole numbers on the mechanism's grid.
 
-        Rows are clipped to the mechanism's sensitivity; what is missing or NaN counts as 0, a list of another length
+        Rows are clipped to the mechanism's sensitivity; missing entries and NaN count as 0, a list of another length
         than `dimension` as zeros. With `by`, one row of sums per group of the public list `groups`: a record is in one
-        group, so all of them cost what one sum costs. An array column needs `dimension`. With a `budget` this sum is
-        all that is asked of the sample, and it is charged before it is made.
+        group, so all of them cost as much as one sum. An array column needs `dimension`. With a `budget` this sum is
+        the sample's only release, and it is charged before it is made.
         """
         values = (columns,) if isinstance(columns, str) else tuple(columns)
         if budget is not None:
@@ -110,8 +111,8 @@ class SparkSample(StoredSample):
     ) -> Any:
         if not isinstance(noise, (ExactLaplace, ExactGaussian)):
             raise InvalidInput(
-                f"a sum on a cluster takes ExactLaplace or ExactGaussian, got {type(noise).__name__} instead: floats "
-                "would add up differently in every order"
+                "a sum on a cluster needs ExactLaplace or ExactGaussian, because float sums depend on the order, "
+                f"got {type(noise).__name__} instead"
             )
         self._kernel.check_sum(values, noise.sensitivity, noise.p)
         width = dimension_of(self._draw.df, values, d)
@@ -121,12 +122,12 @@ class SparkSample(StoredSample):
             check_groups(self._draw.df, by)
             units, shape = by_group(units, by, names), [len(names), width]
         elif groups is not None:
-            raise InvalidInput("groups= goes with by=, the column that holds them")
+            raise InvalidInput("groups= needs by=, the column that holds them")
         return self.release_total(noise, (*values, *((by,) if by else ())), units, shape)
 
     @property
     def _ball(self) -> Ball | None:
-        """What the weights of an importance sample were made for: the smallest ball of its rules."""
+        """The smallest ball of the importance rules, for which the weights were made."""
         balls = [(float(rule.radius), rule.p) for rule in self._kernel.rules if rule.radius is not None]
         return (min(r for r, _ in balls), min(p for _, p in balls)) if balls else None  # a p-norm falls as p grows
 
@@ -142,10 +143,10 @@ def draw(
     options: SparkOptions | None = None,
     **asked: Unpack[SparkKeywords],
 ) -> SparkSample:
-    """The sample of `privamp.spark.sample` with its ledger: releases are noted, composed and amplified once.
+    """The sample of `privamp.spark.sample` with its ledger: releases are registered, composed and amplified once.
 
-    A keyed digest of all ids is taken here and compared at every release: a table that is another one by then is
-    refused. Keywords are the fields of `SparkOptions`.
+    A keyed digest of all ids is taken here and compared at every release: a table that has changed is rejected.
+    Keywords are the fields of `SparkOptions`.
     """
     read = options_of(SparkOptions, options, asked)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)

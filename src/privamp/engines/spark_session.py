@@ -1,4 +1,4 @@
-"""A Spark session: embedded on this machine, a cluster's, or behind Spark Connect; and what to install if it fails."""
+"""A Spark session: embedded, on a cluster, or through Spark Connect; and what to install if it fails."""
 
 import logging
 import os
@@ -30,7 +30,7 @@ _LACKS = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'$", re.MUL
 
 def session(url: str | None = None) -> "SparkSession":
     """A session at `url`: "local[*]" (the default: embedded, all cores), "spark://…", "k8s://…", "yarn", "connect"
-    (the server named by SPARK_REMOTE, or the one on this machine) or "sc://…". A session that runs already is used.
+    (the server named by SPARK_REMOTE, or the one on this machine) or "sc://…". A running session is reused.
     """
     url = url or EMBEDDED
     check_pyspark()
@@ -45,18 +45,19 @@ def session(url: str | None = None) -> "SparkSession":
 
 
 def check_pyspark() -> None:
-    """PySpark and what it needs to speak Arrow."""
+    """Raise unless PySpark and what it needs for Arrow are installed."""
     for module in ("pyspark", "pandas"):
         need(module, "privamp.spark")
 
 
 def check_java() -> None:
-    """The embedded Spark and the driver of a cluster run on Java."""
+    """Raise unless Java is found: the embedded Spark and the driver of a cluster need it."""
     home = os.environ.get("JAVA_HOME")
     found = (Path(home, "bin", "java").exists() if home else False) or shutil.which("java")
     if not found:
         raise InvalidInput(
-            "Spark needs Java 17 or newer and none was found; install it (Debian: apt install openjdk-17-jre-headless) "
+            "Spark needs Java 17 or newer, and none was found; install it (Debian: apt install "
+            "openjdk-17-jre-headless) "
             "and set JAVA_HOME if it is not on the PATH"
         )
 
@@ -75,12 +76,12 @@ def _started(master: str) -> "SparkSession":
 def _connected(url: str) -> "SparkSession":
     for module in ("grpc", "grpc_status", "zstandard"):
         if find_spec(module) is None:
-            raise InvalidInput("Spark Connect needs more of PySpark; install it with: pip install 'pyspark[connect]'")
+            raise InvalidInput("Spark Connect needs more packages; install them with: pip install 'pyspark[connect]'")
     address = urlsplit(url.split(";")[0])
     try:  # PySpark itself would try for ten minutes
         socket.create_connection((address.hostname or "localhost", address.port or _CONNECT_PORT), timeout=10).close()
     except (OSError, ValueError):
-        raise InvalidInput(f"no Spark Connect server answers at {url}; start one, or name it by SPARK_REMOTE") from None
+        raise InvalidInput(f"no Spark Connect server answers at {url}; start one, or set SPARK_REMOTE") from None
     from pyspark.sql import SparkSession
 
     return SparkSession.builder.remote(url).getOrCreate()
@@ -101,7 +102,7 @@ def arrow_schema(df: "DataFrame") -> pa.Schema:
 
 
 def answer(job: Callable[[], T]) -> T:
-    """What a Spark job gives. Where it fails, one sentence of our own: Spark's message may show a record's value."""
+    """The result of a Spark job. If it fails, our own sentence: Spark's message may show a record's value."""
     talks = logging.getLogger("SQLQueryContextLogger")  # PySpark writes the message there before it raises
     was, talks.disabled = talks.disabled, True
     try:
@@ -112,7 +113,7 @@ def answer(job: Callable[[], T]) -> T:
         said = _sentence(error)
     finally:
         talks.disabled = was
-    raise InvalidInput(said)  # outside of the handler, so that it does not carry Spark's error along
+    raise InvalidInput(said)  # outside the handler, so that Spark's error is not chained
 
 
 def _sentence(error: Exception) -> str:
@@ -121,11 +122,11 @@ def _sentence(error: Exception) -> str:
         return ours[1]
     if lacks := _LACKS.search(stack):
         return (
-            f"the workers' Python has no module {lacks[1]!r}; install privamp on every machine of the cluster, or name "
-            "the Python that has it by PYSPARK_PYTHON"
+            f"the workers' Python has no module {lacks[1]!r}; install privamp on every machine of the cluster, or "
+            "set PYSPARK_PYTHON to a Python that has it"
         )
     condition = getattr(error, "getCondition", lambda: None)() or type(error).__name__
     return (
-        f"Spark could not evaluate the table ({condition}); its message is left out, for it may show a record's value: "
-        "it is in Spark's own log"
+        f"Spark could not evaluate the table ({condition}); its message is left out because it may show a record's "
+        "value; see Spark's own log"
     )

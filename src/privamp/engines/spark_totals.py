@@ -1,7 +1,8 @@
-"""Whole-number totals of a draw: rows are clipped and rounded toward zero where they lie, whole numbers add up.
+"""Whole-number totals of a draw: rows are clipped and rounded toward zero on the workers, and whole numbers are added
+up.
 
 The sum is exact, so it does not depend on partitions, order or retries. Workers and driver add modulo 2^64: an overflow
-costs the answer, never the privacy, and it raises nothing.
+makes the answer wrong, never less private, and raises no error.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,9 +58,9 @@ def whole_totals(draw: Draw, columns: Sequence[str], units: Units, width: int) -
 
 
 def units_of(noise: Exact, values: Sequence[str], width: int, inside: Ball | None = None) -> Units:
-    """The records' rows (ones where no column is named), clipped, weighted and rounded for this noise.
+    """The records' rows (ones if there is no column), clipped, weighted and rounded for this noise.
 
-    `inside` is the ball of an importance rule: no row may be longer than what its weight was made for.
+    `inside` is the ball of an importance rule: no row may be longer than its weight allows.
     """
 
     def units(batch: pa.RecordBatch) -> Whole:
@@ -77,7 +78,7 @@ def rounded(noise: Exact, x: FloatArray, batch: pa.RecordBatch) -> Whole:
 
 
 def by_group(units: Units, by: str, groups: Sequence[Any]) -> Units:
-    """The same rows, each in the place of its group; groups are public, and records outside them are not counted."""
+    """The same rows, each at the position of its group; groups are public, and records outside them are not counted."""
     place = {group: k for k, group in enumerate(groups)}
 
     def placed(batch: pa.RecordBatch) -> Whole:
@@ -91,11 +92,11 @@ def by_group(units: Units, by: str, groups: Sequence[Any]) -> Units:
 
 
 def dimension_of(df: "DataFrame", values: Sequence[str], dimension: int | None) -> int:
-    """How many numbers a record holds: one per column, or those of one array column, which must be said."""
+    """How many numbers a record has: one per column, or the declared length of one array column."""
     kinds = [_kind(df, name) for name in values]
     if len(kinds) == 1 and is_list(kinds[0]) and is_number(kinds[0].value_type):
         if dimension is None:
-            raise InvalidInput(f"column {values[0]!r} holds arrays; say how long they are by dimension=…")
+            raise InvalidInput(f"column {values[0]!r} holds arrays; give their length with dimension=…")
         whole(1, dimension=dimension)
         return dimension
     for name, kind in zip(values, kinds, strict=True):

@@ -29,7 +29,8 @@ ExactNoise = ExactLaplace | ExactGaussian
 
 
 class StoredSample(Sample):
-    """Kept rows that can be read as often as needed. `declare`, `limit`, `charge`, `guarantee` are every sample's."""
+    """Kept rows that can be read as often as needed. `declare`, `limit`, `charge` and `guarantee` are as for every
+    sample."""
 
     __slots__ = ("_assumes", "_kernel", "_rows", "_schema")
 
@@ -42,11 +43,11 @@ class StoredSample(Sample):
 
     @property
     def ledger_id(self) -> str:
-        """Names the draw without giving it away; public."""
+        """Identifies the draw without revealing it; public."""
         return self._kernel.ledger_id
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """Everything asked of this sample, composed inside it, then amplified once."""
+        """The guarantee of all releases from this sample: composed inside it, then amplified once."""
         found = super().guarantee(neighbors)
         return replace(found, assumes=tuple(dict.fromkeys((*found.assumes, *self._assumes))))
 
@@ -62,7 +63,8 @@ class StoredSample(Sample):
         )
 
     def run(self, mechanism: Mechanism, procedure: Callable[[Any, Stream], Any]) -> Any:
-        """Register `mechanism`, then run your own procedure on the rows, which must be as private as it says."""
+        """Register `mechanism`, then run your own procedure on the rows, which must be as private as the mechanism
+        says."""
         return self._registered(mechanism, lambda stream: procedure(self._rows(), stream), claimed=True)
 
     def release_sum(
@@ -75,9 +77,9 @@ class StoredSample(Sample):
     ) -> Any:
         """The weighted sum of one column, or of several as one vector, clipped and rounded per record, with noise.
 
-        A column of lists is one vector; `dimension` says how long they are, where their type does not. What is missing
-        counts as 0, and a list of another length as zeros. Types are refused before the release is registered. With a
-        `budget` this sum is all that is asked of the sample, and it is charged before it is made.
+        A column of lists is one vector; `dimension` is their length, if their type does not give it. Missing entries
+        count as 0, and a list of another length as zeros. Types are checked before the release is registered. With a
+        `budget` this sum is the sample's only release, and it is charged before it is made.
         """
         _check_exact(mechanism)
         names = (columns,) if isinstance(columns, str) else tuple(columns)
@@ -99,12 +101,12 @@ class StoredSample(Sample):
 
     def reveal_secret(self) -> Any:
         """The kept rows themselves, for code that does its own accounting."""
-        super().reveal_secret()  # says so in the log
+        super().reveal_secret()  # writes it to the log
         return self._rows()
 
 
 def list_width(schema: pa.Schema, names: Sequence[str], dimension: int | None = None) -> int | None:
-    """How long the lists of a column are that is summed alone, None for numbers; refuses all other types."""
+    """The length of the lists of a single column, None for numbers; raises for all other types."""
     for name in names:
         if name not in schema.names:
             raise InvalidInput(f"the sample has no column {name!r}")
@@ -112,14 +114,14 @@ def list_width(schema: pa.Schema, names: Sequence[str], dimension: int | None = 
     if len(names) == 1 and is_list(kinds[0]) and is_number(kinds[0].value_type):
         width = kinds[0].list_size if pa.types.is_fixed_size_list(kinds[0]) else dimension
         if width is None or (dimension is not None and dimension != width):
-            raise InvalidInput(f"the column {names[0]!r} holds lists; say with dimension= how long they are")
+            raise InvalidInput(f"the column {names[0]!r} holds lists; give their length with dimension=")
         whole(1, dimension=width)
         return int(width)
     for name, kind in zip(names, kinds, strict=True):
         if not (is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             raise InvalidInput(f"the column {name!r} must hold numbers to be summed, got {kind} instead; cast it first")
     if dimension is not None:
-        raise InvalidInput("dimension= is for one column of lists; leave it out here")
+        raise InvalidInput("dimension= is only for one column of lists; omit it here")
     return None
 
 
@@ -142,7 +144,7 @@ def whole_total(
 
 
 def drawn_of(batch: pa.RecordBatch) -> Drawn:
-    """The places, counts and weights of a batch of kept rows."""
+    """The positions, counts and weights of a batch of kept rows."""
     counts, weights = (batch.column(name).to_numpy(zero_copy_only=False) for name in (COUNT, WEIGHT))
     return Drawn(np.arange(batch.num_rows, dtype=np.int64), counts, weights)
 
@@ -150,6 +152,6 @@ def drawn_of(batch: pa.RecordBatch) -> Drawn:
 def _check_exact(mechanism: Any) -> None:
     if not isinstance(mechanism, (ExactLaplace, ExactGaussian)):
         raise InvalidInput(
-            f"a sum over stored rows takes ExactLaplace or ExactGaussian noise, got {type(mechanism).__name__} "
+            f"a sum over stored rows needs ExactLaplace or ExactGaussian noise, got {type(mechanism).__name__} "
             "instead; for others use release(mechanism, statistic)"
         )

@@ -1,6 +1,6 @@
 """Every theorem by its id: statement, proof, the test that checks it, sources. The text ships with the package.
 
-The pages of docs/ hold the proofs; `<a id="cluster-1"></a>` stands before each. A wheel carries copies of the pages
+The pages of docs/ hold the proofs; `<a id="cluster-1"></a>` stands before each. A wheel contains copies of the pages
 (setup.py), a checkout reads docs/ itself. index.toml says which test checks a theorem and where it comes from,
 references.bib how to cite that.
 """
@@ -69,7 +69,7 @@ def proof(name: str) -> Proof:
     from difflib import get_close_matches
 
     alike = get_close_matches(name, known, 3, 0.5)
-    hint = f"; {' or '.join(alike)} may be meant" if alike else ""
+    hint = f"; {' or '.join(alike)} may be what you mean" if alike else ""
     raise InvalidInput(f"no theorem has the id {name!r}{hint}; `privamp theorem` lists every id")
 
 

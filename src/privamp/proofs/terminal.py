@@ -1,7 +1,7 @@
 """Formulas of the documentation as plain text, for a terminal.
 
-The pages mark maths as `$…$` and `$$…$$`, in LaTeX that keeps Unicode letters and signs. Here the marks go and the few
-commands that the pages use are written out; code is left as it is.
+The pages mark maths as `$…$` and `$$…$$`, in LaTeX that keeps Unicode letters and signs. Here the marks are removed and
+the few commands that the pages use are written out; code is left as it is.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Sampling and private jobs on Spark, with the sample that every other engine draws (pip install 'privamp[spark]').
+"""Sampling and private jobs on Spark, with the same sample as every other engine (pip install 'privamp[spark]').
 
 `sample` gives the drawn rows, `draw` a sample with its ledger, `release` a `PrivateSum` or `PrivateMean`,
 `estimate_strata` one estimate per stratum, `fit` a `PrivateKMeans`. PySpark is imported when one of them is called.

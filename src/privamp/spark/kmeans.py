@@ -63,7 +63,7 @@ def fit(
     request = Request.of(model, d)
     if request.radius is None or request.center is None:
         raise InvalidInput('on Spark, radius and center must be public numbers, got "private" instead')
-    kernel_for(df, Poisson(1.0), id=id)  # that ids and columns are there and stay the same
+    kernel_for(df, Poisson(1.0), id=id)  # ids and columns exist and can be recomputed
     check_values(df.select(*map(column, values)))
     if not trust_ids:
         check_unique(df, id)
@@ -86,7 +86,7 @@ def fit(
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What both passes look at."""
+    """The columns that both passes read."""
 
     df: "DataFrame"
     id: str

@@ -1,4 +1,4 @@
-"""Totals and means of every stratum from one sample on a cluster, for the price of one sum.
+"""Totals and means of every stratum from one sample on a cluster, at the privacy cost of one sum.
 
 A record lies in one stratum, so all strata's sums together move by no more than its own row when it comes or goes. Each
 sum is multiplied with the public number 1/rate of its stratum, after the noise.
@@ -36,8 +36,8 @@ def estimate_strata(
     """One estimate per stratum of the column `by`; values are clipped to +-`mechanism.sensitivity`.
 
     `strata` is the public list of strata, those of a stratified design by default. A mean divides by the public number
-    of records of a stratum: that of `WithoutReplacement`, or given by `population`. With a `budget` this is all that is
-    asked of the sample, and it is charged before it is made; the key is that of the draw.
+    of records of a stratum: that of `WithoutReplacement`, or given by `population`. With a `budget` this is the
+    sample's only release, and it is charged before it is made; the key is that of the draw.
     """
     one_of(("total", "mean"), statistic=statistic)
     design = sample.design
@@ -67,7 +67,7 @@ def _factor(design: Design, name: Name) -> float:
     if design.weight is not None:
         return design.weight
     raise InvalidInput(
-        "estimates take designs whose records have one public weight, such as Poisson, WithoutReplacement and "
+        "estimates need designs with one public weight for all records, such as Poisson, WithoutReplacement and "
         f"ClusterSampling, or weights of an importance rule, got {type(design).__name__} in stratum {name!r} instead; "
         "release its sum and weight it yourself"
     )

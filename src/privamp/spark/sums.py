@@ -47,8 +47,8 @@ def release(
     noise = task.plan.mechanism.noise
     if not isinstance(noise, (ExactLaplace, ExactGaussian)):
         raise InvalidInput(
-            f"{asked.noise} noise in {asked.arithmetic} arithmetic adds floats, and on a cluster their order matters; "
-            "take laplace or gaussian noise with arithmetic='exact'"
+            f"{asked.noise} noise in {asked.arithmetic} arithmetic adds floats, whose sum depends on the order on a "
+            "cluster; use laplace or gaussian noise with arithmetic='exact'"
         )
     sample = _drawn(task, df, values, id, key, trust_ids)
     privacy = task.certify(sample, budget)
