@@ -90,10 +90,10 @@ def test_strata_are_uploaded_and_bad_files_answered_by_a_sentence(window) -> Non
     page.wait_for_function("() => document.querySelector('.summary').innerText.includes('2 strata, 550 records')")
     assert "shops" in page.get_by_label("Strata").input_value()
     for content, said in (
-        (b"id,income\nAnna,43000\n", "must start with a line of heads"),
-        (b"\xff\xfe\x00\x01", "no text in UTF-8"),
+        (b"id,income\nAnna,43000\n", "must start with a header line"),
+        (b"\xff\xfe\x00\x01", "not UTF-8 text"),
         (b"x" * 5000, "not records"),
-        (b"", "must start with a line of heads"),
+        (b"", "must start with a header line"),
     ):
         upload.set_input_files({"name": "strata.csv", "mimeType": "text/csv", "buffer": content})
         page.wait_for_function("t => document.querySelector('.note').innerText.includes(t)", arg=said)

@@ -46,7 +46,7 @@ def test_a_target_error_is_reached_by_few_interviews() -> None:
         row = view.answer(view.Job(state, method))
         assert row.error <= 90.0
         assert survey.allocate(CELLS, row.interviews - 1, 2.0, method).variance ** 0.5 > 90.0
-    with pytest.raises(Infeasible, match="take a larger epsilon"):
+    with pytest.raises(Infeasible, match="use a larger epsilon"):
         view.answer(view.Job(view.State(goal="error", error=0.001), "optimal"))
 
 
@@ -103,8 +103,8 @@ def test_the_examples_are_those_of_the_data_sets() -> None:
 
 HEAD = "stratum,population,low,high,sd,cost\n"
 BAD = [
-    ("", "must start with a line of heads"),
-    ("id,income\nAnna,43000\n", "must start with a line of heads"),
+    ("", "must start with a header line"),
+    ("id,income\nAnna,43000\n", "must start with a header line"),
     (HEAD, "1 to 50 strata, got 0"),
     (HEAD + "a,10,0,1,,\n" * 51, "1 to 50 strata, got 51"),
     (HEAD + "a,10,0,1\n", "line 2 of the table must have 6 cells"),

@@ -154,7 +154,7 @@ BAD = [
     ({"epsilon": "-1"}, (), "epsilon must be"),
     ({"epsilon": "nan"}, (), "epsilon must be"),
     ({"k": "0"}, (), "n_clusters must be"),
-    ({}, ("--delta", "1e-6", "--noise", "norm"), "delta is not needed"),
+    ({}, ("--delta", "1e-6", "--noise", "norm"), "delta must be 0"),
     ({}, ("--noise", "gaussian"), "needs a delta"),
     ({}, ("--noise", "laplace"), "noise must be one of"),
     ({}, ("--delta", "2"), "delta must be"),

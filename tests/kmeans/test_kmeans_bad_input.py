@@ -26,7 +26,7 @@ X = np.random.default_rng(0).normal(size=(200, 2))
         ({"radius": -2.0}, "radius must be"),
         ({"radius": np.inf}, "radius must be"),
         ({"radius": "guess"}, "radius must be"),
-        ({"delta": 1e-6}, 'delta is not needed with noise="norm"'),
+        ({"delta": 1e-6}, 'delta must be 0 with noise="norm"'),
         ({"noise": "gaussian"}, "needs a delta"),
         ({"noise": "gaussian", "delta": 1.0}, "needs a delta"),
         ({"noise": "gaussian", "delta": 2.0}, "delta must be"),

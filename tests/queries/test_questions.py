@@ -144,13 +144,13 @@ REFUSED = [
     (lambda t: t.count().by("g", "a"), "list of its values"),
     (lambda t: t.count().by("g", []), "at least one value"),
     (lambda t: t.count().by("g", ["a", "a"]), "named once"),
-    (lambda t: t.count().by("g", [0.5]), "named by text"),
+    (lambda t: t.count().by("g", [0.5]), "must be text"),
     (lambda t: t.count().by("x", ["a"]), "to be grouped by"),
     (lambda t: t.count().by("g", ["a"]).by("g", ["b"]), "by 'g' already"),
     (lambda t: t.join(t), "not joined"),
     (lambda t: t.plan([]), "at least one question"),
     (lambda t: t.plan([table().count()]), "its own table"),
-    (lambda t: t.sample(PoissonPPS(0.5, 0.1)), "draw every record alike"),
+    (lambda t: t.sample(PoissonPPS(0.5, 0.1)), "treats all records alike"),
     (lambda t: t.sample(0.1), "such as Poisson"),
     (lambda t: t.histogram("x", [1, 1]), "rising"),
     (lambda t: t.histogram("x", 0, (0, 1)), "bins"),
@@ -159,7 +159,7 @@ REFUSED = [
     (lambda t: t.count().weighing(0), "weight"),
     (lambda t: open_table(3), "must be a file"),
     (lambda t: open_table(DATA, id="nobody"), "no id column"),
-    (lambda t: open_table(DATA, key=seeded_key(1)), "needs a name"),
+    (lambda t: open_table(DATA, key=seeded_key(1)), "needs a label"),
 ]
 
 

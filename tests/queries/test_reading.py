@@ -153,11 +153,11 @@ def test_values_find_their_records_as_they_are_written(tmp_path):
 
 
 REFUSED = [
-    (lambda t: t.count().by("n", ["01"]), "is not how one of those is written"),
-    (lambda t: t.count().by("flag", ["maybe"]), "is not how one of those is written"),
+    (lambda t: t.count().by("n", ["01"]), "is not one of those"),
+    (lambda t: t.count().by("flag", ["maybe"]), "is not one of those"),
     (lambda t: t.count().by("n", [1, True]), "named once"),
     (lambda t: t.count().by("n", [1, "2"]), "all text, or all numbers"),
-    (lambda t: t.count().by("g", ["a", ""]), "name it None"),
+    (lambda t: t.count().by("g", ["a", ""]), "write it as None"),
     (lambda t: t.count().by("g", ["a", " a"]), "named once"),
     (lambda t: t.count().by("x", [2**60]), "2\\^53"),
     (lambda t: t.proportion("g", []), "at least one value"),

@@ -101,7 +101,7 @@ def test_a_population_smaller_than_declared(table: Any) -> None:
 
 
 def test_sums_that_would_not_be_exact(table: Any) -> None:
-    with pytest.raises(InvalidInput, match="needs ExactLaplace or ExactGaussian, .* got Laplace"):
+    with pytest.raises(InvalidInput, match=r"needs ExactLaplace or ExactGaussian, .* got Laplace"):
         draw(table, Poisson(0.5), id="uid", trust_ids=True).release_sum(Laplace(1.0), "a")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="norm noise in idealised arithmetic"):
         release(PrivateSum(bounds=1.0, epsilon=1.0, noise="norm"), table, ["a", "b"], id="uid")

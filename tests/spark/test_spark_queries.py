@@ -83,7 +83,7 @@ def test_repeated_ids_are_refused_before_anything_is_paid(table, tmp_path):
 def test_a_key_answers_once(table):
     asked = open_table(table, id="uid", key=seeded_key(6), population="people").sample(Poisson(0.5))
     asked.count().run(epsilon=1.0)
-    with pytest.raises(InvalidInput, match="drawn this sample before"):
+    with pytest.raises(InvalidInput, match="already drawn this sample"):
         asked.count().run(epsilon=1.0)
 
 

@@ -73,9 +73,9 @@ def test_bounds_that_overflow_are_refused():
 
 
 def test_a_row_answers_for_one_person():
-    with pytest.raises(InvalidInput, match="an id of their own"):
+    with pytest.raises(InvalidInput, match="a unique id"):
         answers(["i5", "i5 ", "i6"], ["i5"], [1])
-    with pytest.raises(InvalidInput, match="an id of their own"):
+    with pytest.raises(InvalidInput, match="a unique id"):
         answers([None, "a"], [None], [1])
     assert answers(["nan", "a"], [float("nan"), "a"], [1, 2]).tolist()[1] == 2.0
     assert np.isnan(answers(["nan", "a"], [float("nan"), "a"], [1, 2])[0])
@@ -92,7 +92,7 @@ def test_empty_entries_say_nothing_whatever_their_kind():
 
 @pytest.mark.parametrize("name", ["replicate_weights", "bootstrap_weights", "jackknife_weights", "brr_weights"])
 def test_replicate_weights_never_leave(name):
-    with pytest.raises(InvalidInput, match="says who was drawn"):
+    with pytest.raises(InvalidInput, match="reveals who was drawn"):
         getattr(survey, name)
     assert name not in dir(survey)
 

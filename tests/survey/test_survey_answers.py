@@ -145,7 +145,7 @@ class TestAdjusted:
         ("options", "part"),
         [
             ({"classes": CLASS}, "class_sizes="),
-            ({"class_sizes": [1]}, "goes with classes="),
+            ({"class_sizes": [1]}, "needs classes="),
             ({"classes": CLASS, "class_sizes": [0], "margins": {}}, "one of the margins"),
             ({"margins": {}}, "at least one name"),
             ({"margins": {"a": 5}}, "must be"),

@@ -117,7 +117,7 @@ def test_groups_share_one_budget_and_say_what_they_assume():
     assert set(found) == {0, 1, 2}
     assert found[0].guarantee.epsilon() <= 1.0
     assert any("public" in words for words in found[0].guarantee.assumes)
-    with pytest.raises(InvalidInput, match="has answered already"):
+    with pytest.raises(InvalidInput, match="a release was already made"):
         estimate(sample, VALUES, bounds=BOUNDS, stratum=LABEL, epsilon=1.0)
 
 
@@ -162,11 +162,11 @@ def draw(design=STRATIFIED, key=1):
         (lambda: estimate(draw(), VALUES, bounds=(0, 1), epsilon=1.0, stratum=LABEL, by=[1]), "by must have"),
         (
             lambda: estimate(draw(MIXED), VALUES, bounds=(0, 1), epsilon=1.0),
-            "knows the weights of",
+            "supports strata that are",
         ),
         (lambda: estimate(draw(Poisson(0.0)), VALUES, bounds=(0, 1), epsilon=1.0), "rate 0"),
         (lambda: estimate(draw(Poisson(0.1)), VALUES, bounds=(0, 1), epsilon=1.0, by=GROUP), "needs groups="),
-        (lambda: estimate(draw(Poisson(0.1)), VALUES, bounds=(0, 1), epsilon=1.0, groups=[1]), "goes with by="),
+        (lambda: estimate(draw(Poisson(0.1)), VALUES, bounds=(0, 1), epsilon=1.0, groups=[1]), "needs by="),
         (
             lambda: estimate(draw(Poisson(0.1)), VALUES, "total", bounds=(0, 1), epsilon=1.0, sd="range"),
             "public number of records",

@@ -173,7 +173,7 @@ def asked(design, **options):
         (lambda: asked(ClusterSampling(1, 1500, 6), **C), InvalidInput, "sd='range'"),
         (lambda: asked(ClusterSampling(9, 1500, 6, 2), **C), NoTheorem, "take a second stage Poisson"),
         (lambda: asked(ClusterSampling(9, 1500, 6, trim=True), **C), NoTheorem, "no trim"),
-        (lambda: asked(CLUSTERS, **C, sd=1.0), InvalidInput, "leave sd out"),
+        (lambda: asked(CLUSTERS, **C, sd=1.0), InvalidInput, "omit sd"),
         (lambda: asked(CLUSTERS, **C, sd="wide"), InvalidInput, "sd must be"),
         (lambda: asked(CLUSTERS, **C, by=CLUSTER % 2), InvalidInput, "no by="),
         (lambda: asked(CLUSTERS, **C, noise="gaussian"), InvalidInput, "delta must be above 0"),

@@ -44,7 +44,7 @@ BAD = [
     ({"sampler": RandomSampler(data())}, NoTheorem, "shuffled batches"),
     ({"sampler": DataLoader(data(), shuffle=True)}, NoTheorem, "shuffled batches"),
     ({"sampler": WeightedRandomSampler([1.0] * N, 5)}, NoTheorem, "function of all records"),
-    ({"sampler": PoissonPPS(0.5), "sample_rate": None}, InvalidInput, "batches are drawn by"),
+    ({"sampler": PoissonPPS(0.5), "sample_rate": None}, InvalidInput, "batches need designs"),
     ({"sampler": "sorted"}, InvalidInput, "sampler must be one of"),
     ({"records": Endless()}, InvalidInput, "no length"),
     ({"records": DataLoader(Endless())}, InvalidInput, "no length"),

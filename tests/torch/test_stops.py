@@ -48,7 +48,7 @@ def test_losses_that_are_no_numbers_leave_noise(options, monkeypatch) -> None:
     engine.train()
     assert engine.step == 6
     assert all(bool(torch.isfinite(p).all()) for p in module.parameters())
-    with pytest.raises(InvalidInput, match="made-up records are no finite numbers"):
+    with pytest.raises(InvalidInput, match="made-up records must be finite numbers"):
         engine_of(**options)  # broken from the start: seen on made-up records
 
 

@@ -1,7 +1,7 @@
 """The controls of a view: each field of its state has a range, a label and a name in the URL.
 
 A state is a frozen dataclass whose fields are made by `number`, `whole` and `choice`. `read` makes one from a URL's
-query: what cannot be used is replaced by the default, and a sentence says so.
+query: invalid values are replaced by the default, with a message.
 """
 
 import math
@@ -32,7 +32,7 @@ class Control:
     check: Callable[[str], str] | None = None  # of a text: as it is kept; raises `InvalidInput`
 
     def read(self, text: str) -> Any:
-        """The value of a text; `InvalidInput` where it is none."""
+        """The value of a text; raises `InvalidInput` if it is not valid."""
         if self.check is not None:
             return self.check(text)
         shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
@@ -105,7 +105,7 @@ def query(state: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A number as short as it can be read back."""
+    """The shortest text that reads as this number."""
     if isinstance(value, float) and value == int(value) and abs(value) < 1e9:
         return str(int(value))
     return f"{value}"

@@ -1,8 +1,9 @@
-"""The door of the server: only this machine's browser, only with the token, only small requests.
+"""Access control of the server: only this machine's browser, only with the token, only small requests.
 
 Every request's path starts with the token of this run, compared in constant time; no cookie is set, because other
 servers on 127.0.0.1 would get it too. The `Host` must be this server (a name that an attacker points to 127.0.0.1 is
-refused), and so must the `Origin`, which websockets and uploads have to send. Refusals say why in one sentence.
+refused), and so must the `Origin`, which websockets and uploads have to send. A rejected request gets one sentence with
+the reason.
 """
 
 import hmac
@@ -31,16 +32,16 @@ _HEADERS = [
 
 
 class TooLarge(Exception):
-    """A body that is longer than it may be."""
+    """The body is too long."""
 
 
 def new_token() -> str:
-    """A token that nobody guesses: 256 bits from the operating system."""
+    """A token of 256 random bits from the operating system."""
     return secrets.token_urlsafe(32)
 
 
 class Guard:
-    """An ASGI application that lets through to `application` what may pass."""
+    """An ASGI application that passes allowed requests to `application`."""
 
     def __init__(self, application: Application, token: str, port: int, most_bytes: int = MOST_BYTES) -> None:
         self.application = application
@@ -50,7 +51,7 @@ class Guard:
         self.most_bytes = most_bytes
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with the reason why not."""
+        """Pass a request on, or answer with the reason for its rejection."""
         if scope["type"] == "lifespan":
             await self.application(scope, receive, send)
             return
@@ -68,15 +69,15 @@ class Guard:
         for name, value in scope.get("headers", ()):
             given.setdefault(name.lower(), []).append(value)
         if len(given.get(b"host", ())) != 1 or given[b"host"][0].lower() not in self.hosts:
-            return 421, "This server answers to 127.0.0.1 only; open the address that privamp serve printed."
+            return 421, "This server answers only at 127.0.0.1; open the address that privamp serve printed."
         origins = given.get(b"origin", [])
         if any(origin not in self.origins for origin in origins):
             return 403, "Another site asked for this page; open the address that privamp serve printed."
         is_changing = scope["type"] == "websocket" or scope.get("method") not in ("GET", "HEAD")
         if is_changing and not origins:
-            return 403, "A request that changes something must say where it comes from (Origin)."
+            return 403, "A request that changes something must have an Origin header."
         if scope["type"] == "http" and scope.get("method") not in ("GET", "HEAD", "POST"):
-            return 405, "This server takes GET, HEAD and POST."
+            return 405, "This server accepts only GET, HEAD and POST."
         if not self._has_token(scope.get("path", "")):
             return 403, "The token is missing or wrong; open the address that privamp serve printed."
         if any(part == ".." for part in scope["path"].replace("\\", "/").split("/")) or "\0" in scope["path"]:

@@ -26,7 +26,7 @@ _GOALS = {"size": "the number of interviews", "error": "the standard error to re
 
 @dataclass(frozen=True)
 class State:
-    """What the controls say."""
+    """The values of the controls."""
 
     table: str = text(
         strata.checked(strata.SCHOOLS), "Strata", strata.checked, strata.EXAMPLES,
@@ -35,7 +35,7 @@ class State:
     goal: str = choice("size", _GOALS, "What is given")
     size: int = whole(60, 1, 1_000_000, "Interviews")
     error: float = number(60.0, 1e-3, 1e6, "Standard error to reach", "of the mean, in the units of the values")
-    epsilon: float = number(1.0, 0.01, 20.0, "Epsilon", "what the released mean may cost")
+    epsilon: float = number(1.0, 0.01, 20.0, "Epsilon", "the privacy loss of the released mean")
     noise: str = choice("laplace", {"laplace": "Laplace", "gaussian": "Gaussian"}, "Kind of noise")
     delta: float = number(1e-6, 1e-12, 0.01, "Delta", "with Gaussian noise")
 
@@ -51,18 +51,18 @@ class State:
 
     @property
     def drawn(self) -> int:
-        """The interviews: at least one in each stratum, at most everybody."""
+        """The interviews: at least one in each stratum, at most all records."""
         return min(max(self.size, len(self.lines)), self.records)
 
     @property
     def used_delta(self) -> float:
-        """Laplace noise needs none."""
+        """The delta that is used; 0 for Laplace noise."""
         return self.delta if self.noise == "gaussian" else 0.0
 
     def notes(self) -> tuple[str, ...]:
-        """What the page should say about the state."""
+        """Messages about the state."""
         if self.goal == "size" and self.drawn != self.size:
-            return (f"{self.drawn:,} interviews are planned: at least one in each stratum, at most everybody.",)
+            return (f"{self.drawn:,} interviews are planned: at least one in each stratum, at most all records.",)
         return ()
 
 
@@ -101,7 +101,7 @@ def jobs(state: State) -> tuple[Job, ...]:
 
 
 def answer(job: Job) -> Allocated | Plan:
-    """What one job found."""
+    """The result of one job."""
     return designs(job.state) if job.name == DESIGNS else _allocated(job.state, job.name)
 
 
@@ -127,7 +127,7 @@ def allocated(state: State, method: str) -> Allocation:
     everybody = math.sqrt(of(state.records).variance)
     if everybody > state.error:
         rest = f"a standard error of {everybody:.4g}"
-        raise Infeasible(f"even interviews with everybody leave {rest}; take a larger epsilon")
+        raise Infeasible(f"even interviews with all records leave {rest}; use a larger epsilon")
 
     def misses(size: int) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""The view "Plan a training": what epochs cost by schedule, and what banded noise would gain at the same epsilon.
+"""The view "Plan a training": epsilon by epoch for each schedule, and the gain of banded noise at the same epsilon.
 
 Every epsilon is `amplify` of Gaussian noise over a schedule, add/remove. The gain compares prefix sums: independent
 noise with Poisson batches, against banded noise with cyclic Poisson batches, calibrated to the same epsilon.
@@ -29,7 +29,7 @@ AR = Neighbors.ADD_REMOVE
 
 @dataclass(frozen=True)
 class State:
-    """What the controls say."""
+    """The values of the controls."""
 
     records: int = whole(60_000, 100, 10_000_000, "Training records")
     batch: int = whole(600, 1, 1_000_000, "Batch size", "expected size")
@@ -54,7 +54,7 @@ class State:
         return max(1, min(self.bands, self.records // self.drawn, self.rounds * self.epochs))
 
     def notes(self) -> tuple[str, ...]:
-        """What the page should say about the state."""
+        """Messages about the state."""
         fewer = f"{self.usable_bands} bands are used: a group is drawn at bands times the rate, which is at most 1."
         return (fewer,) if self.usable_bands < self.bands else ()
 
@@ -71,7 +71,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one schedule has cost after so many epochs."""
+    """The epsilon of one schedule after some epochs."""
 
     schedule: str
     epochs: int
@@ -100,7 +100,7 @@ class Gain:
 
 
 def specs(state: State, epochs: int) -> dict[str, str]:
-    """The schedules by name, for so many epochs."""
+    """The schedules by name, for this many epochs."""
     rate, steps = state.drawn / state.records, state.rounds * epochs
     many = math.ceil(_WIDER * state.records)
     found = {
@@ -122,7 +122,7 @@ def epochs_shown(state: State) -> tuple[int, ...]:
 
 
 def jobs(state: State) -> tuple[Job, ...]:
-    """The end of every schedule, the gain, then the way there."""
+    """The end of every schedule, the gain, then the earlier epochs."""
     last, *others = (
         [Job(state, f"{name}, {epochs}", name, epochs) for name in specs(state, epochs)]
         for epochs in epochs_shown(state)
@@ -174,6 +174,6 @@ for name, text in schedules.items():
 
 
 def command(state: State, results: Mapping[str, Any]) -> str:
-    """The same questions to the command line, a line for each schedule."""
+    """The same questions as commands, a line for each schedule."""
     noise = f"--mechanism gaussian:sigma={state.noise!r} --delta {state.delta!r}"
     return "\n".join(f"privamp amplify --design {text} {noise}" for text in specs(state, state.epochs).values())

@@ -12,7 +12,7 @@ COLORS = ("#3b82c4", "#e07b39", "#3a9e6d", "#c2528b", "#8a6fd1", "#b08a1e", "#2a
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart by ECharts' options, with a sentence for those who do not see it."""
+    """A chart by ECharts' options, with a sentence for screen readers."""
 
     title: str
     description: str

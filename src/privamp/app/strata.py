@@ -43,7 +43,7 @@ class Line:
 
 
 def checked(text: str) -> str:
-    """The table in its usual form; `InvalidInput` says what is wrong with it."""
+    """The table in its usual form; raises `InvalidInput` if it is wrong."""
     lines = read(text)
     written = io.StringIO()
     rows = csv.writer(written, lineterminator="\n")
@@ -62,28 +62,29 @@ def decoded(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidInput("the file is no text in UTF-8; save the table of strata as CSV") from None
+        raise InvalidInput("the file is not UTF-8 text; save the table of strata as CSV") from None
 
 
 def read(text: str) -> tuple[Line, ...]:
-    """The strata of a table. What is wrong is named by line and column, never by the value of a cell."""
+    """The strata of a table. Errors name the line and the column, never the value of a cell."""
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise InvalidInput(f"a table of strata may have at most {MOST_BYTES:,} bytes; give strata, not records")
     try:
         rows = [row for row in csv.reader(io.StringIO(text.strip()), strict=True) if row]
     except csv.Error:
-        raise InvalidInput("the table of strata is no CSV; separate columns by commas and quote pairwise") from None
+        raise InvalidInput(
+            "the table of strata is not valid CSV; separate columns by commas and close all quotes"
+        ) from None
     heads = [cell.strip().lower() for cell in rows[0]] if rows else []
     if sorted(set(heads)) != sorted(heads) or not set(_NEEDED) <= set(heads) <= {*_NEEDED, *_MORE}:
         raise InvalidInput(
-            f"the table of strata must start with a line of heads: {', '.join(_NEEDED)} and, if known, "
-            f"{', '.join(_MORE)}"
+            f"the table of strata must start with a header line: {', '.join(_NEEDED)} and, if known, {', '.join(_MORE)}"
         )
     if not 1 <= len(rows) - 1 <= MOST_STRATA:
         raise InvalidInput(f"the table must have 1 to {MOST_STRATA} strata, got {len(rows) - 1} instead")
     found = tuple(_line(number, heads, row) for number, row in enumerate(rows[1:], 2))
     if len({each.name for each in found}) < len(found):
-        raise InvalidInput("every stratum must be named once, got a name that repeats instead")
+        raise InvalidInput("every stratum must have its own name, got one twice")
     if sum(each.population for each in found) > MOST_RECORDS:
         raise InvalidInput(f"the strata may have at most {MOST_RECORDS:,} records together here")
     return found

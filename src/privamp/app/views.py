@@ -1,4 +1,4 @@
-"""The views of the explorer, by their path: what each is called, asks, computes and shows."""
+"""The views of the explorer, by their path: title, question, computation and display of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ VIEWS = (
     View(
         "/",
         "Which design?",
-        "The same noise on samples of the same size: how private is each design, and how private can it not be?",
+        "The same noise on samples of the same size: how private is each design, by proof and by attack?",
         which_design.State,
         which_design.jobs,
         which_design.answer,
@@ -38,7 +38,7 @@ VIEWS = (
     View(
         "/survey",
         "Plan a survey",
-        "Interviews cost money, noise costs accuracy: how many interviews in each stratum give the best private mean?",
+        "How many interviews in each stratum give the best private mean?",
         plan_survey.State,
         plan_survey.jobs,
         plan_survey.answer,
@@ -49,8 +49,8 @@ VIEWS = (
     View(
         "/training",
         "Plan a training",
-        "Private gradient descent, epoch by epoch: what does each way of making batches cost, and what would banded "
-        "noise gain?",
+        "Private gradient descent, epoch by epoch: the epsilon of each way to make batches, and the gain of banded "
+        "noise.",
         plan_training.State,
         plan_training.jobs,
         plan_training.answer,

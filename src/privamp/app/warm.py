@@ -1,4 +1,4 @@
-"""Imported once by the server of processes: every module that a first answer would have to load."""
+"""Imported once by the fork server: every module that a first answer needs."""
 
 import os
 

@@ -33,7 +33,7 @@ RELATIONS = {"replace-one": "one record is replaced", "add-remove": "one record 
 
 @dataclass(frozen=True)
 class State:
-    """What the controls say."""
+    """The values of the controls."""
 
     population: int = whole(10_000, 20, 10_000_000, "Records in the population")
     size: int = whole(200, 1, 1_000_000, "Sample size", "expected size; each design draws about as many")
@@ -67,7 +67,7 @@ class State:
         return f"{self.kind}:{parameter}={self.noise!r},neighbors=add-remove"
 
     def notes(self) -> tuple[str, ...]:
-        """What the page should say about the state."""
+        """Messages about the state."""
         if self.size > self.population:
             return (f"A sample of {self.size:,} from {self.population:,} records is all of them.",)
         return ()
@@ -84,7 +84,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one design gives, or why it gives nothing."""
+    """The numbers of one design, or why it has none."""
 
     name: str
     spec: str
@@ -107,7 +107,7 @@ def jobs(state: State) -> tuple[Job, ...]:
 
 
 def designs(state: State) -> list[tuple[str, str]]:
-    """(name, spec) of each design that can draw about the wanted number of records."""
+    """(name, spec) of each design that can draw about this number of records."""
     n, m = state.population, state.drawn
     rate = m / n
     found = [
@@ -136,12 +136,12 @@ def designs(state: State) -> list[tuple[str, str]]:
 
 
 def capped(rate: float, records: int) -> int:
-    """A cap that a Poisson sample of so many records exceeds about once in a billion draws."""
+    """A cap that a Poisson sample of this expected size exceeds about once in a billion draws."""
     return math.ceil(rate * records + 6.0 * math.sqrt(rate * records))
 
 
 def answer(job: Job) -> Row:
-    """The row of one design; `NoTheorem` where nothing is proved."""
+    """The row of one design; raises `NoTheorem` if no theorem covers it."""
     started, state = time.perf_counter(), job.state
     design = spec.design(job.spec)
     with warnings.catch_warnings():
@@ -195,7 +195,7 @@ for name, found in sorted(guarantees.items(), key=lambda pair: (pair[1].epsilon(
 
 
 def command(state: State, results: Mapping[str, Any]) -> str:
-    """The same question to the command line."""
+    """The same question as a command."""
     chosen = "".join(f" \\\n    --design {text}" for _, text in designs(state))
     person = f" --records-per-person {state.records}" if state.records > 1 else ""
     return (

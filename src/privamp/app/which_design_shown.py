@@ -14,7 +14,7 @@ _HEADS = ("<Design", "ε at most", "ε at least", "Expected size")
 
 
 def show(state: State, results: Mapping[str, Row | Failed]) -> Shown:
-    """The page for the designs that are ready; the others are said to be on their way."""
+    """The page for the designs that are ready, with a note about the others."""
     rows = ranked([found for found in results.values() if isinstance(found, Row)])
     failed = {name: found.reason for name, found in results.items() if isinstance(found, Failed)}
     waiting = [name for name, _ in designs(state) if name not in results]
@@ -53,7 +53,7 @@ def _summary(state: State, rows: Sequence[Row], *, is_done: bool) -> str:
         return f"{asked}: computing…"
     best = rows[0]
     if not math.isfinite(best.epsilon_upper):
-        return f"{asked}: no design reaches δ = {as_asked(state.delta)}; add noise or take a larger δ."
+        return f"{asked}: no design reaches δ = {as_asked(state.delta)}; add noise or use a larger δ."
     found = f"ε ≤ {epsilon_text(best.epsilon_upper)} at δ = {as_asked(state.delta)}"
     return f"{asked}: {best.name} is the most private{'' if is_done else ' so far'}, {found}."
 

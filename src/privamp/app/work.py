@@ -1,7 +1,7 @@
-"""Computing in processes of its own: results come one by one, and what is no longer wanted is ended.
+"""Computation in separate processes: results arrive one by one, and jobs that are no longer needed are stopped.
 
-A slider that moves makes everything that is under way useless. Threads cannot be stopped, so each job is a process:
-forked from a server that has imported privamp already (some milliseconds), or started anew where there is no fork.
+When a slider moves, all running jobs become useless. Threads cannot be stopped, so each job is a process: forked from a
+server that has already imported privamp (some milliseconds), or started fresh where there is no fork.
 """
 
 import multiprocessing
@@ -49,7 +49,7 @@ class Work:
         self._running: set[Any] = set()
 
     def start(self, jobs: Iterable[Any], found: Found, done: Callable[[], None] | None = None) -> None:
-        """Report what is remembered at once, the rest from threads as it is ready; `done` after the last."""
+        """Report cached results at once, the rest from threads when ready; `done` after the last."""
         turn = self.stop()
         waiting: deque[Any] = deque()
         for job in jobs:
@@ -67,7 +67,7 @@ class Work:
             threading.Thread(target=self._lane, args=arguments, daemon=True).start()
 
     def stop(self) -> int:
-        """End everything that is under way; nothing of it is reported any more."""
+        """Stop all running jobs; nothing more is reported."""
         with self._lock:
             self._turn += 1
             ended, self._running = self._running, set()
@@ -97,7 +97,7 @@ class Work:
                 done()
 
     def _computed(self, turn: int, job: Any) -> Any:
-        """The result of a process, or None if it was ended because nobody wants it any more."""
+        """The result of a process, or None if it was stopped."""
         ours, theirs = multiprocessing.Pipe(duplex=False)
         process = _context().Process(target=_work, args=(theirs, self.answer, job), daemon=True)
         with self._lock:
@@ -133,7 +133,7 @@ def _work(theirs: "Connection", answer: Answer, job: Any) -> None:
         result = Failed(str(error))
     except Exception:
         result = Failed(_FAILED)
-    with suppress(OSError):  # nobody waits any more
+    with suppress(OSError):  # nobody is waiting for it
         theirs.send(result)
     theirs.close()
 
@@ -153,7 +153,7 @@ def _nothing(job: Any) -> Any:
 
 
 def warm_up() -> None:
-    """Start the server of processes, so that the first job does not wait for its imports."""
+    """Start the fork server, so that the first job does not wait for its imports."""
     process = _context().Process(target=_nothing, args=(0,), daemon=True)
     with _interrupts_held():
         process.start()
@@ -162,7 +162,7 @@ def warm_up() -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Processes started here never hear Ctrl-C, which is for the server: it ends them itself."""
+    """Processes started here ignore Ctrl-C, which is for the server: it stops them itself."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,6 +1,6 @@
-"""The public ball: records are moved to its centre, divided by its radius, and shortened to it where they are longer.
+"""The public ball: records are centred, divided by its radius, and clipped to it.
 
-No record is ever dropped or refused. A missing entry (NaN) counts as the centre's, an infinite or very large one as
+No record is ever dropped or rejected. A missing entry (NaN) counts as the centre's, an infinite or very large one as
 2^500 radii. Norms are rounded up and shortened records toward zero, so that no contribution is longer than the norm
 its probability was computed from.
 
@@ -83,7 +83,7 @@ def lengths(ball: Ball, X: NDArray[Any], *, fast: bool = False) -> FloatArray:
         quick = np.sqrt(_squared(ball, X, fast) * ball.radius**-2)
         off = 8.0 * (d + 8.0) * 2.0**-53
         found, lower = _up(quick * (1.0 + off)), _up(quick * (1.0 - off))
-        unsure = np.flatnonzero(~((found == lower) & (quick < _FAR)))  # also where it is no number
+        unsure = np.flatnonzero(~((found == lower) & (quick < _FAR)))  # also where it is not a number
     if unsure.size:
         found[unsure] = _defined(ball, X[unsure])
     return found
@@ -138,14 +138,14 @@ def lengths_and_squares(ball: Ball, X: NDArray[Any], *, fast: bool = False) -> t
 
 
 def added(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Sums of counts or squares: at least 0, exact, and cut in the same place in whatever order they are added."""
+    """Sums of counts or squares: at least 0, exact, and clamped the same way in any order of addition."""
     return np.minimum(one + other, MOST)
 
 
 def scan(ball: Ball, X: NDArray[Any], pool: ThreadPool, count: Count | None = None) -> tuple[FloatArray, FloatArray]:
     """The same for a whole table, by threads; the sums go on with what `count` finds in the lengths of a part.
 
-    Counting beside the measuring of other parts costs next to nothing; counting afterwards does.
+    Counting while other parts are measured costs almost nothing, unlike counting afterwards.
     """
     every, fast = np.empty(len(X)), is_worth_compiling(X)
 

@@ -1,4 +1,4 @@
-"""From noisy sums and counts to centres: all of it post-processing, which is free.
+"""From noisy sums and counts to centres: all of it post-processing, at no privacy cost.
 
 A cell's noisy mean y = sum/count has noise of variance tau² = var/count² in every column. It is pulled toward the
 overall mean m, column by column, by g/(g + tau²), g the variance of the cells' true means about m, itself estimated
@@ -8,7 +8,7 @@ from what was released (empirical Bayes; Efron and Morris 1973):
 
 The overall mean is released by itself, pulled toward the ball's centre as a whole by the factor of James and Stein
 (1961; three columns or more), and joined with the sum of all cells of every later step, each weighted by one over the
-variance of its noise. A cell whose count is below its noise is believed to be empty.
+variance of its noise. A cell whose count is below its noise is treated as empty.
 """
 
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class OverallMean:
         return OverallMean(self.point[columns], self.variance)
 
     def joined(self, sums: FloatArray, counts: FloatArray, noise: NoiseOfStep) -> "OverallMean":
-        """With what the cells of a step say together."""
+        """Joined with the sum of all cells of a step."""
         size = max(float(np.sum(counts)), 1.0)
         variance = len(sums) * noise.column_variance / size**2
         mine, theirs = 1.0 / max(self.variance, _TINY), 1.0 / max(variance, _TINY)
@@ -61,14 +61,14 @@ class OverallMean:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where the records of each cell lie on average, and about how many there are: 0 for cells believed to be empty."""
+    """Where the records of each cell lie on average, and about how many there are: 0 for cells treated as empty."""
 
     points: FloatArray = field(repr=False)  # (cells, d), in the unit ball
     counts: FloatArray = field(repr=False)  # (cells,)
 
     @property
     def are_there(self) -> NDArray[np.bool_]:
-        """Cells not believed to be empty."""
+        """Cells not treated as empty."""
         return np.asarray(self.counts > 0.0)
 
 

@@ -1,9 +1,9 @@
 """Compiled passes over records, with the extra `fast` (numba). The same numbers as the NumPy versions beside their use.
 
 Every number that leaves a pass is the same to the last bit: operations that work entry by entry, exact sums of whole
-numbers (exact.py), and decisions with a margin that are made again elsewhere where the margin does not suffice. No
-pass is compiled with permission to change formulas; "contract" lets a product and a sum be rounded once instead of
-twice, and is given only where the margin covers both. So it tells nothing that small tables do without: compiling
+numbers (exact.py), and decisions with a margin that are made again elsewhere where the margin does not suffice. No pass
+is compiled with permission to change formulas; "contract" lets a product and a sum be rounded once instead of twice,
+and is given only where the margin covers both. So the choice reveals nothing. Small tables use NumPy, because compiling
 takes a second.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-_WORTH_IT = 1 << 21  # entries of a table from which compiling pays
+_WORTH_IT = 1 << 21  # entries of a table from which compiling saves time
 _ROWS = 512  # rows whose scores are in the cache at once
 _FAR = 2.0**500  # as in ball.py
 

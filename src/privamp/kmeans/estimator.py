@@ -1,8 +1,8 @@
-"""PrivateKMeans: k-means whose centres may be published.
+"""PrivateKMeans: differentially private k-means.
 
 One importance sample is drawn and a fixed plan of noisy Lloyd steps is run on it; the plan is composed inside the
-sample and amplified once. Before that a first look at all the data, paid for as well, fixes the noise for the
-wanted sample size and the columns worth their noise. Derivation and figures: docs/kmeans.md.
+sample and amplified once. Before that, a noisy first look at all the data, paid for as well, sets the noise for the
+target sample size and selects the columns that are worth their noise. Derivation and figures: docs/kmeans.md.
 """
 
 from collections.abc import Callable
@@ -36,19 +36,15 @@ except ModuleNotFoundError as error:
 class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Differentially private k-means under add/remove of one record.
 
-    Parameters
-    ----------
-    n_clusters : how many centres.
-    epsilon : the whole budget of a fit. No default: it must be chosen.
-    delta : 0 with norm noise (pure privacy), above 0 with Gaussian noise.
-    sampler : "privacy-constrained", "coreset", "uniform", or None for all records.
-    sample_size : expected size of the sample; None lets the noise of the whole data decide it.
-    noise : "norm" (pure) or "gaussian".
-    radius : public bound on the distance of records from `center`; farther ones are shortened to it, none is
-        dropped. "private" estimates it out of the budget. No default: it must be chosen.
-    center : public centre of the ball; None is the origin, "private" estimates it out of the budget.
-    bounds : instead of both, the public range of the columns: (lowest, highest) for all, one such pair per column, or a
-        number r for rows no longer than r. The ball is then the smallest about all that lies between them.
+    Parameters ---------- n_clusters : how many centres. epsilon : the whole budget of a fit. No default: it must be
+    chosen. delta : 0 with norm noise (pure privacy), above 0 with Gaussian noise. sampler : "privacy-constrained",
+    "coreset", "uniform", or None for all records. sample_size : expected size of the sample; None chooses it from the
+    noise of the whole data. noise : "norm" (pure) or "gaussian". radius : public bound on the distance of records from
+    `center`; farther ones are projected onto the ball, none is dropped. "private" estimates it from the budget. No
+    default: it must be chosen. center : public centre of the ball; None is the origin, "private" estimates it from the
+    budget. bounds : instead of both, the public range of the columns: (lowest, highest) for all, one such pair per
+    column, or a
+        number r for rows no longer than r. The ball is then the smallest around that range.
     n_iter : the most Lloyd steps; fewer when another step would add more noise than it removes error (`n_iter_`).
     init : "spread", "ball", or public points, one row per centre.
     random_state : for tests only, inside `privamp.testing.seeds_allowed()`.
@@ -63,14 +59,14 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
     result_ : the `Release`: centres, the noise in them, the guarantee, and the numbers below as its details.
     counts_ : noisy numbers of records per centre in the last step.
     n_records_, sample_size_ : noisy size of the data and expected size of the sample.
-    n_iter_, radius_, center_ : what was used. With 0 steps the noise allows no more than one centre, the overall mean.
+    n_iter_, radius_, center_ : what was used. With 0 steps the noise allows only one centre, the overall mean.
     columns_used_ : the columns in which centres differ, by their place. In all others, which vary too little for their
         noise, every centre is at the released overall mean.
     budget_ : what was released, its epsilon and its delta, in the order it was spent.
 
-    There is no `labels_`: which records were in the sample, and where they went, is secret. `predict` says which
-    released centre is nearest to records of your own; `fit_predict` is `fit` and then `predict`. What `predict`,
-    `transform`, `score` and `losses` return is about the records given to them and has no privacy of its own.
+    There is no `labels_`: which records were in the sample, and where they went, is secret. `predict` gives the nearest
+    released centre of any records; `fit_predict` is `fit` and then `predict`. `predict`, `transform`, `score` and
+    `losses` describe the records given to them: their results are NOT PRIVATE for those.
 
     >>> import numpy as np
     >>> from privamp import PrivateKMeans
@@ -117,7 +113,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def fit(
         self, X: Any, y: Any = None, *, key: Key | None = None, budget: BudgetLike | None = None
     ) -> "PrivateKMeans":
-        """Release centres of X, charged to `budget` if given, before anything is looked at. `y` is ignored."""
+        """Release centres of X, charged to `budget` if given, before any record is read. `y` is ignored."""
         X = self._records(X, reset=True)
         request, key = Request.of(self, X.shape[1]), self._key() if key is None else given_key(key)
         with ThreadPool(self.n_jobs) as pool, request.paid(key, budget) as done:
@@ -140,7 +136,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self
 
     def _released(self, fitted: Fitted, guarantee: Guarantee) -> Release:
-        """The centres as every job's result; where records of a sample went, and so its error, is known to nobody."""
+        """The centres as a `Release`; their sampling error is unknown, because the assignment of records is secret."""
         names = tuple(f"centre {at + 1}" for at in range(len(fitted.centres)))
         details = {
             "columns": [str(name) for name in getattr(self, "feature_names_in_", ())],
@@ -165,7 +161,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self.guarantee_
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.intp]:
-        """`fit(X, key=…, budget=…)`, then `predict(X)`: the nearest released centre of each of your records."""
+        """`fit(X, key=…, budget=…)`, then `predict(X)`: the nearest released centre of each record."""
         return self.fit(X, **kwargs).predict(X)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
@@ -192,7 +188,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return np.asarray(self.radius_ * euclidean_distances(self._fitted.ball.unit(X), self._points()))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the k-means cost of X, as in scikit-learn: a diagnostic on your own records, not private."""
+        """Minus the k-means cost of X, as in scikit-learn: a diagnostic, NOT PRIVATE."""
         return -float(np.sum(np.min(self.transform(X), axis=1) ** 2))
 
     def losses(self, X: Any) -> FloatArray:
@@ -206,7 +202,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return np.minimum(spent + personal, self._fitted.epsilon)
 
     def __sklearn_tags__(self) -> Any:
-        """Missing and infinite entries are no error: an error would tell."""
+        """Missing and infinite entries are no error: an error would leak information."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

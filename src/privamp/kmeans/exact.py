@@ -1,9 +1,9 @@
 """Sums over records without rounding: every contribution is a whole multiple of a power of two.
 
-A record's contribution is rounded *toward zero* to a multiple of 2^-bits, which never lengthens it. Contributions of
-at most 2^36 units add up exactly in float64 over 2^16 records, in any order and with any kernel (2^36·2^16 < 2^53);
-such blocks are added as integers. A sum above 2^53 units is cut there, so that the value that gets noise is a double
-without rounding. Cutting moves no two sums farther apart. So one record moves the sum by exactly what it contributes.
+A record's contribution is rounded *toward zero* to a multiple of 2^-bits, which never lengthens it. Contributions of at
+most 2^36 units add up exactly in float64 over 2^16 records, in any order and with any kernel (2^36·2^16 < 2^53); such
+blocks are added as integers. A sum above 2^53 units is clamped there, so that the value that gets noise is a double
+without rounding. Clamping moves no two sums farther apart. So one record moves the sum by exactly what it contributes.
 """
 
 import math

@@ -3,10 +3,10 @@
 Two Laplace releases on all the data, in the unit ball:
 
 - a histogram of norms on a public geometric grid; a record adds 1 to one bin,
-- the sum of squares of every column; a record adds x², whose l1 norm is ||x||² <= 1, so that all columns together
-  cost what one count costs, in any dimension.
+- the sum of squares of every column; a record adds x², whose l1 norm is ||x||² <= 1, so that all columns together cost
+as much as one count, in any dimension.
 
-From the histogram follow the noise and the probabilities for a wanted sample size, from both how many steps and cells
+From the histogram follow the noise and the probabilities for a target sample size, from both how many steps and cells
 are worth their noise, from the squares the columns that are and how wide the first cells are spread.
 """
 
@@ -87,7 +87,8 @@ def priced(bill: PrivacySpend, counts: FloatArray, squares: FloatArray, epsilon:
 
 
 def _answers(counts: FloatArray, squares: FloatArray, scale: float) -> FirstLook:
-    """Bins below 0 count as empty; the columns' squares are pulled toward their mean, which the histogram says better.
+    """Bins below 0 count as empty; the columns' squares are pulled toward their mean, which the histogram gives more
+    precisely.
 
     The factor is that of James and Stein: one less the noise's share of what the columns differ by. No column is
     taken to be less wide than a hundredth of the mean column, however its noise fell.

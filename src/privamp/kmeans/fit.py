@@ -58,7 +58,7 @@ class Request:
 
     @classmethod
     def of(cls, model: Any, columns: int) -> "Request":
-        """From an estimator's parameters; one sentence for the first that breaks a rule."""
+        """From an estimator's parameters; raises for the first that breaks a rule."""
         whole(1, n_clusters=model.n_clusters)
         whole(1, n_iter=model.n_iter)
         if model.epsilon is None:
@@ -76,7 +76,7 @@ class Request:
         )  # fmt: skip
 
     def paid(self, key: Key, budget: BudgetLike | None) -> AbstractContextManager[Callable[[Guarantee], None]]:
-        """Around a fit: its key is fresh, and the whole of it is charged before the first look."""
+        """Context of a fit: its key is fresh, and all of it is charged before the first look."""
         promise = Promise(self.epsilon, self.delta)
         return whole_job("k-means", key, lambda neighbors: promise.guarantee(), budget, self.delta or None)
 
@@ -86,8 +86,7 @@ def _delta(model: Any) -> float:
     in_range(0, 1, delta=model.delta)
     if model.noise == "norm" and model.delta != 0:
         raise InvalidInput(
-            f'delta is not needed with noise="norm", which is pure, got {model.delta!r} instead; '
-            'leave it 0, or ask for noise="gaussian"'
+            f'delta must be 0 with noise="norm", got {model.delta!r} instead; use noise="gaussian" for a delta above 0'
         )
     if model.noise == "gaussian" and not 0 < model.delta < 1:
         raise InvalidInput(f'noise="gaussian" needs a delta strictly between 0 and 1, got {model.delta!r} instead')
@@ -149,7 +148,7 @@ def _points(values: Any, shape: tuple[int, ...], name: str) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What a fit may be asked about afterwards: released numbers and public rules, nothing secret."""
+    """The result of a fit: released numbers and public rules, nothing secret."""
 
     centres: FloatArray = field(repr=False)
     counts: FloatArray = field(repr=False)

@@ -1,4 +1,4 @@
-"""A histogram of norms, released privately: what rules and noise may be calibrated with.
+"""A private histogram of norms, with which rules and noise may be calibrated.
 
 Every record counts in one bin of its norm, so adding or removing a record moves one count by one; discrete Laplace
 noise of scale 1/epsilon on every count makes the whole histogram epsilon-DP. Negative counts become 0.
@@ -30,12 +30,12 @@ def private_norm_histogram(
     key: Key | None = None,
     budget: BudgetLike | None = None,
 ) -> tuple[NormHistogram, Guarantee]:
-    """A noisy histogram of norms up to the radius, and what it cost: add that to the total by `compose`.
+    """A noisy histogram of norms up to the radius, and its guarantee: add that to the total with `compose`.
 
-    It is charged to `budget` if given. A `key` is for those who want the release known by it; it draws nothing.
+    It is charged to `budget` if given. A `key` identifies the release, but draws nothing.
 
-    Norms above the radius count at the radius, as if the records were clipped. Every record is counted: what is
-    missing, below 0 or no number counts in the first bin, because an error would tell.
+    Norms above the radius count at the radius, as if the records were clipped. Every record is counted: entries that
+    are missing, below 0 or not numbers count in the first bin, because an error would leak information.
 
     The histogram is `epsilon`-DP under add/remove: a record changes one count, which has geometric noise.
     """
@@ -55,5 +55,5 @@ def private_norm_histogram(
 
     noisy = np.maximum(np.asarray(sample.release(noise, Bounded(counts))), 0)
     if not noisy.any():
-        noisy[-1] = 1  # an empty histogram says nothing; one record at the radius is the cautious reading
+        noisy[-1] = 1  # an empty histogram has no information; one record at the radius is the conservative choice
     return NormHistogram(ends, noisy), guarantee

@@ -1,4 +1,4 @@
-"""What a fit spends before its sample is drawn: every release on all the data, written down and paid out of epsilon."""
+"""What a fit spends before its sample is drawn: every release on all the data, recorded and paid from epsilon."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ FIRST = "basic composition of the first look at all the data with what its answe
 
 @dataclass(slots=True)
 class PrivacySpend:
-    """The budget and what was taken out of it. Only pure noise is used here, so epsilons add up."""
+    """The budget and what was spent from it. Only pure noise is used here, so epsilons add up."""
 
     epsilon: float
     delta: float
@@ -34,7 +34,7 @@ class PrivacySpend:
     what: list[str] = field(default_factory=list)  # was released by each
 
     def release(self, what: str, mechanism: Laplace | NormNoise, value: Any) -> Any:
-        """Write the mechanism down, then add its noise."""
+        """Record the mechanism, then add its noise."""
         self.paid.append(mechanism)
         self.what.append(what)
         stream = Stream(self.key.subkey("first look", len(self.paid))) if self.key.is_test else Stream.from_os()
@@ -52,7 +52,7 @@ class PrivacySpend:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What every fit with this budget keeps, whatever its first look says: known before anything is looked at."""
+    """The guarantee of every fit with this budget, whatever its first look finds: known before any record is read."""
 
     epsilon: float
     delta: float
@@ -64,9 +64,9 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class FirstThenSample:
-    """Basic composition of what was paid with a sample that meets what is left of epsilon at delta.
+    """Basic composition of the first look with a sample that satisfies the rest of epsilon at delta.
 
-    How the sample was drawn depends on the answers of the first look, but it meets that whatever they are.
+    How the sample was drawn depends on the answers of the first look, but it satisfies that for all answers.
     """
 
     epsilon: float
@@ -83,7 +83,9 @@ class FirstThenSample:
         """The whole fit, given the sample's own guarantee."""
         left = left_of(self.epsilon, self.paid)
         if sample.delta(left) > self.delta:
-            raise NoTheorem(f"the sample does not meet epsilon {left:g} at delta {self.delta:g}: nothing is certified")
+            raise NoTheorem(
+                f"the sample does not reach epsilon {left:g} at delta {self.delta:g}, so nothing is certified"
+            )
         assumes = tuple(dict.fromkeys((*sample.assumes, *(a for m in self.paid for a in m.assumes))))
         return _within(self.epsilon, self.delta, self, assumes, lambda: (*sample.because, FIRST))
 

@@ -1,9 +1,10 @@
-"""A ball out of the budget: a radius from a noisy histogram of norms, a centre from a noisy mean of clipped rows.
+"""A private ball, paid from the budget: a radius from a noisy histogram of norms, a centre from a noisy mean of clipped
+rows.
 
-The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one
-bin. Bins count that are above what noise alone reaches once in forty fits and lie near the fullest one, or above
-what it reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. Rows outside
-are shortened, never dropped.
+The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one bin.
+Bins count that are above what noise alone reaches once in forty fits and lie near the fullest one, or above what it
+reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. Rows outside are
+clipped, never dropped.
 """
 
 import math
@@ -35,7 +36,7 @@ def private_radius(bill: PrivacySpend, X: NDArray[Any], center: FloatArray, epsi
 
 
 def radius_of(noisy: FloatArray, scale: float) -> float:
-    """The radius that noisy counts with this scale of noise speak for; 1 where too few records are there to tell."""
+    """The radius from noisy counts with this scale of noise; 1 if there are too few records."""
     likely = noisy >= scale * math.log(20.0 * _GRID.size)
     certain = noisy >= scale * math.log(1e6 * _GRID.size)
     counts = np.where(certain | (likely & _beside(likely, int(np.argmax(noisy)))), noisy, 0.0)
@@ -48,7 +49,7 @@ def radius_of(noisy: FloatArray, scale: float) -> float:
 def _beside(likely: NDArray[np.bool_], fullest: int) -> NDArray[np.bool_]:
     """Bins reached from the fullest over gaps of at most `_GAP` bins.
 
-    One empty bin in forty fits looks full by its noise alone. Far above the records it would make the ball immense.
+    In one of forty fits an empty bin looks full by its noise alone. Far above the records it would make the ball huge.
     """
     found = np.zeros(likely.size, dtype=np.bool_)
     for step in (1, -1):

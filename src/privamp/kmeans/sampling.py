@@ -1,7 +1,7 @@
-"""The rule that draws the sample, and the least noise with which it meets the budget at the wanted size.
+"""The rule that draws the sample, and the least noise with which it meets the budget at the target size.
 
 Everything here is a function of public facts and of the noisy first look. A pure or Gaussian release is described by
-one number, its influence per unit of norm; probabilities fall as it falls, so the wanted size is a root in it.
+one number, its influence per unit of norm; probabilities fall as it falls, so the target size is a root in it.
 """
 
 import math
@@ -30,12 +30,12 @@ _SHARE = 0.5  # the coreset rule's uniform part
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the sample has to meet."""
+    """What the sample must satisfy."""
 
     epsilon: float
     delta: float
     sampler: str | None
-    size: float | None  # None: as large as the noise of the whole data asks for
+    size: float | None  # None: chosen from the noise of the whole data
 
 
 def noise_level(target: Target, look: FirstLook, split: Split) -> float:
@@ -114,6 +114,6 @@ def _largest(holds: Callable[[float], bool], most: float) -> float:
     while not holds(low):
         high, low = low, low / 8.0
         if low < most * 1e-12:
-            raise Infeasible("no amount of noise meets the budget at this sample_size; ask for a larger sample")
+            raise Infeasible("no amount of noise meets the budget at this sample_size; use a larger sample")
     is_narrow = lambda low, high: high <= low * 1.002  # noqa: E731
     return halved(lambda x: not holds(x), low, high, until=is_narrow, geometric=True)[0]

@@ -2,7 +2,7 @@
 
 `spread`: points of a Sobol sequence turned into normal numbers, about the released overall mean and as wide along each
 column as the released squares say, inside the ball. `ball`: the same directions at half the radius, about the ball's
-centre. An array of your own, one row per centre, is taken as it is (it must be public).
+centre. An array, one row per centre, is used unchanged (it must be public).
 """
 
 from inspect import signature

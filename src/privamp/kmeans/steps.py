@@ -1,6 +1,6 @@
 """What happens on the sample: its overall mean, then Lloyd steps, every answer with noise.
 
-The first step has more cells than centres are wanted. Its noisy cells are merged into the centres (merging.py), which
+The first step has more cells than centres. Its noisy cells are merged into the centres (merging.py), which
 the following steps move. In columns that are not worth their noise all centres are at the overall mean.
 """
 
@@ -69,7 +69,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a sample said, in the units of the data."""
+    """The released answers of a sample, in the units of the data."""
 
     centres: FloatArray = field(repr=False)
     counts: FloatArray = field(repr=False)

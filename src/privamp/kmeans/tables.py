@@ -1,8 +1,8 @@
-"""A table of numbers from whatever was given: every cell has an answer, and no message shows one.
+"""A table of numbers from any input: every cell has a value, and no message shows one.
 
 Arrays of numbers are taken as they are. In tables of objects or text, and in lists, a cell that Python reads as a
 number is that number, one beyond the doubles is infinite, and every other cell (text, None, a mask) is missing, NaN.
-What NaN and infinities count as is said in ball.py. Refused are only public facts: the number of dimensions and
+ball.py defines what NaN and infinities count as. Only public facts can be rejected: the number of dimensions and
 columns, the type of an array, sparse tables.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidInput
 from ..numerics.entries import each
 
-_UNEVEN = "X must have one row per record, all of one length, but it has not: Expected 2D array; check its shape"
+_UNEVEN = "X must have one row per record, all of one length: Expected 2D array; check its shape"
 
 
 def table_of(X: Any) -> NDArray[Any]:
@@ -39,7 +39,7 @@ def numbers_of(X: Any) -> NDArray[Any]:
         return np.asarray(np.where(mask, np.nan, _numbers(np.asarray(X.data), X).astype(np.float64)))
     has_type = hasattr(X, "dtype") or hasattr(X, "dtypes") or hasattr(X, "schema")
     try:
-        with warnings.catch_warnings():  # NumPy warns of a masked entry in a list, which would tell
+        with warnings.catch_warnings():  # NumPy warns about masked entries in a list, which would leak information
             warnings.simplefilter("ignore")
             table = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Threads over chunks: NumPy and the compiled kernel let go of the interpreter, BLAS is held to one thread each."""
+"""Threads over chunks: NumPy and the compiled kernel release the GIL, BLAS is limited to one thread each."""
 
 import os
 from collections import deque
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..validation import whole
 
-_MANY = 1 << 16  # rows for which threads that are done early should find something left to do
+_MANY = 1 << 16  # rows per piece, so that threads that finish early find more work
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

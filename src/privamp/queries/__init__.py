@@ -1,11 +1,12 @@
-"""Questions to a table: counts, sums, means, histograms, quantiles, by public groups, from a sample or from everybody.
+"""Questions about a table: counts, sums, means, histograms, quantiles, by public groups, from a sample or all records.
 
     table = privamp.open_table("people.parquet", budget="study.db", population="patients").sample(Poisson(0.05))
     table.mean("income", (0, 200_000)).by("region", ["north", "south"]).run(epsilon=1.0)
     table.plan([table.count(), table.median("age", (0, 110))]).run(epsilon=1.0)
 
-table.py is what people hold. groups.py, questions.py and quantiles.py say what a record adds. plan.py splits the noise
-between questions and releases all of them at once. answers.py makes numbers with intervals of what was released.
+table.py is the user interface. groups.py, questions.py and quantiles.py define what a record adds. plan.py splits the
+noise between questions and releases all of them at once. answers.py turns the released numbers into answers with
+intervals.
 """
 
 from ..extras import need

@@ -2,8 +2,8 @@
 
 Totals are scaled to the population. A total of numbers z over a sample has a variance of at most `spread` times the
 population's sum of z^2 (`Design.spread`), and the noise is known. A mean is a ratio S/N of two such totals. Its
-interval is Fieller's (1954): all m for which S - m N, whose own errors are those of one total, is as near to zero as
-the level says. It needs no large N, and lies within the bounds.
+interval is Fieller's (1954): all m for which S - m N, whose own errors are those of one total, is as close to zero as
+the level requires. It needs no large N, and lies within the bounds.
 """
 
 import math
@@ -22,7 +22,7 @@ from .told import Told
 
 _TRIED = 33  # points at which the width of an interval is known
 _FINER = 64  # points between two of them at which its ends are looked for
-_WIDE = 0.4  # standard errors of the squares: with this, intervals cover as they say (benchmarks/query_coverage.py)
+_WIDE = 0.4  # standard errors of the squares: with this, intervals reach their coverage (benchmarks/query_coverage.py)
 _SUMS = 64  # sums that are tried to each side
 _NOTHING = 3.0  # standard errors of the noise: a sum of no more may be that of an empty sample
 
@@ -133,8 +133,8 @@ class Summed:
     """The law of a sum of numbers from -1 to 1, in units of `reach`: all sums that are not too far from the noisy one.
 
     Its variance is that of the hypothesis: numbers from 0 to 1 with the sum s have squares that sum to at most s. They
-    are taken from the estimate only where the noisy sum shows that something was drawn: a sample of none tells nothing
-    of the squares of others, and then they are as large as they can be.
+    are taken from the estimate only where the noisy sum shows that something was drawn: an empty sample has no
+    information about the squares of others, and then they are as large as possible.
     """
 
     total: float
@@ -151,7 +151,7 @@ class Summed:
         return Answer(self.total * self.reach, self.told.noise * self.reach, sampling * self.reach, self)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Cut to the ends."""
+        """Clipped to the ends."""
         told, total = self.told, self.total
         steps = np.linspace(-1.0, 1.0, 2 * _SUMS + 1)
         tried = np.clip(total + self._farthest(level) * steps * np.abs(steps), *self.ends)
@@ -221,7 +221,7 @@ class Ratio:
         return noise, np.sqrt(self.told.spread * around)
 
     def _around(self, m: Any, blur: Any) -> Any:
-        """The sum of (z - m)^2, some of its noise to the wide side, and with one record fewer than were drawn."""
+        """The sum of (z - m)^2, raised by some of its noise, and with one record fewer than were drawn."""
         found = self.squares - 2.0 * m * self.total + m * m * max(self.records, 0.0)
         blur = np.sqrt(self.blur**2 + (2.0 * m * self.told.noise) ** 2 + blur**2) if self.blur else 0.0
         one = self.told.weight / max(self.records, self.told.weight)
@@ -229,14 +229,14 @@ class Ratio:
 
     @property
     def answer(self) -> Answer:
-        """The mean, cut to its bounds, with the errors of a ratio."""
+        """The mean, clipped to its bounds, with the errors of a ratio."""
         records = max(self.records, 1.0)
         m = min(max(self.total / records, -1.0), 1.0)
         noise, sampling = (self.half * float(error) / records for error in self.errors(m))
         return Answer(self.middle + self.half * m, noise, sampling, self)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Fieller's interval, cut to the bounds."""
+        """Fieller's interval, clipped to the bounds."""
         at = np.linspace(-1.0, 1.0, _TRIED)
         noise, sampling = self.errors(at)
         wide = half_widths(sampling, noise, self.told.kind, level)

@@ -1,9 +1,9 @@
-"""Quantiles that are asked alone and without intervals: chosen by the exponential mechanism.
+"""Single questions about quantiles without intervals: chosen by the exponential mechanism.
 
 A quantile's rank is off by Laplace errors where numbers lie evenly: a position that lacks r records from the target is
 chosen with chance proportional to e^(-r/s), s = 2 max(p, 1 - p)/epsilon_i. In a column with ties, the room between two
-of them can outweigh them by its length, by up to s log(its length) records. So no interval can be told from the choice
-alone; questions that want one are answered from a tree of noisy counts (`quantiles.py`).
+of them can outweigh them by its length, by up to s log(its length) records. So the choice alone gives no interval;
+questions that need one are answered from a tree of noisy counts (`quantiles.py`).
 """
 
 import math

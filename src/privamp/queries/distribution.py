@@ -11,8 +11,8 @@ too few records below it (fewer than p N, by a test) to the first that has too m
 that the distribution function has there, so no slope and no density is estimated. A test of one edge alone would hold
 its level; that some edge between the quantile and the end is refused is likelier, and is made up for by taking the
 nearest estimates that do not fall (isotonic regression), whose errors are smaller than those in the tests.
-`benchmarks/query_coverage.py` shows the sum of both. Where it cannot be told that there are any records, the interval
-is the whole of the bounds.
+`benchmarks/query_coverage.py` shows the sum of both. If there may be no records at all, the interval is the whole range
+of the bounds.
 """
 
 import math

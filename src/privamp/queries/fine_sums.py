@@ -39,8 +39,8 @@ def norm_left(sensitivity: float, entries: int, grid: float) -> float:
     """What a row of so many entries may have as its norm, rounded down."""
     if entries * grid > _MOST * sensitivity:
         raise InvalidInput(
-            f"a record adds {entries} numbers, which a grid of {grid:g} is too coarse for; ask fewer questions at "
-            "once, declare another number of rows=, or take another epsilon"
+            f"the grid of {grid:g} is too coarse for the {entries} numbers that a record adds; ask fewer questions "
+            "at once, declare another number of rows=, or use another epsilon"
         )
     return math.nextafter(sensitivity - entries * grid, 0.0)
 
@@ -55,7 +55,7 @@ class FineSums:
 
     @classmethod
     def of(cls, size: int, grid: float) -> "FineSums":
-        """So many sums of nothing."""
+        """Sums of no records."""
         return cls(grid, np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64))
 
     def add(self, rows: FloatArray, places: NDArray[np.int64], drawn: Drawn, radius: float, p: float) -> None:

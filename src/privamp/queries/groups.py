@@ -1,11 +1,11 @@
-"""Public groups: the values of a column by which an answer is split. They are declared, never read off the records.
+"""Public groups: the values of a column by which an answer is split. They are declared, never taken from the records.
 
 Which records have a value is decided cell by cell, by the column's declared type and by what the values are:
 
 - values that are text, in a column of text (as all columns of CSV files are): the cell is the same text;
 - values that are whole numbers, True or False, in any column: the cell is that number, where True is 1, False is 0, and
   text is read as everywhere else (01 and 1.0 are 1, yes is 1);
-- text for a column of numbers stands for the number that it writes, and is refused where it writes none.
+- text for a column of numbers means the number that it writes, and is rejected if it is not a number.
 
 Spaces around text do not count, and an empty text is a missing value.
 """
@@ -36,7 +36,7 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 class Groups:
     """The declared values of one column; None among them is the group of records without a value.
 
-    A record whose value is not declared belongs to no group: refusing it, or showing its value, would tell of it.
+    A record whose value is not declared belongs to no group: rejecting it, or showing its value, would reveal it.
     """
 
     column: str
@@ -50,7 +50,7 @@ class Groups:
         named = tuple(_plain(value, column) for value in _listed(column, values))
         wanted = _wanted(column, named, decoded(kind))
         if len(set(wanted.to_pylist())) < len(named):
-            raise InvalidInput(f"the values of {column!r} must each be named once, and two of these are the same")
+            raise InvalidInput(f"the values of {column!r} must each be given once, and two of these are the same")
         return cls(str(column), named, wanted)
 
     @property
@@ -76,12 +76,12 @@ class Groups:
 
 
 def check_groups(kind: pa.DataType, column: str) -> None:
-    """Only the type of the column is refused, which is public."""
+    """Raise for a type that cannot be grouped by; types are public."""
     numbers = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     if not (_has_words(decoded(kind)) or any(test(decoded(kind)) for test in numbers)):
         raise InvalidInput(
             f"the column {column!r} must hold text, numbers, dates or yes and no to be grouped by, got {kind} instead; "
-            "cast it first, or cut it into public classes"
+            "cast it first, or divide it into public classes"
         )
 
 
@@ -92,8 +92,8 @@ def _has_words(kind: pa.DataType) -> bool:
 def _listed(column: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise InvalidInput(
-            f"by({column!r}, …) needs the list of its values, which must be public knowledge: which values occur "
-            f"in the data is private; got {values!r} instead"
+            f"by({column!r}, …) needs the public list of its values, because which values occur in the data is "
+            f"private; got {values!r} instead"
         )
     named = tuple(values)
     if not named:
@@ -111,11 +111,11 @@ def _plain(value: Any, column: str) -> Any:
         return value.isoformat()
     if not (value is None or isinstance(value, (str, bool, int))):
         raise InvalidInput(
-            f"the values of {column!r} are named by text, dates, whole numbers, True, False or None (missing), "
-            f"got {value!r} instead"
+            f"the values of {column!r} must be text, dates, whole numbers, True, False or None (missing), got "
+            f"{value!r} instead"
         )
     if isinstance(value, str) and not value.strip(_SPACE):
-        raise InvalidInput(f"an empty text is a missing value in {column!r}; name it None")
+        raise InvalidInput(f"an empty text is a missing value in {column!r}; write it as None")
     return value
 
 
@@ -140,8 +140,8 @@ def _number(column: str, value: Any, kind: pa.DataType) -> int:
         found = (number_in(value) if pa.types.is_boolean(kind) else int(value)) if is_written else None
     if found is None or (pa.types.is_boolean(kind) and found not in (0, 1)):
         raise InvalidInput(
-            f"the column {column!r} holds {kind}, and {value!r} is not how one of those is written; name values as "
-            "they are to be grouped by, or cast the column"
+            f"the column {column!r} holds {kind}, and {value!r} is not one of those; give values of that type, or "
+            "cast the column"
         )
     if not pa.types.is_integer(kind) and abs(found) >= 2**53:
         raise InvalidInput(f"whole numbers in a column of {kind} must be below 2^53 to be told apart, got {value}")

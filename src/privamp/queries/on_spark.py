@@ -1,4 +1,4 @@
-"""Tables on a Spark cluster: the same sample and the same whole sums, added up where the records lie.
+"""Tables on a Spark cluster: the same sample and the same whole-number sums, added up on the workers.
 
 A partition sends the sums of its records' rows, in units of the noise's grid and what is beyond them in fine units
 (fine_sums.py): one message whose length depends on the questions alone. Whole numbers add up in any order, so the total
@@ -30,13 +30,13 @@ def is_spark(source: Any) -> bool:
 
 
 def check_table(id: str | None, person: str | None) -> None:
-    """Refuse, by name, what a table on a cluster cannot do."""
+    """Raise for options that a table on a cluster does not support."""
     if id is None:
-        raise InvalidInput("a Spark table has no order, so name the column with an id of its own in every row: id='…'")
+        raise InvalidInput("a Spark table has no order, so it needs a column of unique ids; give id='…'")
     if person is not None:
         raise InvalidInput(
-            "person= needs all records of a person in one place, which a Spark table does not offer; write the table "
-            "to Parquet files and open those, or keep at most one record of a person"
+            "person= needs all records of a person in one place, which a Spark table does not have; write the table "
+            "to Parquet files and open those, or keep at most one record per person"
         )
 
 
@@ -57,9 +57,8 @@ def size_of(df: Any) -> int:
 
 
 def draw(df: Any, design: Design, columns: Sequence[str], *, id: str, key: "Key", label: str | None) -> "SparkSample":
-    """The sample that every other engine draws with this key; repeated and missing ids are refused.
-
-    Only these columns are looked at: others may be of types that cannot be sent to the workers.
+    """The sample that every other engine draws with this key; repeated and missing ids are rejected. Only these columns
+    are read: others may have types that cannot be sent to the workers.
     """
     from ..engines import spark_sample
     from ..engines.spark_messages import column
@@ -84,8 +83,8 @@ def refuse_chosen(source: Any) -> None:
     """Quantiles that are chosen need the counts of a million cells from every partition."""
     if is_spark(source):
         raise InvalidInput(
-            "quantiles without intervals are chosen among a million cells, which are not counted on a cluster; ask a "
-            "Spark table with interval=True, or open its files"
+            "quantiles without intervals are chosen among a million cells, which are not counted on a cluster; use "
+            "interval=True for a Spark table, or open its files"
         )
 
 

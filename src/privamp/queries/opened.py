@@ -1,4 +1,4 @@
-"""What a table is read from: files and frames, every column by its declared type and nothing by its values.
+"""Sources of a table: files and frames, every column read by its declared type, never by its values.
 
 A column of Python objects (pandas) has no declared type. It is read as text, cell by cell: text as it is, numbers,
 dates, True and False as Python writes them, bytes where they are UTF-8, and everything else is missing.
@@ -50,7 +50,7 @@ def read(source: Any, id: str | None = None) -> sources.Source:
 
 
 def check_ids(source: sources.Source, id: str) -> None:
-    """Every record has an id of its own, which is a public fact; looked at before anything is paid."""
+    """Raise unless ids are unique, which is public; checked before anything is charged."""
     check_id_type(source.schema.field(id))
     seen = SeenIds()
     for ids in _ids(source, id):
@@ -88,7 +88,7 @@ def _column(frame: Any, place: int) -> Any:
     if hasattr(series.dtype, "fill_value"):
         series = series.sparse.to_dense()
     found = _converted(lambda: pa.array(series, from_pandas=True))
-    is_text = series.dtype.name.startswith("str")  # one cell of it that is no UTF-8 must not take the column away
+    is_text = series.dtype.name.startswith("str")  # one cell that is not UTF-8 must not remove the column
     return _texts(series) if found is None and is_text else found
 
 
@@ -104,7 +104,7 @@ def _texts(series: Any) -> pa.Array:
 
 
 def _text(cell: Any) -> str | None:
-    """A cell as text; None where it is missing or cannot be written, whatever it raises (one record stops nothing)."""
+    """A cell as text; None if it is missing or cannot be written, whatever it raises (no record stops a job)."""
     try:
         if isinstance(cell, str):
             cell.encode("utf-8")

@@ -1,4 +1,4 @@
-"""At most so many records of a person: the others are left out by a keyed choice.
+"""A limit on the records per person: the others are left out by a keyed choice.
 
 The records of one person are numbered in the order of the table, and those with the smallest keyed hashes of (person,
 number) are kept. So which records of a person are kept depends on that person's records and the key alone. Adding a
@@ -27,7 +27,7 @@ Flags = NDArray[np.bool_]
 
 
 def assumed(column: str) -> str:
-    """What nothing can check."""
+    """The assumption that cannot be checked."""
     return f"the column {column!r} names the person of every record"
 
 
@@ -37,7 +37,7 @@ def check_person(schema: pa.Schema, column: str) -> None:
         raise InvalidInput(f"the table has no column {column!r}; it has {', '.join(map(repr, schema.names))}")
     kind = decoded(schema.field(column).type)
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        raise InvalidInput(f"the column {column!r} must name persons by whole numbers or text, got {kind} instead")
+        raise InvalidInput(f"the column {column!r} must identify persons by whole numbers or text, got {kind} instead")
 
 
 def capped(source: Source, column: str, most: int, key: Key) -> Source:
@@ -82,7 +82,7 @@ def _hash(secret: bytes, person: bytes, number: int) -> bytes:
 
 
 def _named(piece: Piece, column: str) -> Iterator[pa.Array]:
-    """The persons of a piece as text, without spaces around it; an empty one is no person."""
+    """The persons of a piece as text, without spaces around it; an empty one is not a person."""
     for batch in piece.batches([column]):
         words = words_of(batch.column(column)).cast(TEXT)
         yield compute.if_else(compute.equal(compute.binary_length(words), 0), None, words)

@@ -1,4 +1,4 @@
-"""Several questions of one sample: the noise is split by need, and everything is released at once.
+"""Several questions about one sample: the noise is split by need, and everything is released at once.
 
 A record adds one row to the release, the rows of all questions side by side, each multiplied by a public factor a_k. In
 the norm of the noise it is at most sum a_k r_k (Laplace) or sqrt(sum a_k^2 r_k^2) (Gaussian), r_k the question's reach.
@@ -43,13 +43,13 @@ from .told import Told
 if TYPE_CHECKING:
     from .table import Table
 
-_INSIDE = 1.0 - 1e-9  # of the norm that records may have: so that none is shortened for rounding
+_INSIDE = 1.0 - 1e-9  # of the norm that records may have: so that none is clipped for rounding
 _MOST_CELLS = 10**7
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Questions that are asked of one sample of a table, all at once."""
+    """Questions that are answered together from one sample of a table."""
 
     table: "Table"
     questions: tuple[Question, ...]
@@ -59,7 +59,7 @@ class Plan:
             raise InvalidInput("a plan needs at least one question, such as table.count()")
         for question in self.questions:
             if not isinstance(question, Question) or question.table is not self.table:
-                raise InvalidInput("a plan takes questions to its own table, such as table.mean('age', (0, 110))")
+                raise InvalidInput("a plan takes only questions of its own table, such as table.mean('age', (0, 110))")
 
     def _repr_html_(self) -> str:
         """The plan as notebooks show it."""
@@ -88,7 +88,7 @@ class Plan:
         return layout.releases(np.asarray(noisy), noise, design, self._guarantee(sample), facts)
 
     def choice(self) -> Choice | None:
-        """Quantiles that are asked alone and without intervals are chosen; None where noise is added."""
+        """For a single question about quantiles without intervals; None if noise is added instead."""
         only = self.questions[0]
         if len(self.questions) > 1 or not isinstance(only, Quantiles) or only.interval:
             return None
@@ -155,7 +155,7 @@ class Layout:
         """The layout with the least weighted error, for rows of norm 1 with this grid."""
         made = cls(tuple(questions), asking, split(questions, asking, grid))
         if made.size > _MOST_CELLS:
-            raise InvalidInput(f"these questions have {made.size} cells in all, at most {_MOST_CELLS} are answered")
+            raise InvalidInput(f"these questions have {made.size} cells in all, but at most {_MOST_CELLS} are allowed")
         return made
 
     @property
@@ -227,9 +227,9 @@ class Layout:
 
 
 def told_of(design: Design, asking: Asking, error: float, kind: str) -> Told:
-    """What the design tells about totals of one question, each with this error of noise."""
+    """The public facts about totals of one question, each with this error of noise."""
     weight, spread = design.weight, design.spread
-    assert weight is not None  # the table refuses designs without
+    assert weight is not None  # the table rejects designs without one
     assert spread is not None
     of_size = spread if design.spread_of_size is None else design.spread_of_size
     return Told(error * weight, kind, spread, weight, asking.size, of_size, design.equal_chances)

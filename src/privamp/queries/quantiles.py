@@ -33,7 +33,7 @@ class Quantiles(AboutNumbers):
 
     what: ClassVar[str] = "quantiles"
     probabilities: tuple[float, ...]
-    interval: bool = True  # without one they are chosen, where they are asked alone
+    interval: bool = True  # without one they are chosen, if this is the only question
 
     @property
     def name(self) -> str:
@@ -91,5 +91,5 @@ def checked_probabilities(asked: Any) -> tuple[float, ...]:
     for p in several:
         in_range(0, 1, open_ends=True, probability=p)
     if len(set(map(float, several))) < len(several):
-        raise InvalidInput("the probabilities of quantiles must each be named once")
+        raise InvalidInput("the probabilities of quantiles must be different; give each once")
     return tuple(float(p) for p in several)

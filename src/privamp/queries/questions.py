@@ -1,4 +1,4 @@
-"""What each question asks of a record: a few bounded numbers, in a public cell.
+"""What a record adds to each question: a few bounded numbers, in a public cell.
 
 Everything a record adds to an answer depends on the record alone, so one record moves one cell of each level by at most
 the question's `reach`, in the norm of the noise. Numbers are shifted to the middle of their bounds, so that they lie
@@ -40,7 +40,7 @@ Level = tuple[FloatArray, NDArray[np.int64]]  # numbers, one row per record, and
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What is public before anything is asked: the norm of the noise, and what is known of the sample."""
+    """Public facts: the norm of the noise, and what is known about the sample."""
 
     p: float
     is_sampled: bool
@@ -49,7 +49,7 @@ class Asking:
 
     @property
     def squares(self) -> float:
-        """The share of squares, which tell of the sampling error."""
+        """The share of squares, from which the sampling error is estimated."""
         return SQUARE_SHARES[self.p] if self.is_sampled else 0.0
 
     def norm(self, *entries: float) -> float:
@@ -59,7 +59,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(ABC):
-    """A question to a table. `run(epsilon=…)` asks it alone; `Table.plan` asks several of one sample."""
+    """A question about a table. `run(epsilon=…)` answers it alone; `Table.plan` answers several from one sample."""
 
     table: "Table" = field(repr=False, compare=False)
     column: str | None = None
@@ -71,7 +71,7 @@ class Question(ABC):
     def by(self, column: str, values: Iterable[Any]) -> Self:
         """One answer for each of these public values of a column."""
         if self.groups is not None:
-            raise InvalidInput(f"this question is asked by {self.groups.column!r} already; one column at a time")
+            raise InvalidInput(f"this question is already split by {self.groups.column!r}; split it by one column only")
         return replace(self, groups=Groups.of(column, values, self.table.kind_of(column)))
 
     def weighing(self, weight: float) -> Self:
@@ -80,7 +80,7 @@ class Question(ABC):
         return replace(self, weight=float(weight))
 
     def run(self, *, epsilon: float, delta: float = 0.0) -> "Release":
-        """Ask it, for this epsilon (and delta, with Gaussian noise)."""
+        """Answer it, for this epsilon (and delta, with Gaussian noise)."""
         return self.table.plan([self]).run(epsilon=epsilon, delta=delta)[0]
 
     @property
@@ -91,17 +91,17 @@ class Question(ABC):
 
     @property
     def about(self) -> str:
-        """What is asked about."""
+        """The subject of the question."""
         return str(self.column)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is read."""
+        """The columns that are read."""
         return tuple(c for c in (self.column, None if self.groups is None else self.groups.column) if c is not None)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of the numbers that one group is answered with; none for a single one."""
+        """Names of the numbers in one group's answer; none for a single one."""
         return ()
 
     @abstractmethod
@@ -243,7 +243,7 @@ class Mean(AboutNumbers):
         return 0.0 if self._is_known(asking) else COUNT_SHARE
 
     def _is_known(self, asking: Asking) -> bool:
-        """Where the number drawn varies, it must be asked for: the mean of those drawn does not vary with it."""
+        """Whether the number is public and fixed: if the number drawn varies, it must be released too."""
         return asking.is_fixed and self.groups is None and self.missing is not None
 
     def squares(self, asking: Asking) -> float:
@@ -387,5 +387,5 @@ def checked_edges(bins: Any, bounds: Any) -> tuple[float, ...]:
         except (TypeError, ValueError):
             raise InvalidInput(f"bins must be a number of bins or a list of edges, got {bins!r} instead") from None
     if len(edges) < 2 or not all(map(math.isfinite, edges)) or any(a >= b for a, b in pairwise(edges)):
-        raise InvalidInput("edges must be finite and rising, at least two of them")
+        raise InvalidInput("edges must be at least two finite numbers in increasing order")
     return edges

@@ -1,4 +1,4 @@
-"""Bounds of a column whose range nobody knows, from a private histogram of powers of two.
+"""Bounds of a column of unknown range, from a private histogram of powers of two.
 
 Every record counts once, in the bin of its sign and of the power of two that its size lies under, between a public
 smallest and largest size, as in Wilson et al. 2020 ("Differentially private SQL with bounded user contribution"). The
@@ -36,7 +36,7 @@ def edges_of(smallest: float, largest: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The noisy counts of bins, and the bounds that they tell."""
+    """The noisy counts of bins, and the bounds that follow from them."""
 
     edges: tuple[float, ...]
     counts: FloatArray
@@ -45,7 +45,7 @@ class Found:
 
     @property
     def least(self) -> float:
-        """What noise shows in no empty bin, but for rare cases."""
+        """A count that noise rarely reaches in an empty bin."""
         share = _RARE / len(self.counts)
         if self.kind == "gaussian":
             return -float(ndtri(share)) * self.noise
@@ -53,7 +53,7 @@ class Found:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """From the first bin with records to the last; all there are where none has any for sure."""
+        """From the first bin with records to the last; the whole range if none certainly has any."""
         held = np.flatnonzero(self.counts > self.least)
         if not held.size:
             return self.edges[0], self.edges[-1]

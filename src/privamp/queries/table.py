@@ -1,4 +1,4 @@
-"""open_table: what an analyst holds. Lazy: nothing but names and types is read before something is asked."""
+"""open_table: the table of an analyst. Lazy: only names and types are read before a question is run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -48,9 +48,9 @@ REPLACE_ONE = Neighbors.REPLACE_ONE
 class Table:
     """A table that answers questions under a guarantee. `open_table` makes one.
 
-    `count`, `sum`, `mean`, `variance`, `proportion`, `histogram`, `quantile` and `median` make questions;
-    `.by(column, values)` splits one by public groups, `.run(epsilon=…)` answers it. Every run draws a new sample by
-    `design` and is charged to `budget`; `plan` asks several questions of one sample. Answers are about the whole table.
+    `count`, `sum`, `mean`, `variance`, `proportion`, `histogram`, `quantile` and `median` make questions; `.by(column,
+    values)` splits one by public groups, `.run(epsilon=…)` answers it. Every run draws a new sample by `design` and is
+    charged to `budget`; `plan` answers several questions from one sample. Answers are about the whole table.
 
     `source`, of the columns in `schema`, `population`, `id`, `key`, `person`, `records` and `rows` are as `open_table`
     takes them.
@@ -70,26 +70,26 @@ class Table:
     def sample(self, design: Design) -> "Table":
         """The same table, whose questions are answered from a sample by this design.
 
-        A design that declares the number of records (`WithoutReplacement(100, 5000)`) takes a table of that number:
-        any other, more or fewer, is refused when something is asked, before it is paid for.
+        A design that declares the number of records (`WithoutReplacement(100, 5000)`) needs a table of that size: any
+        other is rejected when a question is run, before anything is charged.
         """
         if not isinstance(design, Design):
-            raise InvalidInput(f"a table is sampled by a design such as Poisson(0.05), got {design!r} instead")
+            raise InvalidInput(f"a table must be sampled by a design such as Poisson(0.05), got {design!r} instead")
         if design.weight is None or design.spread is None or design.reads:
             raise InvalidInput(
-                f"tables are sampled by designs that draw every record alike, such as Poisson or WithoutReplacement, "
-                f"got {design} instead; privamp.survey estimates from the others"
+                "a table must be sampled by a design that treats all records alike, such as Poisson or "
+                f"WithoutReplacement, got {design} instead; use privamp.survey for other designs"
             )
         if self.person is not None and not isinstance(design.equal_chances, Coins):
             raise InvalidInput(
-                f"a table with person= is sampled by Poisson(rate), got {design} instead: how many records are kept is "
-                "secret"
+                "a table with person= must be sampled by Poisson(rate), because the number of kept records is "
+                f"secret, got {design} instead"
             )
         return replace(self, design=design)
 
     @property
     def relation(self) -> Neighbors | None:
-        """What the guarantee is about where it is not one record: a person with all their records."""
+        """The relation of the guarantee, if it is about a person with all their records."""
         return None if self.person is None else Neighbors.ADD_REMOVE.for_person(self.records)
 
     def count(self) -> Count:
@@ -97,7 +97,8 @@ class Table:
         return Count(table=self)
 
     def sum(self, column: str, bounds: Any, *, missing: float | None = None) -> Sum:
-        """The sum of a column; values are cut to the public bounds, and a missing one counts as `missing` or not."""
+        """The sum of a column; values are clipped to the public bounds, and a missing one counts as `missing`, or not
+        at all."""
         return Sum(**self._about(column, bounds, missing))
 
     def mean(self, column: str, bounds: Any, *, missing: float | None = None) -> Mean:
@@ -109,7 +110,8 @@ class Table:
         return Variance(**self._about(column, bounds, missing))
 
     def proportion(self, column: str, value: Any = None, *, missing: bool | None = None) -> Proportion:
-        """The share of records that have this value (or one of a list) in the column; without one, of those with a yes.
+        """The share of records that have this value (or one of a list) in the column; without one, of those that are
+        true.
 
         Records without a value are left out, or count as `missing`.
         """
@@ -125,7 +127,7 @@ class Table:
     def histogram(self, column: str, bins: Any, bounds: Any = None, *, missing: bool = False) -> Histogram:
         """How many records lie in each bin: `bins` equal ones between the bounds, or between given edges.
 
-        The outer bins take what lies beyond them; with `missing` records without a number have a bin of their own.
+        The outer bins take what lies beyond them; with `missing` records without a number have their own bin.
         """
         check_numbers(self.kind_of(column), column)
         return Histogram(table=self, column=column, edges=checked_edges(bins, bounds), with_missing=bool(missing))
@@ -135,8 +137,8 @@ class Table:
     ) -> Quantiles:
         """One or several quantiles of a column, with errors and intervals, from a tree of noisy counts.
 
-        Without `interval`, and asked alone, they are chosen by the exponential mechanism: nearer to the truth, in a
-        column of fewer than 2^20 whole numbers whole themselves, and with no error or interval told.
+        Without `interval`, and as the only question, they are chosen by the exponential mechanism: closer to the truth,
+        whole numbers in a column of fewer than 2^20 whole numbers, but without errors or intervals.
         """
         several = checked_probabilities(probabilities)
         return Quantiles(**self._about(column, bounds, missing), probabilities=several, interval=bool(interval))
@@ -151,28 +153,29 @@ class Table:
         """Bounds that hold all but a few records of a column whose range is not known: two numbers, low and high.
 
         They are powers of two times `smallest`, up to the first that is at least `largest`, both public. It is a
-        release of its own: its epsilon adds to that of what is asked with these bounds (a tenth of all is enough).
+        separate release: its epsilon adds to that of the questions that use these bounds (a tenth of the total is
+        enough).
         """
         edges = edges_of(smallest, largest)
         found = self.histogram(column, edges).run(epsilon=epsilon, delta=delta)
         return released(found, edges, "gaussian" if delta else "laplace")
 
     def plan(self, questions: Sequence[Question]) -> Plan:
-        """Several questions of one sample: it is amplified once, and the noise is split by need."""
+        """Several questions about one sample: it is amplified once, and the noise is split by need."""
         return Plan(self, tuple(questions))
 
     def join(self, *_: Any, **__: Any) -> "Table":
-        """Refused: one record would meet many others."""
+        """Not supported: one record could appear in many rows."""
         raise InvalidInput(
-            "tables are not joined: one record could then appear in many rows, and no bound on that is known; join "
-            "public columns before, so that every record keeps one row"
+            "tables cannot be joined, because one record could then appear in many rows without a known bound; join "
+            "public columns first, so that every record keeps one row"
         )
 
     def kind_of(self, column: str) -> pa.DataType:
-        """The type of a column; one that is not there is refused."""
+        """The type of a column; raises if there is no such column."""
         if self.schema.names.count(column) != 1:
             raise InvalidInput(
-                f"the table has no column {column!r}, or several, or one of a type that Arrow does not know; it has "
+                f"the table has no column {column!r}, or several, or one of a type that Arrow does not support; it has "
                 f"{', '.join(map(repr, self.schema.names)) or 'none'}"
             )
         return self.schema.field(column).type
@@ -185,11 +188,11 @@ class Table:
         return {"table": self, "column": column, "bounds": pair, "missing": missing}
 
     def _check_size(self) -> None:
-        """Refuse, before anything is paid, a table of another size than the design declares.
+        """Raise, before anything is charged, for a table of another size than the design declares.
 
         Answers are scaled to the declared number of records, which is public where one record replaces another: both
-        neighbours have it, so the refusal tells nothing. Where records come and go it is private, and a budget that
-        hides it goes with no design that declares it.
+        neighbours have it, so the error reveals nothing. Under add/remove it is private, and a budget that hides it
+        rejects designs that declare it.
         """
         declared = self.design.public_size
         if declared is None:
@@ -197,16 +200,16 @@ class Table:
         if self.budget is not None and self.budget.neighbors.kind != REPLACE_ONE.kind:
             raise InvalidInput(
                 f"{self.design} declares the number of records, which this budget hides (its relation is "
-                f"{self.budget.neighbors.kind}); sample by Poisson(rate), or take a budget under replace-one"
+                f"{self.budget.neighbors.kind}); sample by Poisson(rate), or use a budget under replace-one"
             )
         if self._size() != declared:
             raise InvalidInput(
-                f"the design declares {declared} records, and the table has another number; declare the number there "
-                "is, or sample by Poisson(rate), which needs none"
+                f"the design declares {declared} records, and the table has another number; declare the number of "
+                "the table, or sample by Poisson(rate), which needs none"
             )
 
     def _size(self) -> int:
-        """The number of records; secret where no design declares it."""
+        """The number of records; secret unless the design declares it."""
         if on_spark.is_spark(self.source):
             return on_spark.size_of(self.source)
         if isinstance(self.source, pa.Table):
@@ -217,21 +220,25 @@ class Table:
         return sum(piece.rows or 0 for piece in data.pieces) + sum(counted)
 
     def _drawn(self, columns: Sequence[str]) -> StoredSample:
-        """A fresh sample, or that of the key, which answers once; what can be refused is refused here."""
+        """A fresh sample, or that of the key, which allows one release; all checks are made here."""
         sample = self._on_spark(columns) if on_spark.is_spark(self.source) else self._read(columns)
         if sample.ledger.entries or sample.ledger.plan is not None:
-            raise InvalidInput("this key has drawn this sample before and it has answered; give a fresh key, or none")
+            raise InvalidInput(
+                "this key has already drawn this sample, and a release was made from it; use a fresh key, or none"
+            )
         return sample
 
     def _on_spark(self, columns: Sequence[str]) -> StoredSample:
-        assert self.id is not None  # open_table refuses a Spark table without
+        assert self.id is not None  # open_table rejects a Spark table without one
         key = given_key(self.key)
         return on_spark.draw(self.source, self.design, columns, id=self.id, key=key, label=self.population)
 
     def _read(self, columns: Sequence[str]) -> StoredSample:
         source, key = opened.read(self.source, self.id), given_key(self.key)
         if source.schema != self.schema:
-            raise InvalidInput("the columns of the table or their types have changed since it was opened; open it anew")
+            raise InvalidInput(
+                "the columns of the table or their types have changed since it was opened; open it again"
+            )
         if self.id is not None:
             opened.check_ids(source, self.id)
         if self.person is not None:
@@ -258,15 +265,15 @@ def open_table(
     ----------
     source : a CSV, Parquet or Feather file, a folder or a list of them, an Arrow, pandas, Polars or DuckDB frame, or a
         DataFrame of Spark, whose records stay on the cluster and need an `id`.
-    budget : a `Budget` or the file of one, charged before every answer.
-    population : the public label of the population: which budget of the file is meant, and, with a key, which coins.
-    id : the column that names a record; by default its place does.
-    key : draws the sample of that key, which can be asked once; by default every run draws a fresh one.
-    person : the column that names the person of a record. The guarantee is then about a person with all their records,
+    budget : a `Budget` or the file of one, charged before every answer. population : the public label of the
+    population: it selects the budget of the file and, with a key, the random numbers. id : the column of unique ids; by
+    default the row number. key : draws the sample of that key, which allows one release; by default every run draws a
+    fresh one. person : the column with the person of each record. The guarantee is then about a person with all
+    their records,
         of which at most `records` are kept, by a keyed choice; answers are about the records that are kept. A budget
         must protect persons with as many records: its relation is `Neighbors.ADD_REMOVE.for_person(records)`.
     rows : a public bound on the number of records: sums of up to that many fit 64 bits. Rounding all of them costs
-        less than a tenth of the noise for up to 2^32 records, and no interval counts it.
+        less than a tenth of the noise for up to 2^32 records, and the intervals do not include it.
 
     >>> import pyarrow as pa
     >>> table = open_table(pa.table({"age": [31, 40, 58] * 400}))
@@ -277,12 +284,12 @@ def open_table(
     """
     given_key(key)
     if key is not None and population is None:
-        raise InvalidInput("a key draws the same sample again, so the table needs a name; give population='…'")
+        raise InvalidInput("a key draws the same sample again, so the table needs a label; give population='…'")
     if rows is not None:
         whole(1, 10**15, rows=rows)
     whole(1, 512, records=records)
     if records > 1 and person is None:
-        raise InvalidInput("records= says how many records of a person are kept, so name their column with person='…'")
+        raise InvalidInput("records= limits the records per person, so it needs their column; give person='…'")
     if on_spark.is_spark(source):
         on_spark.check_table(id, person)
         schema = on_spark.schema_of(source)

@@ -1,4 +1,4 @@
-"""What is public about the totals of a question: their noise, and how the design spreads them."""
+"""Public facts about the totals of a question: their noise, and their sampling variance."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ..core.weighting import Coins, Subset
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is public about one question's totals.
+    """Public facts about one question's totals.
 
     Where a design treats all records alike, the weighted total of numbers z over the sample has the variance
 
@@ -20,8 +20,8 @@ class Told:
 
     noise: float  # standard error of one entry, in units of what a record adds, scaled to the population
     kind: str  # of the noise: laplace or gaussian
-    spread: float  # of the design; 0 where everybody is asked
-    weight: float = 1.0  # how many records one that is drawn stands for
+    spread: float  # of the design; 0 if all records are read
+    weight: float = 1.0  # how many records a drawn one represents
     size: int | None = None  # the number of records, where the design makes it public
     spread_of_size: float = 0.0  # where `size` is known
     chances: Coins | Subset | None = None  # the law of the sample, where it is one of the simplest

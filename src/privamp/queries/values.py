@@ -1,4 +1,4 @@
-"""One column as words or numbers, a record at a time: what cannot be read is missing, and nothing is refused by value.
+"""One column as words or numbers, a record at a time: what cannot be read is missing, and no value is rejected.
 
 How a cell is read depends on the cell and on the column's declared type. Columns of CSV files have none: they are text.
 """
@@ -18,7 +18,7 @@ _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity)$"
 
 
 def check_numbers(kind: pa.DataType, column: str) -> None:
-    """Only the type of the column is refused, which is public."""
+    """Raise for a type that is not numeric; types are public."""
     tests = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal, pa.types.is_null)
     if not (any(test(decoded(kind)) for test in tests) or is_text(kind)):
         raise InvalidInput(f"the column {column!r} must hold numbers, or yes and no, got {kind} instead; cast it first")
@@ -35,7 +35,7 @@ def is_whole(kind: pa.DataType) -> bool:
 
 
 def numbers_of(column: pa.Array) -> FloatArray:
-    """Numbers; yes and no count as 1 and 0, and what is missing or no number is NaN."""
+    """Numbers; yes and no count as 1 and 0, and entries that are missing or not numbers are NaN."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     kind = column.type
@@ -54,7 +54,7 @@ def numbers_of(column: pa.Array) -> FloatArray:
 
 
 def words_of(column: pa.Array) -> pa.Array:
-    """Text without the spaces around it; what is empty or no UTF-8 is missing."""
+    """Text without surrounding spaces; entries that are empty or not UTF-8 are missing."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not is_text(column.type):
@@ -63,7 +63,7 @@ def words_of(column: pa.Array) -> pa.Array:
 
 
 def number_in(word: str) -> float:
-    """What a public value says as a number, by the rule for cells; NaN where it is none."""
+    """A public value as a number, by the rule for cells; NaN if it is not a number."""
     return float(numbers_of(pa.array([word], TEXT))[0])
 
 
@@ -81,7 +81,7 @@ def _read(column: pa.Array) -> FloatArray:
 
 
 def _floats(words: pa.Array) -> FloatArray:
-    """The nearest doubles; Arrow's cast finds the same ones, but refuses all of them for +5."""
+    """The nearest doubles; Arrow's cast finds the same ones, but fails for all of them because of +5."""
     try:
         return np.asarray(words.cast(pa.float64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid:

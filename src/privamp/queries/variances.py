@@ -89,7 +89,7 @@ class Spread:
 
     @property
     def _known(self) -> float:
-        """The number of records, no less than its error: fewer cannot be told from none."""
+        """The number of records, no less than its error: fewer cannot be distinguished from none."""
         return max(self.records, 2.0 * self.count_noise, 1.0)
 
     @property
@@ -131,7 +131,7 @@ class Spread:
         return told.spread * np.maximum(around - shared, 0.0) + told.spread_of_size * shared
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Cut to what a variance within the bounds can be; all of it where it cannot be told that there are records."""
+        """Clipped to the possible range of a variance within the bounds; the whole range if there may be no records."""
         if self.count_noise and self.records < 2.0 * self.count_noise:
             return 0.0, self.unit
         near = self.value / self.unit + self.standard_error() / self.unit * np.linspace(-_FAR, _FAR, _TRIED + 1)

@@ -41,9 +41,9 @@ __all__ = [
 
 _REPLICATES = {"replicate_weights", "bootstrap_weights", "jackknife_weights", "brr_weights"}
 NO_REPLICATES = (
-    "replicate weights are not made: each column of them says who was drawn, and a weight that is fitted on the sample "
-    "depends on other people's answers, so no noise would be enough; estimate and adjust release the sampling error "
-    "itself, and privamp.bootstrap resamples with noise"
+    "replicate weights are not supported: each column of them reveals who was drawn, and a weight that is fitted on "
+    "the sample depends on other people's answers, so no noise would be enough; estimate and adjust release the "
+    "sampling error itself, and privamp.bootstrap resamples with noise"
 )
 
 

@@ -1,4 +1,4 @@
-"""What is asked of an adjusted estimate: the public choices, checked once.
+"""The public choices of an adjusted estimate, checked once.
 
 Every field is also a keyword of `adjust`.
 """
@@ -21,7 +21,7 @@ class AdjustOptions:
     epsilon: float | None = None
     delta: float = 0.0
     noise: str = "laplace"
-    classes: ArrayLike | None = None  # a column: answers stand for the people of their class
+    classes: ArrayLike | None = None  # a column: respondents represent the people of their class
     class_sizes: Mapping[Any, float] | list[Any] | None = None  # public sizes, or names where sizes are secret
     margins: Mapping[str, Any] | None = None  # {name: (column, {category: public total})}
     domain: ArrayLike | None = None  # a column: one estimate for every name in `domains`
@@ -33,25 +33,27 @@ class AdjustOptions:
     stratum: ArrayLike | None = None
     cluster: ArrayLike | None = None
     probability: ArrayLike | None = None
-    label: str | None = None  # names the data set that a design draws from; a kept key asks for it
-    design_effect: bool = False  # whether to release it too, out of `variance_share`
+    label: str | None = None  # names the data set that a design draws from; a stored key needs it
+    design_effect: bool = False  # whether to release it too, from `variance_share`
 
     def __post_init__(self) -> None:
         in_range(0, 1, open_ends=True, variance_share=self.variance_share)
         one_of(("laplace", "gaussian"), noise=self.noise)
         if self.bounds is None:
-            raise InvalidInput("bounds must say between which two public numbers the values lie, got none instead")
+            raise InvalidInput(
+                "bounds must be two public numbers (lowest, highest) between which the values lie, got none instead"
+            )
         if self.epsilon is None:
-            raise InvalidInput("adjust needs epsilon, what the release may cost")
+            raise InvalidInput("adjust needs epsilon, the privacy loss of the release")
         positive(epsilon=self.epsilon)
         if (self.domain is None) != (self.domains is None):
             raise InvalidInput("domain= is a column, and domains= the public list of its names: give both or none")
         if (self.denominator is None) != (self.denominator_bounds is None):
             raise InvalidInput("a ratio needs denominator= and its public denominator_bounds=: give both or none")
         if self.classes is not None and self.margins is not None:
-            raise InvalidInput("give the classes as one of the margins, with their public totals; or leave margins out")
+            raise InvalidInput("give the classes as one of the margins, with their public totals; or omit margins")
         if self.class_sizes is not None and self.classes is None:
-            raise InvalidInput("class_sizes= goes with classes=, the column that says who is in which class")
+            raise InvalidInput("class_sizes= needs classes=, the column with each record's class")
 
     @property
     def columns(self) -> dict[str, Any]:

@@ -57,19 +57,19 @@ def adjust(
     budget: BudgetLike | None = None,
     **asked: Unpack[AdjustKeywords],
 ) -> Any:
-    """Release one estimate (or one per domain, as a dictionary), adjusted for people who gave no answer.
+    """Release one estimate (or one per domain, as a dictionary), adjusted for nonresponse.
 
-    `values` has one entry per record of the population, in its order (see `answers`); an entry that is no number is no
-    answer. Design, `key`, `budget`, `bounds`, `epsilon`, `delta` and `noise` are those of `estimate`.
+    `values` has one entry per record of the population, in its order (see `answers`); an entry that is not a number is
+    not an answer. Design, `key`, `budget`, `bounds`, `epsilon`, `delta` and `noise` are those of `estimate`.
 
-    `classes` is a column of the frame: within a class, answers stand for those who gave none. For designs of fixed size
+    `classes` is a column of the frame: within a class, respondents represent nonrespondents. For designs of fixed size
     it is public and so are its counts; for others give its public names as `class_sizes`, with sizes where they are
-    public. `margins={name: (column, {category: total})}` fits the answers to public totals: poststratification to one
-    margin, raking to several. `statistic` "ratio" divides by the total of `denominator`, whose `denominator_bounds`
+    public. `margins={name: (column, {category: total})}` adjusts the answers to public totals: poststratification to
+    one margin, raking to several. `statistic` "ratio" divides by the total of `denominator`, whose `denominator_bounds`
     are public. `domain` is a column, public or answered, and `domains` the public list of its names.
     `design_effect`=True releases that too, as `design_effect` of each estimate (see `effects`).
 
-    Formal guarantee: that of `estimate`, under the design's own relation; what is not released stays inside.
+    Formal guarantee: that of `estimate`, under the design's own relation.
 
     >>> from privamp import Poisson, testing
     >>> drawn = Poisson(0.5).draw(2000, testing.seeded_key(1))
@@ -82,13 +82,16 @@ def adjust(
         asked["bounds"] = (0.0, 1.0)
     found = options_of(AdjustOptions, options, asked)
     if (statistic == "ratio") != (found.denominator is not None):
-        raise InvalidInput("statistic='ratio' goes with denominator=, the column that is divided by; give both or none")
+        raise InvalidInput("statistic='ratio' needs denominator=, the column to divide by; give both or none")
     questions = values if isinstance(values, Mapping) else {None: values}
     if not questions:
         raise InvalidInput("values must hold the answers to at least one question, got none instead")
     source = asked_of(sample, next(iter(questions.values())), found, key, budget)
     if source.sample.ledger.entries and source.design.parts:
-        raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
+        raise InvalidInput(
+            "a release was already made from this stratified sample; combine everything in one estimate, or draw a "
+            "fresh sample"
+        )
     basis = basis_of(source, source.sample._ids.size, found).part(1.0 / len(questions), found.noise)
     pairs = {name: _pairs(found.bounds, name, basis) for name in questions}
     tasks = {name: _Task(source, basis, statistic, found, one, pairs[name]) for name, one in questions.items()}
@@ -99,7 +102,7 @@ def adjust(
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Cells, and what they count for."""
+    """Cells and their public totals."""
 
     cell: NDArray[np.intp]
     cells: int
@@ -195,7 +198,7 @@ class _Task:
         return self._released(each, squares[: len(each)], bounds, effects)
 
     def _effects(self, each: list[Linear], squares: list[float], bounds: list[float]) -> list[Effect | None]:
-        """What the variances are compared with, where that was asked for."""
+        """What the variances are compared with, for design effects."""
         basis, unit = self.basis, math.sqrt(2.0 if self.options.noise == "laplace" else 1.0)
         weight, known = basis.average_weight, basis.half_square * (basis.records or 0.0)
         if not squares or weight is None:
@@ -236,7 +239,7 @@ class _Task:
         found = []
         for k, (one, square, bound, effect) in enumerate(zip(each, squares, bounds, effects, strict=True)):
             noisy = unit * self.second.scale_of(k)
-            spread = max(square, 0.0) + 0.5 * noisy  # half its noise up: wide side
+            spread = max(square, 0.0) + 0.5 * noisy  # raised by half its noise, to be conservative
             error = bound * math.sqrt(spread)
             ends = self.ends if self.statistic == "mean" else UNBOUNDED
             details = {"design_effect": effect.of(bound**2 * square, bound**2 * noisy)} if effect else None
@@ -252,7 +255,7 @@ def _within(rows: FloatArray, bound: float) -> FloatArray:
 
 
 def _centred(numbers: FloatArray, ends: tuple[float, float]) -> tuple[FloatArray, float]:
-    """Numbers from the middle of their bounds, cut to them, 0 for nan; and half the range."""
+    """Numbers measured from the middle of their bounds and clipped to them, 0 for nan; and half the range."""
     low, high = ends
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     return np.nan_to_num(np.clip(np.clip(numbers, low, high) - middle, -half, half), nan=0.0), half
@@ -341,7 +344,7 @@ def _totals(sizes: Mapping[Any, Any], what: str) -> FloatArray:
         nonnegative(**{f"a total of {what}": size})
     found = np.array([float(size) for size in sizes.values()])
     if not np.all(found > 0):
-        raise InvalidInput(f"every total of {what} must be above 0; leave empty ones out")
+        raise InvalidInput(f"every total of {what} must be above 0; omit empty ones")
     return found
 
 

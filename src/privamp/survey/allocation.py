@@ -2,8 +2,8 @@
 
 The estimate is sum_h N_h mean_h / N plus noise; strata are drawn without replacement, their sizes N_h and ranges R_h
 are public, neighbours replace one record within its stratum. Rates and noise are chosen together (`program`), then
-rounded to whole sizes, and the noise is computed again from those. A weighted mean never needs *less* noise because of
-subsampling: sampling saves interviews, not noise.
+rounded to whole sizes, and the noise is computed again from those. Sampling never reduces the noise that a weighted
+mean needs; it only saves interviews.
 """
 
 import math
@@ -30,7 +30,7 @@ from .program import Problem, best_rates, shared
 
 METHODS = ("optimal", "minimax", "proportional", "neyman")
 _SLOWER = np.concatenate([[0.0], np.geomspace(1e-5, 0.3, 40)])  # how much more noise a rounding may start from
-_ROUND_UP = 1.0 + 1e-10  # the certified epsilon must not exceed the wanted one by rounding
+_ROUND_UP = 1.0 + 1e-10  # the certified epsilon must not exceed the target by rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Sizes per stratum and what they cost. `ideal_*` is the solution before rounding to whole records."""
+    """Sizes per stratum and their variances. `ideal_*` is the solution before rounding to whole records."""
 
     strata: tuple[Stratum, ...]
     method: str
@@ -108,7 +108,7 @@ class Allocation:
         return text
 
     def design(self) -> Stratified:
-        """Draw these sizes."""
+        """The design that draws these sizes."""
         return Stratified((h.name, WithoutReplacement(self.sizes[h.name], h.population)) for h in self.strata)
 
     def mechanism(self) -> PerStratum:
@@ -165,7 +165,7 @@ def _checked(strata: Iterable[Stratum], size: int, epsilon: float, method: str) 
     if not cells or not all(isinstance(h, Stratum) for h in cells):
         raise InvalidInput("strata must be a list of at least one Stratum, got something else instead")
     if len({h.name for h in cells}) < len(cells):
-        raise InvalidInput("every stratum must be named once, got a name that repeats instead")
+        raise InvalidInput("every stratum must have its own name, got one twice")
     positive(epsilon=epsilon)
     one_of(METHODS, method=method)
     whole(1, size=size)
@@ -175,7 +175,7 @@ def _checked(strata: Iterable[Stratum], size: int, epsilon: float, method: str) 
     if size < len(cells):
         raise InvalidInput(f"size must be at least one per stratum ({len(cells)} strata), got {size} instead")
     if method == "neyman" and any(h.sd is None for h in cells):
-        raise InvalidInput("neyman allocation needs a public sd for every stratum; without them take method='minimax'")
+        raise InvalidInput("neyman allocation needs a public sd for every stratum; without them use method='minimax'")
     return cells
 
 
@@ -183,8 +183,8 @@ def _problem(cells: Sequence[Stratum], sd: Sequence[float], size: int, hidden: S
     N = np.array([h.population for h in cells], dtype=float)
     if float((N * hidden.least).sum()) > size:
         raise Infeasible(
-            f"a sample of {size} draws some stratum at a rate below 4 delta, where (epsilon, delta) hides nobody; "
-            "draw more or take a smaller delta"
+            f"a sample of {size} draws some stratum at a rate below 4 delta, where (epsilon, delta) protects no one; "
+            "draw more or use a smaller delta"
         )
     return Problem(N, np.array([h.range for h in cells], dtype=float), np.array(sd, dtype=float), size, hidden)
 
@@ -227,7 +227,7 @@ _ENOUGH = 12
 def _rounded(
     problem: Problem, rates: FloatArray, least: FloatArray, *, largest_remainder: bool = False
 ) -> NDArray[np.int64]:
-    """Round down, then hand out what is left where it helps most (or by the largest remainder), within [least, N_h]."""
+    """Round down, then assign the rest where it helps most (or by the largest remainder), within [least, N_h]."""
     N, S = problem.population, problem.sd
     n = np.clip(np.floor(rates * N + 1e-9), least, N)
     remainder = rates * N - n
@@ -239,7 +239,9 @@ def _rounded(
         order = np.argsort(np.where(free, -gain if missing > 0 else gain, np.inf), kind="stable")
         chosen = order[: min(abs(missing), int(free.sum()))]
         if chosen.size == 0:
-            raise Infeasible(f"a sample of {problem.size} cannot give every stratum what it needs")
+            raise Infeasible(
+                f"a sample of {problem.size} is too small for the smallest rate of every stratum; draw more"
+            )
         n[chosen] += math.copysign(1.0, missing)
         remainder = rates * N - n
     return n.astype(np.int64)

@@ -1,16 +1,16 @@
-"""Answers that come back from the field, matched to the people of the frame by their ids.
+"""Answers of interviews, matched to the people of the frame by their ids.
 
 The interviews are a list of (id, answer). Each person of the frame gets a number, or nan where there is no answer, by a
-rule that looks at this person's own rows and nothing else (rule R1, docs/surveys.md):
+rule that reads only this person's own rows (rule R1, docs/surveys.md):
 
     one answer                   counts
     several that are the same    count once
     several that differ          count as no answer, whatever their order
     an id that is not in the frame                    is left out
-    a person who was not drawn                        is left out, because an estimate looks at drawn people only
+    a person who was not drawn                        is left out, because an estimate reads only drawn people
     no row, an empty entry, an entry that is no number   no answer
 
-No row is refused or counted aloud: an error or a warning would tell that it is there.
+No row is rejected or reported: an error or a warning would reveal that it is there.
 """
 
 from collections.abc import Hashable, Sequence
@@ -48,7 +48,7 @@ def _matched(ids: ArrayLike, who: ArrayLike, entries: list[Any]) -> list[Any]:
     """The only entry of each person, None where there is none or where rows differ."""
     names, rows = ([_text(one) for one in _listed(column, what)] for column, what in ((ids, "ids"), (who, "who")))
     if "" in names or len(set(names)) < len(names):
-        raise InvalidInput("every person of the frame needs an id of their own; one is missing, or two are the same")
+        raise InvalidInput("every person of the frame needs a unique id, and one is missing or repeated; check the ids")
     if len(rows) != len(entries):
         raise InvalidInput(f"who and values must have one entry per row, got {len(rows)} and {len(entries)} instead")
     told: dict[str, list[Any]] = {}
@@ -58,7 +58,7 @@ def _matched(ids: ArrayLike, who: ArrayLike, entries: list[Any]) -> list[Any]:
 
 
 def _only(entries: Sequence[Any]) -> Any:
-    """What all entries of one person agree on; empty ones say nothing."""
+    """The entry that all entries of one person agree on; empty ones are ignored."""
     said = [entry for entry in entries if not _is_empty(entry)]
     return said[0] if said and all(other == said[0] for other in said[1:]) else None
 
@@ -92,5 +92,5 @@ def _text(one: Any) -> str:
         one = int(one)
     try:
         return str(one).strip() if isinstance(one, Hashable) else ""
-    except Exception:  # an entry of the interviews may be any object, and then says nothing
+    except Exception:  # an entry of the interviews may be any object, and is then ignored
         return ""

@@ -1,4 +1,4 @@
-"""What every kind of design answers alike: weights, how far one record moves a weighted sum, and a sum's variance.
+"""What every kind of design provides: weights, how far one record moves a weighted sum, and a sum's variance.
 
 Strata drawn without replacement are stated for replaced records; strata drawn by coins, and every other design with
 public weights, for one record more. `theta` is the loss that is allowed inside the sample, stratum by stratum.
@@ -122,7 +122,7 @@ def _weighted(asked: Asked, records: int, options: Any) -> Basis:
     design, known = asked.design, options.population
     is_public = design.natural.kind != Neighbors.ADD_REMOVE.kind and design.public_size is not None
     if is_public and design.public_size != records:
-        raise InvalidInput("the design must declare as many records as the frame has, but does not")
+        raise InvalidInput("the design must declare as many records as the frame has; declare that number")
     known = float(records) if is_public else None if known is None else float(known)
     units = units_of(asked.sample, known, options.columns)
     if units.by.refusal:

@@ -1,4 +1,4 @@
-"""Bounds of their own for strata, in estimates that are made of cells.
+"""Separate bounds for each stratum, in estimates that are made of cells.
 
 A record of stratum h adds to its cell its value measured from the middle m_h of its own bounds, at most half_h away, so
 a stratum with a narrow range needs little noise however wide others are. What the cell's total is measured from one
@@ -7,7 +7,7 @@ middle m then follows from how many answered in each stratum: cells are divided 
     total_c = (released total of z = x - m_h) + (m_h - m) (released count),
 
 a function of released numbers. Dividing cells costs noise too: H times as many of them. Both kinds of noise are public
-beforehand, and the smaller one is taken; values are cut to the bounds of their stratum in either case.
+beforehand, and the smaller one is taken; values are clipped to the bounds of their stratum in either case.
 """
 
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class StratumBounds:
         return np.maximum(self.high - self.middle, self.middle - self.low)
 
     def centred(self, numbers: FloatArray) -> FloatArray:
-        """Numbers from the middle of their stratum, cut to its bounds, 0 for nan."""
+        """Numbers measured from the middle of their stratum and clipped to its bounds, 0 for nan."""
         low, high, middle = (ends[self.which] for ends in (self.low, self.high, self.middle))
         return np.nan_to_num(np.clip(numbers, low, high) - middle, nan=0.0)
 

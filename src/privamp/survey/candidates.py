@@ -1,4 +1,4 @@
-"""Designs that somebody brings to a plan: what a private mean costs with their public weights.
+"""User-supplied designs in a plan: the errors of a private mean with their public weights.
 
 The noise is what `estimate` would add with the number of records public. The sampling error is that of a population
 with the public mean and standard deviation; where they are not given, the largest that bounds and caps allow.
@@ -18,18 +18,19 @@ Columns = Mapping[str, Any]  # by the names that designs read them by
 
 
 def weights_of(design: Design, records: int, columns: Columns) -> Weighting:
-    """The design's weights on these records, or a sentence that says what is missing."""
+    """The design's weights on these records; raises if something is missing."""
     if design.public_size not in (None, records):
         raise InvalidInput(
-            f"a candidate declares {design.public_size} records and the frame has {records}; declare those"
+            f"a candidate declares {design.public_size} records but the frame has {records}; declare that number"
         )
     missing = [name for name in design.reads if name not in columns]
     if missing:
-        raise InvalidInput(f"a candidate reads {missing[0]!r}, which the frame has no column for; add it to the frame")
+        raise InvalidInput(f"a candidate reads {missing[0]!r}, which is not a column of the frame; add it")
     found = None if design.parts else design.weighting(records, float(records), columns)
     if found is None:
         raise NoTheorem(
-            f"{type(design).__name__} has no public weights, because {design.unweighted}, so nothing is planned with it"
+            f"{type(design).__name__} has no public weights, because {design.unweighted}, so it cannot be planned; "
+            "omit it"
         )
     return found
 

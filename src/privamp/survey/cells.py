@@ -1,9 +1,9 @@
-"""Noisy totals by public cells: how many answered and what they answered, everything that an adjustment is made of.
+"""Noisy totals by public cells: how many answered and their totals, from which adjustments are computed.
 
 A drawn record with an answer adds its weight to the count of its cell, its weight times its answer (measured from the
 middle of the bounds) to the cell's total and, for a ratio, the same of the denominator. Where the number of people in a
 class is secret, every drawn record also adds its weight to the cell's number of people. A cell is a class of the frame
-or a combination of margins, times a domain; nobody is in two cells.
+or a combination of margins, times a domain; no one is in two cells.
 
 One record moves all cells together by at most w |(a, b h)|, |z| <= h, a and b the multipliers of count and total, w its
 weight, | | the l1 norm for Laplace and the l2 norm for Gaussian noise; a replaced record by two of that. (Replaced
@@ -28,7 +28,7 @@ _COUNT = 0.6  # of a count beside a total, where both are paid for: least error 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Where every record is, and what it would say; arrays over records (n,)."""
+    """The cell and the answer of every record; arrays over records (n,)."""
 
     cell: NDArray[np.intp] = field(repr=False)  # C for a record in none
     domain: NDArray[np.intp] = field(repr=False)  # D - 1 for the rest, where there are several

@@ -1,4 +1,4 @@
-"""Means and totals from clusters: a ratio of noisy sums, and a sampling error that noise does not drown.
+"""Means and totals from clusters: a ratio of noisy sums, and a sampling error that is larger than its noise.
 
 The mean is m + T/C: T the weighted sum of z = x - m (m the middle of the bounds, |z| <= h), C the weighted count. Its
 sampling variance is (1-f) k^2/l S^2/N^2, l of k clusters drawn, f = l/k, S^2 the variance of the clusters' residual
@@ -11,13 +11,13 @@ for sum E_c^2 is far larger than the sum where clusters differ in size. Two rele
    b (2 t - b), b = h + |T/C|.
 
 S^2 is then (2.) / (l-1). Where the cap is above twice the average size, the part of one cluster of the largest size is
-added, cap^2 v / (k-1), because such a cluster may have been cut, or not drawn at all; v is twice what (2.) shows of the
-variance between clusters' means, at most s^2. S^2 is never more than cap s^2 N/k, which holds for every population with
-these caps (Cauchy-Schwarz). Noise in an estimated variance is met by 0.6 of its standard deviation (0.5 where nothing
-is cut). The interval has Student's quantile of l - 1 degrees of freedom, and is cut to the bounds. Where N is public it
-stands for C in the sampling error. A total where N is secret is T itself, measured from 0, and S^2 is that of the
-clusters' sums about their mean. The design effect is that of the clusters drawn, as R has it: without the part for a
-large cluster that was cut or missed.
+added, cap^2 v / (k-1), because such a cluster may have been clipped, or not drawn at all; v is twice what (2.) shows of
+the variance between clusters' means, at most s^2. S^2 is never more than cap s^2 N/k, which holds for every population
+with these caps (Cauchy-Schwarz). Noise in an estimated variance is met by 0.6 of its standard deviation (0.5 where
+nothing is cut). The interval has Student's quantile of l - 1 degrees of freedom, and is clipped to the bounds. If N is
+public it replaces C in the sampling error. A total where N is secret is T itself, measured from 0, and S^2 is that of
+the clusters' sums about their mean. The design effect is that of the clusters drawn, as R has it: without the part for
+a large cluster that was cut or missed.
 
 Coverage and widths on schools, municipalities and MU284: benchmarks/cluster_surveys.py, docs/surveys.md.
 """
@@ -100,7 +100,7 @@ class ClusterQuestion:
 
 def estimate_clusters(source: Asked, units: Units, clusters: Clusters, asked: ClusterQuestion, loud: Loudness,
                       share: float) -> Release:  # fmt: skip
-    """Release both, and put value, errors and interval together."""
+    """Release both, and compute value, errors and interval."""
     return _Task(source, units, clusters, asked, loud, share).run()
 
 

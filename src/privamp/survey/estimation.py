@@ -48,20 +48,20 @@ def estimate(
 ) -> Any:
     """Release one estimate (or one per value of the public column `by`, as a dictionary) from a drawn sample.
 
-    In place of a sample give a design, which then draws one from the records by `key` (a fresh one when not given).
-    A `budget` is charged for all that is released here, before any of it; such a sample answers nothing else. What is
-    asked are keywords, or `EstimateOptions` with the same names.
+    Instead of a sample you may give a design, which then draws one from the records with `key` (a fresh one by
+    default). A `budget` is charged for everything that is released here, before any of it; such a sample allows no
+    other release. Options are keywords, or `EstimateOptions` with the same names.
 
     `values` has one number per record of the population, in its order; it is clipped to `bounds` ((lowest, highest), or
-    one pair per stratum), which must be public; an entry that is no number (missing, nan, text) counts as the middle of
-    them. `statistic` is "mean", "total" or "proportion". Give the budget as `epsilon` (and `delta` for Gaussian
+    one pair per stratum), which must be public; an entry that is not a number (missing, nan, text) counts as the middle
+    of them. `statistic` is "mean", "total" or "proportion". Give the budget as `epsilon` (and `delta` for Gaussian
     `noise`), or the noise itself as `mechanism` (its scale, that of the released statistic, is kept; the noise is exact
     in any case). `population` is the public number of records for Poisson designs; a Poisson mean without it, or
     `weights`="hajek", is a ratio of two released sums.
 
     The sampling error is released too, for `variance_share` of the budget, unless `sd` gives it: public standard
-    deviations, or "range" for the largest that the bounds allow. `design_effect`=True releases that too, out of the
-    same share, for samples and strata of fixed size; clusters' estimates have one in any case (`effects`).
+    deviations, or "range" for the largest that the bounds allow. `design_effect`=True releases that too, from the same
+    share, for samples and strata of fixed size; clusters' estimates have one in any case (`effects`).
 
     `by` is public for designs of fixed size. For Poisson designs it is not, so `groups` lists the public groups (for
     totals), or give their public sizes as a dictionary (for means and for sd="range"; {group: {stratum: size}} with
@@ -80,14 +80,17 @@ def estimate(
     source = asked_of(sample, values, found, key, budget)
     design = source.design
     if source.sample.ledger.entries and design.parts:
-        raise InvalidInput("this stratified sample has answered already; ask for all in one estimate, or draw afresh")
+        raise InvalidInput(
+            "a release was already made from this stratified sample; combine everything in one estimate, or draw a "
+            "fresh sample"
+        )
     if not design.parts and design.equal_chances is None:
         return estimate_weighted(source, values, statistic, found)
     return _by_chances(source, values, statistic, found)
 
 
 def _by_chances(source: Asked, values: ArrayLike, statistic: str, options: EstimateOptions) -> Any:
-    """Records that have one chance in each stratum."""
+    """Designs with one probability in each stratum."""
     by, mechanism, epsilon = options.by, options.mechanism, float(options.epsilon or 0)
     frame = frame_of(source.sample, values, options.bounds, options.stratum, options.population)
     secret = by is None and bool(np.any(np.isnan(frame.records)))
@@ -96,7 +99,9 @@ def _by_chances(source: Asked, values: ArrayLike, statistic: str, options: Estim
         raise InvalidInput("a declared mechanism releases one number: give sd= (or sd='range'), no by=, no hajek ratio")
     if ratio:
         if by is not None or len(frame.names) > 1:
-            raise InvalidInput("a ratio of two sums is for everybody; give population= by strata, groups= by groups")
+            raise InvalidInput(
+                "a ratio of two sums is only for the whole population; give population= by strata, groups= by groups"
+            )
         theta = float(signal((float(frame.rate[0]),), epsilon, options.delta, options.law)[0])
         return poisson_mean(source, frame, options.law, theta, options.sd, options.share)
     split = groups_of(frame, by, options.groups)
@@ -117,7 +122,7 @@ class WeightedTotals:
         if isinstance(sd, str):
             one_of(("range",), sd=sd)
         elif sd is not None and not groups.is_one:
-            raise InvalidInput("with by=, leave sd out (a private variance) or give sd='range'")
+            raise InvalidInput("with by=, omit sd (a private variance) or give sd='range'")
         if sd is not None and np.any(np.isnan(frame.records)):
             raise InvalidInput(
                 "a public error of a Poisson total needs population=, the public number of records, or that of groups"
@@ -176,7 +181,7 @@ class WeightedTotals:
     def _per_square(self, lattice: Lattice) -> tuple[Fraction, list[Fraction]]:
         """The variance is the first number plus, from each stratum, its own times n sum u^2 - (sum u)^2."""
         f, n = self.frame, np.maximum(self.frame.drawn, 2.0)
-        alone = f.drawn <= 1  # one record does not show how records differ: half the range, for all anybody knows
+        alone = f.drawn <= 1  # one record shows no spread: half the range is assumed
         known = float((self.factor * (0.5 * f.range) ** 2)[alone].sum())
         each = np.where(alone, 0.0, self.factor * lattice.unit**2 / (n * (n - 1.0)))
         return Fraction(known), [Fraction(c) for c in each.tolist()]
@@ -226,7 +231,7 @@ class WeightedTotals:
         return np.asarray([((1.0 - f.rate) / f.rate * f.records * (self.sd**2 + away**2)).sum()])
 
     def run(self, sample: Asked, kind: str, theta: FloatArray | None, declared: Declared | None, share: float) -> Any:
-        """Release, then put value and errors together."""
+        """Release, then compute value and errors."""
         f, one = self.frame, np.ones(1)
         per = one if self.statistic == "total" else self.records  # the statistic is total / per
         if np.any(np.isnan(per)):
@@ -234,7 +239,7 @@ class WeightedTotals:
                 "a Poisson mean by strata or groups needs public sizes: population= per stratum, groups= per group"
             )
         if np.any(per <= 0):
-            raise InvalidInput("the mean of a group needs a public size above 0; leave empty groups out, or ask totals")
+            raise InvalidInput("the mean of a group needs a public size above 0; omit empty groups, or estimate totals")
         unit = float(np.sqrt(2.0 if kind == "laplace" else 1.0))  # standard deviation of noise of scale 1
         asked = self._asked(kind, theta, declared, share, float(per[0]))
         public = float(np.sum(f.drawn if f.fixed else f.records))
@@ -247,7 +252,7 @@ class WeightedTotals:
         )
         totals, *spread = release.answers(noisy)
         scale = release.scale
-        if spread:  # half its noise up: err to the wide side
+        if spread:  # raised by half its noise, to be conservative
             variances = np.maximum(spread[0], 0.0) + 0.5 * unit * release.scale_of(1)
         else:
             variances = self.public_variance(totals)
@@ -277,7 +282,7 @@ def _portion(share: float, kind: str) -> float:
 
 
 def _rest(theta: FloatArray, spent: FloatArray, kind: str) -> FloatArray:
-    """What the variance leaves of each stratum's budget."""
+    """The rest of each stratum's budget, after the variance."""
     return theta - spent if kind == "laplace" else np.sqrt(theta**2 - spent**2)
 
 

@@ -1,7 +1,8 @@
-"""Survey statistics in exact arithmetic: whole multiples of a grid, with one exact noise for all that is released.
+"""Survey statistics in exact arithmetic: whole multiples of a grid, with one exact noise for everything that is
+released.
 
 Sums: every record's weighted share is rounded toward zero, so one record adds at most weight * farthest (docs/
-exact_noise.md). Statistics that are no sums (a variance has the square of one in it) are computed in whole numbers
+exact_noise.md). Statistics that are not sums (a variance contains the square of one) are computed in whole numbers
 from values that are whole multiples of `farthest`/2^b, and the result is rounded down once: two results that differ
 by at most r differ by at most r + grid afterwards. No step in between is rounded.
 
@@ -25,7 +26,7 @@ from ..mechanisms.per_stratum import PerStratum
 from ..numerics.log_domain import FloatArray, as_floats
 
 Name = str | int
-_UP = 1.0 + 1e-9  # the certified epsilon must not exceed the wanted one by rounding
+_UP = 1.0 + 1e-9  # the certified epsilon must not exceed the target by rounding
 _HAIR = 1.0 + 1e-12  # sensitivities are computed in floats
 _TOP = 2**62
 
@@ -62,7 +63,7 @@ class ExactRelease:
         return np.asarray([self.shares(which, rows, weights).sum(dtype=np.int64)])
 
     def once(self, which: int, value: Fraction) -> int:
-        """A statistic that is no sum, in units of the grid; cut to 64 bits, which moves no two results apart."""
+        """A statistic that is not a sum, in units of the grid; clamped to 64 bits, which moves no two results apart."""
         units = math.floor(value * Fraction(self.ratios[which]) / Fraction(self.grid))
         return min(max(units, -_TOP), _TOP)
 
@@ -123,7 +124,7 @@ class Lattice:
 
     @classmethod
     def of(cls, farthest: FloatArray, records: float) -> "Lattice":
-        """As fine as 64 bits allow for so many records."""
+        """As fine as 64 bits allow for this many records."""
         bits = int(min(30, (62 - math.ceil(math.log2(max(records, 2.0)))) // 2))
         return cls(farthest / 2.0**bits, 2**bits)
 

@@ -1,4 +1,5 @@
-"""Adjustments as post-processing of noisy cells: what each cell counts for, and how one record bears on the result.
+"""Adjustments as post-processing of noisy cells: the weight of each cell, and the influence of one record on the
+result.
 
 N_c is what a cell c counts for: its public total (poststratification, nonresponse classes of a public frame), its noisy
 number of people (classes of secret sizes), or what raking gives it. R_c and Z_dc are the noisy number of answers and
@@ -7,8 +8,8 @@ their total in domain d. An answer in cell c counts g_c = N_c / R_c times, and
     count_d = sum_c g_c R_dc,   total_d = sum_c g_c (Z_dc + m R_dc),   mean_d = total_d / count_d,   m the middle.
 
 Cells with too few answers for their noise are pooled with the next smaller ones first (poststratification), so no g_c
-is made of noise. All of it is a function of released numbers and public ones: it costs nothing, and no weight of a
-record is ever computed from other records (rule R1).
+is made of noise. All of it is a function of released numbers and public ones: it has no privacy cost, and no weight of
+a record is ever computed from other records (rule R1).
 
 Linearised, the result moves with the weighted sum of e_i = g_c (u_i - v_c) / den over answers, u_i = 1_d (z_i - rho x_i
 + k) and v_c the cell's mean of u, or for raking its additive fit to the margins; where N_c is estimated, everybody adds
@@ -25,7 +26,7 @@ from ..numerics.log_domain import FloatArray, as_floats
 from .cells import Answers
 
 _ROUNDS = 500
-_ENOUGH = 4.0  # a cell stands alone from so many standard deviations of its noise on
+_ENOUGH = 4.0  # a cell with at least this many standard deviations of its noise is not pooled
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Margin:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What every cell counts for."""
+    """The weight of every cell."""
 
     pool: NDArray[np.intp]  # (C,) the pool that a cell is in
     people: FloatArray  # (P,) N of each pool
@@ -66,17 +67,17 @@ class Fit:
 
 
 def fit_of(found: Answers, margins: tuple[Margin, ...], people: FloatArray | None, heaviest: float) -> Fit:
-    """Rake to several margins, poststratify to one, or let answers stand for the people of their class.
+    """Rake to several margins, poststratify to one, or let respondents represent their class.
 
-    `people` are the totals of the cells, public (C,); None where `found.everybody` has them, with noise, or where only
-    a mean of everybody is asked, which needs no total.
+    `people` are the totals of the cells, public (C,); None where `found.everybody` has them, with noise, or for a mean
+    of the whole population, which needs no total.
     """
     answers, few = found.count.sum(axis=0), _few(found, heaviest)
     if len(margins) > 1:
         start = as_floats(np.maximum(answers, few))
         raked = _raked(start, margins)
         everybody = float(margins[0].totals.sum())
-        told = max(float((raked / start) @ answers), 0.5 * everybody)  # empty cells were given people, and tell of none
+        told = max(float((raked / start) @ answers), 0.5 * everybody)  # empty cells have people but no answers
         return Fit(np.arange(answers.size), raked * (everybody / told), start, margins)
     pool = _pools(answers, few)
     size = int(pool.max(initial=0)) + 1
@@ -119,7 +120,7 @@ def _raked(start: FloatArray, margins: tuple[Margin, ...]) -> FloatArray:
 
 
 def check_margins(margins: tuple[Margin, ...]) -> float:
-    """The common sum of the margins, or a sentence."""
+    """The common sum of the margins; raises if they differ."""
     sums = [float(margin.totals.sum()) for margin in margins]
     if any(abs(one - sums[0]) > 1e-6 * sums[0] for one in sums[1:]):
         raise InvalidInput(
@@ -131,7 +132,8 @@ def check_margins(margins: tuple[Margin, ...]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """An estimate, and how a record bears on it: u = z - rho x + k in its domain, v of its pool, both over `den`."""
+    """An estimate, and the influence of a record on it: u = z - rho x + k in its domain, v of its pool, both over
+    `den`."""
 
     value: float
     domain: int
@@ -194,7 +196,7 @@ def _v(fit: Fit, count: FloatArray, total: FloatArray, over: FloatArray | None, 
 
 
 def _noise(found: Answers, one: Linear, domains: int) -> float:
-    """The noise of the cells, as the result feels it."""
+    """The effect of the cells' noise on the result."""
     fit = one.fit
     g, v = fit.factor[fit.pool], one.v[fit.pool]
     own = found.total_noise**2 + (0.0 if found.over is None else (one.rho * found.over_noise) ** 2)

@@ -1,9 +1,10 @@
-"""The public side of an estimate: strata with their rates, weights and bounds, and the values cut to those bounds.
+"""The public side of an estimate: strata with their rates, weights and bounds, and the values clipped to those bounds.
 
-Every value has a place within its bounds: one beyond them (infinite, or too large for a double) is cut to the nearer
-end, and an entry that is no number counts as the middle. None is refused, which would tell that it is there.
+Every value is put within its bounds: one beyond them (infinite, or too large for a double) is clipped to the nearer
+end, and an entry that is not a number counts as the middle. None is rejected, because that would reveal that it is
+there.
 
-Noise by strata is calibrated to the chance with which each stratum was drawn. With the strata of another column, a
+Noise by strata is calibrated to the sampling rate of each stratum. With the strata of another column, a
 record that is nearly always drawn would get the weight and the noise of one that rarely is: a false guarantee. So the
 columns of the draw are used (strata, clusters, probabilities), and one that is given again must be the same.
 """
@@ -46,7 +47,7 @@ class Frame:
     which: NDArray[np.intp] = field(repr=False)  # (n,) stratum of each record
     values: FloatArray = field(repr=False)  # (n,) within the bounds
     relation: Neighbors = WITHIN
-    strangers: tuple[int, ...] = field(default=(), repr=False)  # who is in no stratum: never drawn
+    strangers: tuple[int, ...] = field(default=(), repr=False)  # records in no stratum: never drawn
 
     @property
     def range(self) -> FloatArray:
@@ -75,7 +76,7 @@ class Frame:
 
 
 def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike | None, population: Any) -> Frame:
-    """Check what was given against the design."""
+    """Check the arguments against the design."""
     design, numbers = sample.design, numbers_of(sample, values)
     parts = design.parts or ((EVERYBODY, design),)
     names = tuple(name for name, _ in parts)
@@ -85,8 +86,8 @@ def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike 
     coins = [one for one in chances if isinstance(one, Coins)]
     if len(chances) not in (len(subsets), len(coins)):
         raise InvalidInput(
-            "estimate knows the weights of strata that are all WithoutReplacement or all Poisson, and, without strata, "
-            f"of every design that has them, got {design} instead"
+            "estimate supports strata that are all WithoutReplacement or all Poisson and, without strata, every "
+            f"design with public weights, got {design} instead"
         )
     fixed = bool(subsets)
     counted = np.bincount(which, minlength=len(names) + 1)[:-1].astype(float)
@@ -96,7 +97,9 @@ def frame_of(sample: Sample, values: ArrayLike, bounds: Any, stratum: ArrayLike 
         drawn = as_floats([one.size for one in subsets])
         records = as_floats([one.population for one in subsets])
         if np.any(records != counted):
-            raise InvalidInput("the design must declare as many records per stratum as the frame has, but does not")
+            raise InvalidInput(
+                "the design must declare as many records per stratum as the frame has; declare those numbers"
+            )
         rate = drawn / records
     else:
         rate = as_floats([one.rate for one in coins])
@@ -115,17 +118,17 @@ def numbers_of(sample: Sample, values: ArrayLike) -> FloatArray:
     """One number per record of the population, nan where an entry is none."""
     numbers = column_of(values)
     if numbers.shape != sample._ids.shape:
-        raise InvalidInput("values must have one number per record of the population, in its order, but have not")
+        raise InvalidInput("values must have one number per record of the population, in its order; check their length")
     return numbers
 
 
 def cut(numbers: FloatArray, low: Any, high: Any) -> FloatArray:
-    """Each number cut to its bounds; the middle of them for nan."""
+    """Each number clipped to its bounds; their middle for nan."""
     return np.where(np.isnan(numbers), 0.5 * low + 0.5 * high, np.clip(numbers, low, high))
 
 
 def _membership(sample: Sample, names: tuple[Name, ...], stratum: ArrayLike | None) -> NDArray[np.intp]:
-    """Everybody's stratum, as the sample was drawn."""
+    """Each record's stratum, as the sample was drawn."""
     if not sample.design.parts:
         return np.zeros(sample._ids.size, dtype=np.intp)
     own = batch_of(sample).column("stratum")
@@ -173,8 +176,8 @@ def check_given(name: str, given: ArrayLike | None, own: NDArray[Any]) -> None:
     """A column that is given again must be the one of the draw; both are public."""
     if given is not None and not _same(as_column(given), own):
         raise InvalidInput(
-            f"{name}= is not the column that the sample was drawn with, in the order of the population; leave it out, "
-            "and the sample's own is used"
+            f"{name}= is not the column that the sample was drawn with, in the order of the population; omit it to "
+            "use the sample's own"
         )
 
 

@@ -1,7 +1,7 @@
-"""Groups that are estimated together: who is in which, and the public number of records of each.
+"""Groups that are estimated together: the group of each record, and the public number of records of each group.
 
 Where records are replaced (fixed sizes) the column of the groups is public, and so are the groups that occur and their
-sizes. Under add/remove neither is: a group may be there because of one record. Its groups, and their sizes where an
+sizes. Under add/remove neither is: a group may exist because of one record. Its groups, and their sizes where an
 estimate needs them, are declared; a record of another group counts in none, and the answers have one shape and one
 normaliser for every population.
 """
@@ -28,7 +28,7 @@ class Groups:
     names: tuple[Any, ...]
     which: NDArray[np.intp] = field(repr=False)  # (n,), len(names) for a record in no group
     sizes: FloatArray = field(repr=False)  # (G, H) public numbers of records, nan where they are secret
-    is_one: bool = False  # everybody: no groups were asked for
+    is_one: bool = False  # the whole population: there are no groups
     assumes: tuple[str, ...] = ()
 
     @property

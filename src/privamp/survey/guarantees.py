@@ -1,4 +1,4 @@
-"""What each stratum is promised: people in thinly sampled strata may expect more than those counted in full."""
+"""Guarantees by stratum: records in thinly sampled strata are better protected than those in fully counted ones."""
 
 from dataclasses import replace
 

@@ -2,7 +2,7 @@
 
 A record of a stratum sampled at rate r, without replacement, moves the estimate by R/(N r) when it is drawn. Noise of
 scale b hides it when R/(N b) <= phi(r) = r theta(r), theta(r) the largest signal-to-noise ratio that the rate amplifies
-to the wanted guarantee:
+to the target guarantee:
 
     Laplace:   theta = log(1 + (e^eps - 1)/r), closed;
     Gaussian:  theta solves r delta_G(theta; log(1 + (e^eps - 1)/r)) = delta, delta_G the Gaussian profile.
@@ -35,7 +35,7 @@ class Strength(ABC):
 
     epsilon: FloatArray  # one per stratum
     variance: float  # of noise with scale 1
-    least: float  # the smallest rate it speaks of
+    least: float  # the smallest rate it covers
 
     @abstractmethod
     def phi(self, rate: FloatArray) -> FloatArray:
@@ -105,7 +105,7 @@ class GaussianStrength(Strength):
 
     @property
     def least(self) -> float:  # type: ignore[override]
-        """Rates near delta hide nobody."""
+        """Rates near delta protect no one."""
         return FEWEST_DELTAS * self.delta
 
     def _inner(self, rate: FloatArray) -> FloatArray:
@@ -168,11 +168,11 @@ def strength(noise: str, epsilon: FloatArray, delta: float) -> Strength:
     one_of(("laplace", "gaussian"), noise=noise)
     if noise == "laplace":
         if delta != 0.0:
-            raise InvalidInput(f"delta must be 0 for laplace noise, got {delta!r} instead; or ask for noise='gaussian'")
+            raise InvalidInput(f"delta must be 0 for laplace noise, got {delta!r} instead; or use noise='gaussian'")
         return LaplaceStrength(epsilon)
     in_range(0, _LARGEST_DELTA, delta=delta)
     if delta == 0.0:
-        raise InvalidInput("delta must be above 0 for gaussian noise, got 0 instead; or ask for noise='laplace'")
+        raise InvalidInput("delta must be above 0 for gaussian noise, got 0 instead; use noise='laplace' for pure DP")
     return GaussianStrength(epsilon, delta)
 
 
@@ -182,5 +182,8 @@ def signal(rates: tuple[float, ...], epsilon: float, delta: float, noise: str) -
     rate = as_floats(rates)
     hidden = strength(noise, np.full(rate.shape, epsilon), delta)
     if np.any(rate < hidden.least):
-        raise InvalidInput("a stratum is drawn at a rate below 4 delta, where (epsilon, delta) hides nobody")
+        raise InvalidInput(
+            "a stratum is drawn at a rate below 4 delta, where (epsilon, delta) protects no one; draw more or use a "
+            "smaller delta"
+        )
     return hidden.phi(rate) / rate

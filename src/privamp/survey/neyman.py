@@ -1,4 +1,4 @@
-"""Neyman allocation on private data: what one record can do to it, and what that costs.
+"""Neyman allocation on private data: how far one record can change it, and the privacy loss of that.
 
 Neyman draws m_h proportional to A_h = sqrt(N_h SS_h), SS_h the sum of squares around the mean of stratum h. Replacing
 one record within stratum i changes SS_i by at most R_i^2 (N_i - 1)/N_i, so A_i by at most R_i sqrt(N_i - 1) (reached
@@ -31,7 +31,7 @@ Sizes = dict[str | int, int]
 
 @dataclass(frozen=True, slots=True)
 class NeymanChange:
-    """The worst that one replaced record of one stratum can do."""
+    """The largest change that one replaced record of one stratum can cause."""
 
     stratum: str | int
     spread_change: float  # of A_i = sqrt(N_i SS_i)

@@ -1,4 +1,4 @@
-"""What is asked of a survey: the public choices of an estimate, checked once.
+"""The public choices of an estimate, checked once.
 
 Every field is also a keyword of `estimate`.
 """
@@ -35,20 +35,22 @@ class EstimateOptions:
     stratum: ArrayLike | None = None
     cluster: ArrayLike | None = None
     probability: ArrayLike | None = None
-    label: str | None = None  # names the data set that a design draws from; a kept key asks for it
-    design_effect: bool = False  # whether to release it too, out of `variance_share`
+    label: str | None = None  # names the data set that a design draws from; a stored key needs it
+    design_effect: bool = False  # whether to release it too, from `variance_share`
 
     def __post_init__(self) -> None:
         one_of(("horvitz-thompson", "hajek"), weights=self.weights)
         in_range(0, 1, open_ends=True, variance_share=self.variance_share)
         if self.bounds is None:
-            raise InvalidInput("bounds must say between which two public numbers the values lie, got none instead")
+            raise InvalidInput(
+                "bounds must be two public numbers (lowest, highest) between which the values lie, got none instead"
+            )
         if (self.epsilon is None) == (self.mechanism is None):
             raise InvalidInput("estimate needs either epsilon (noise is calibrated) or mechanism (noise is declared)")
         if self.epsilon is not None:
             positive(epsilon=self.epsilon)
         if self.groups is not None and self.by is None:
-            raise InvalidInput("groups= goes with by=, the column that says who is in which group")
+            raise InvalidInput("groups= needs by=, the column with each record's group")
 
     @property
     def share(self) -> float:

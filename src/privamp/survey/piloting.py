@@ -1,15 +1,15 @@
-"""A paid pilot: standard deviations of strata, released privately, for `allocate` to divide the main sample by.
+"""A private pilot: standard deviations of strata, with which `allocate` divides the main sample.
 
 Each stratum h of the pilot is drawn without replacement, n_h of N_h records, values cut to their bounds. Released is
 the vector of the variances s_h^2 (divisor n_h - 1). One record is in one stratum and moves that stratum's variance
-alone, by at most R_h^2/n_h when it is replaced (R_h the range of the bounds), so every variance has noise as if it were
-alone: strata share nothing of the budget. What is drawn amplifies as for any estimate.
+alone, by at most R_h^2/n_h when it is replaced (R_h the range of the bounds), so every variance can use the whole
+budget. Sampling amplifies as for any estimate.
 
 The allocation that follows is a function of the release, and the main sample is drawn afresh, by another key: pilot and
 main estimate compose, at most epsilon of the one plus epsilon of the other (`docs/composition.md`); a budget adds them.
 
 A variance is raised by half a standard deviation of its noise and cut to the largest that the bounds allow: a stratum
-whose variance noise hides is taken for a varied one, never for one without spread. One record shows no spread, so a
+whose variance is hidden by noise is treated as varied, never as one without spread. One record shows no spread, so a
 stratum of which the pilot draws one has no standard deviation, and `allocate` takes the largest.
 """
 
@@ -43,7 +43,7 @@ _TAKEN = ("bounds", "epsilon", "delta", "noise", "stratum", "label")
 
 @dataclass(frozen=True)
 class Pilot:
-    """What a pilot says about the strata. All of it may be published."""
+    """The results of a pilot for the strata. All of it may be published."""
 
     strata: tuple[Stratum, ...]  # for `allocate`
     release: Release = field(repr=False)  # the standard deviations, by name
@@ -96,7 +96,7 @@ def pilot(
         raise InvalidInput(f"a pilot takes {', '.join(_TAKEN)}, got {unused[0] if unused else 'no epsilon'} instead")
     source = asked_of(sample, values, found, key, budget)
     if source.sample.ledger.entries:
-        raise InvalidInput("this sample has answered already; a pilot draws its own")
+        raise InvalidInput("a release was already made from this sample; a pilot needs a sample of its own")
     if not source.design.parts and source.design.equal_chances is None:
         raise InvalidInput(_STRATA)
     frame = frame_of(source.sample, values, found.bounds, found.stratum, None)
@@ -126,7 +126,7 @@ _ONE_EACH = "this pilot draws one record of every stratum, which shows no spread
 
 
 def _same(given: Any, plain: Any) -> bool:
-    """Whether an option is as if it had not been given; columns and mappings never are."""
+    """Whether an option has its default; columns and mappings never do."""
     return given is plain or (isinstance(given, (bool, int, float, str)) and bool(given == plain))
 
 

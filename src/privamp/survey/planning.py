@@ -1,10 +1,10 @@
-"""Plan before you draw: candidate designs side by side, from public facts only.
+"""Plan a survey: candidate designs side by side, from public facts only.
 
 For each design: what an epsilon-DP mechanism on its sample amplifies to (upper and lower), the noise that the weighted
-mean needs for the target epsilon, and the standard error to expect from sampling and from noise. Noise is computed for
-replace-one neighbours (within a stratum for stratified designs; clusters say otherwise), so that rows can be compared.
-A cluster's noise is that of `estimate`, which pays for the count and the sampling error too; the other rows have what
-`estimate` needs where the standard deviations are public (sd=…).
+mean needs for the target epsilon, and the expected standard error from sampling and from noise. Noise is computed for
+replace-one neighbours (within a stratum for stratified designs; clusters state their own relation), so that rows can be
+compared. A cluster's noise is that of `estimate`, which pays for the count and the sampling error too; the other rows
+have what `estimate` needs where the standard deviations are public (sd=…).
 """
 
 import math
@@ -42,7 +42,7 @@ AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One candidate design and what it would give."""
+    """One candidate design and its expected errors."""
 
     name: str
     design: Design
@@ -122,7 +122,7 @@ class PlanOptions:
     cluster: str | None = None  # a column
     sd: Any = None  # one per stratum
     overall_sd: float | None = None
-    overall_mean: float | None = None  # with it, the error of designs whose weights do not cancel is what it will be
+    overall_mean: float | None = None  # with it, the error of designs whose weights do not cancel is exact
     delta: float = 0.0
     noise: str = "laplace"
     icc: float = 0.05
@@ -226,7 +226,7 @@ def _row(
 
 def _amplified(mechanism: Mechanism, design: Design, asked: Neighbors) -> tuple[float, float | None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a design that degrades shows its larger number in the table
+        warnings.simplefilter("ignore")  # a degrading design shows its larger number in the table
         found = amplify(mechanism, design, asked)
     return found.epsilon(), found.lower.epsilon() if found.lower else None
 
@@ -257,7 +257,7 @@ def _stratified(f: _Facts, cells: list[Stratum], notes: list[str]) -> Iterator[P
     if all(h.sd is not None for h in cells):
         methods.append("optimal")
     else:
-        notes.append("no optimal allocation, because not every stratum has a public sd; minimax stands for it")
+        notes.append("no optimal allocation, because not every stratum has a public sd; minimax is used instead")
     if f.size < len(cells):
         notes.append(f"no stratified design: {f.size} draws are fewer than {len(cells)} strata")
         return
@@ -321,4 +321,4 @@ def _reason(rows: list[PlanRow]) -> str:
     )
     if len(rows) > 1:
         words += f"; next is {rows[1].name} with {rows[1].standard_error:.4g}"
-    return words + "; sampling saves interviews, it never lowers the noise that a mean needs"
+    return words + "; sampling saves interviews, but never reduces the noise that a mean needs"

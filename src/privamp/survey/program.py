@@ -25,7 +25,7 @@ _TOO_MUCH = float("inf")  # s beyond what the sample allows
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Strata as arrays (H,), the sample size and what hides them."""
+    """Strata as arrays (H,), the sample size and the strength of the noise."""
 
     population: FloatArray  # N_h
     range: FloatArray  # R_h
@@ -45,7 +45,7 @@ class Problem:
         return float(parts.sum()) / self.total**2
 
     def scale(self, rates: FloatArray) -> float:
-        """The least noise that hides every stratum; inf where a rate is too small to hide anybody."""
+        """The least noise that hides every stratum; inf where a rate is too small to protect anyone."""
         if np.any(rates < self.strength.least):
             return float("inf")
         return float(np.max(self.range / self.strength.phi(rates))) / self.total

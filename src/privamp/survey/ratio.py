@@ -50,7 +50,7 @@ def poisson_mean(
     total, count = answers[0], max(answers[1], 1.0)
     away = float(np.clip(total / count, -half, half))
     if share:
-        extra = 0.5 * scales[2] * (2.0 if noise == "laplace" else 1.0) ** 0.5  # half its noise up: err to the wide side
+        extra = 0.5 * scales[2] * (2.0 if noise == "laplace" else 1.0) ** 0.5  # half its noise, to be conservative
         spread = max((answers[2] + extra) / count - away**2, 0.0)
     elif isinstance(sd, str):
         spread = half * half

@@ -26,7 +26,7 @@ UNBOUNDED = (-math.inf, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A drawn sample and the budget that pays for what is asked of it here, if one does."""
+    """A drawn sample and the budget that pays for its releases, if there is one."""
 
     sample: Sample
     budget: BudgetLike | None = None
@@ -38,7 +38,8 @@ class Asked:
         return self.sample.design
 
     def plan(self, *mechanisms: Mechanism) -> None:
-        """All that will be released, before the first of it: a budget is charged for it as a whole, or refuses."""
+        """Declare everything that will be released, before the first release: a budget is charged for it as a whole, or
+        refuses."""
         is_several = len(mechanisms) > 1 and bool(self.design.parts)  # only a plan is composed stratum by stratum
         if self.budget is not None or is_several:
             self.sample._planned(mechanisms, self.budget, "survey estimate", self.delta or None)
@@ -55,8 +56,8 @@ def asked_of(
     if isinstance(source, Sample):
         if key is not None or options.label is not None:
             raise InvalidInput(
-                "this sample was drawn already, by a key and under a label of its own; give key= and label= with a "
-                "design, or not"
+                "this sample was already drawn with its own key and label; omit key= and label=, or give a design "
+                "instead"
             )
         return Asked(source, budget, options.delta)
     if not isinstance(source, Design):
@@ -67,7 +68,8 @@ def asked_of(
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What all numbers of one estimate share: the noise, where the sampling error comes from, who certifies."""
+    """What all numbers of one estimate have in common: the noise, the source of the sampling error, the certifying
+    sample."""
 
     sample: Sample
     noise: str  # "laplace" or "gaussian"
@@ -76,7 +78,7 @@ class Source:
     assumes: tuple[str, ...] = ()
 
     def certify(self) -> Callable[[], Guarantee]:
-        """The guarantee of everything asked of the sample so far, evaluated when it is asked for, once."""
+        """The guarantee of all releases from the sample so far, evaluated once, on demand."""
 
         @cache
         def found() -> Guarantee:

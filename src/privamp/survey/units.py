@@ -76,7 +76,7 @@ class Units:
 
 
 def units_of(sample: Sample, population: float | None, columns: Mapping[str, ArrayLike | None]) -> Units:
-    """The units of the sample's design, or a sentence that says why it has no public weights.
+    """The units of the sample's design; raises if it has no public weights.
 
     `columns` may be given again, and must be those of the draw.
     """
@@ -87,15 +87,16 @@ def units_of(sample: Sample, population: float | None, columns: Mapping[str, Arr
     found = design.weighting(int(batch.ids.size), population, {name: batch.column(name) for name in design.reads})
     if found is None:
         raise NoTheorem(
-            f"{type(design).__name__} has no public weights, because {design.unweighted}, so a survey cannot estimate "
-            "from it; release a sum by Sample.release and weight it yourself"
+            f"{type(design).__name__} has no public weights, because {design.unweighted}, so surveys cannot use it; "
+            "release a sum with Sample.release and weight it yourself"
         )
     return Units(found)
 
 
 @dataclass(frozen=True, slots=True)
 class Loudness:
-    """How loud one record may be inside the sample: reach/scale of everything that is released together."""
+    """The largest signal-to-noise ratio of one record inside the sample: reach/scale of everything released
+    together."""
 
     noise: str  # "laplace" or "gaussian"
     theta: float
@@ -111,7 +112,7 @@ class Loudness:
 
 
 def loudness_of(design: Design, noise: str, epsilon: float, delta: float) -> Loudness:
-    """The loudest that the design amplifies to the budget."""
+    """The largest ratio that the design amplifies to the budget."""
     return Loudness(noise, inner_shift(design, epsilon, delta) if delta else inner_epsilon(design, epsilon))
 
 
@@ -140,8 +141,8 @@ def inner_shift(design: Design, epsilon: float, delta: float) -> float:
         low, high = high, 2.0 * high
         if high > _MOST_NOISE:
             raise Infeasible(
-                f"no Gaussian noise makes a release from {type(design).__name__} ({epsilon:g}, {delta:g})-DP; allow "
-                "more, or draw by another design"
+                f"no Gaussian noise makes a release from {type(design).__name__} ({epsilon:g}, {delta:g})-DP; use a "
+                "larger budget, or another design"
             )
     while low == high and excess(0.5 * low) <= 0.0 and low > 1.0 / _MOST_NOISE:
         low = high = 0.5 * low

@@ -1,8 +1,8 @@
 """Estimates from designs with public weights: clusters, shares, unequal coins, random sizes, repeated draws.
 
-Exact Laplace or Gaussian noise, calibrated so that the amplified loss of everything released here is the wanted one,
-through `Sample.release`, whose ledger certifies it. The sampling error is private (paid for out of the budget) or, with
-sd="range", the largest that bounds and caps allow: free, and too large. Weights and sensitivities: `units`.
+Exact Laplace or Gaussian noise, calibrated so that the amplified loss of everything released here is the target,
+through `Sample.release`, whose ledger certifies it. The sampling error is private (paid from the budget) or, with
+sd="range", the largest that bounds and caps allow: free, but too large. Weights and sensitivities: `units`.
 """
 
 import math
@@ -37,7 +37,7 @@ AR = Neighbors.ADD_REMOVE
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: clipped values, the statistic, and where the sampling error comes from."""
+    """The question: clipped values, the statistic, and the source of the sampling error."""
 
     values: FloatArray
     low: float
@@ -57,7 +57,10 @@ def estimate_weighted(sample: Asked, values: ArrayLike, statistic: str, options:
     """Release a total, a mean (total / public size) or, with the size secret, a ratio of two totals."""
     population, sd, share = options.population, options.sd, options.share
     if options.epsilon is None or options.by is not None:
-        raise InvalidInput(f"{type(sample.design).__name__} takes epsilon= and no by=; set others' values to 0")
+        raise InvalidInput(
+            f"{type(sample.design).__name__} needs epsilon= and no by=; for one group, set the values of all others "
+            "to 0"
+        )
     strength(options.noise, np.array([float(options.epsilon)]), options.delta)  # a budget that the noise can keep
     if population is not None:
         positive(population=population)
@@ -75,7 +78,7 @@ def estimate_weighted(sample: Asked, values: ArrayLike, statistic: str, options:
         raise InvalidInput(f"{units.by.refusal}, or give sd='range' for the largest error that the bounds allow")
     is_share = units.by.is_share
     if sd is not None and not isinstance(sd, str) and not is_share:
-        raise InvalidInput("a public sd is for equal weights of records; leave sd out, or give sd='range'")
+        raise InvalidInput("a public sd needs equal weights of records; omit sd, or give sd='range'")
     asked = Question(cut(numbers, low, high), float(low), float(high), statistic, known, sd, share)
     loud = loudness_of(sample.design, options.noise, float(options.epsilon), options.delta)
     clusters = clusters_of(units) if share else None
@@ -97,7 +100,7 @@ def _records(design: Design, records: int, population: Any) -> float | None:
     if design.natural.kind == AR.kind or design.public_size is None:
         return None if population is None else float(population)
     if design.public_size != records:
-        raise InvalidInput("the design must declare as many records as the frame has, but does not")
+        raise InvalidInput("the design must declare as many records as the frame has; declare that number")
     return float(records)
 
 
@@ -123,7 +126,7 @@ def _total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Rele
     """The total, measured from the middle of the bounds where the number of records is public."""
     known, sd = asked.population, asked.sd
     if sd is not None and known is None and units.by.per_record:
-        raise InvalidInput("a public error of this total needs population=, the number of records; or leave sd out")
+        raise InvalidInput("a public error of this total needs population=, the number of records; or omit sd")
     centre = 0.0 if known is None else 0.5 * (asked.low + asked.high)
     z, most = asked.values - centre, max(abs(asked.low - centre), abs(asked.high - centre))
     reach = most * units.by.heaviest
@@ -140,7 +143,7 @@ def _total(sample: Asked, units: Units, asked: Question, loud: Loudness) -> Rele
         )
         variance = squares - units.by.shrink * max(total**2 - (loud.sd * scale) ** 2, 0.0)
         shaken = float(np.hypot(wide, 2.0 * units.by.shrink * total * scale))
-        variance = max(variance, 0.0) + 0.5 * loud.sd * shaken  # half its noise up: err to the wide side
+        variance = max(variance, 0.0) + 0.5 * loud.sd * shaken  # raised by half its noise, to be conservative
     else:
         (total,) = _released(sample, release, lambda d: [units.total(release, 0, z, d)])
         if isinstance(sd, str):

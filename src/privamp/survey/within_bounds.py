@@ -1,4 +1,4 @@
-"""An interval that is cut to what the statistic can be: free, because bounds are public."""
+"""An interval clipped to the possible values of the statistic, which is free because bounds are public."""
 
 import math
 from dataclasses import dataclass

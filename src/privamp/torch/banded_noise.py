@@ -5,8 +5,8 @@ Step t adds n_t, with n = C^-1 z, z independent of standard deviation sigma * cl
 c_{b-1} n_{t-b+1}, divided by c_0. The guarantee (`schedules/cyclic_poisson.py`): a record's rounds lie at least b
 apart, so what it adds to C times the sums in different rounds has disjoint support, each of norm at most the clip.
 
-The last b - 1 vectors n are kept in memory, secret, and never stored. After a crash, or where a round was skipped, C
-begins anew: it stays banded with columns of norm at most 1, since it consists of independent blocks.
+The last b - 1 vectors n are kept in memory, secret, and never stored. After a crash, or if a round was skipped, C
+starts again: it stays banded with columns of norm at most 1, since it consists of independent blocks.
 """
 
 from typing import Any
@@ -24,12 +24,12 @@ class BandedNoise:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Forget the steps before."""
+        """Forget the earlier steps."""
         self._past: list[Tensor] = []  # of the steps before the last one, the newest first
         self._last: tuple[int, Tensor] | None = None  # where and what: made again, it is the same
 
     def shared(self, noise: Tensor, slot: int) -> Tensor:
-        """The noise of the step at this place, in place of `noise`; the same when it is asked for again."""
+        """The shared noise of the step at this place, instead of `noise`; the same when called again."""
         if len(self._band) == 1:
             return noise
         if self._last is not None and self._last[0] != slot:

@@ -1,6 +1,6 @@
 """Where batches come from: samples by a design, thinned by the importance rule. Drawing needs no torch.
 
-Everything random in step t is a function of (key, stretch of the run, t): a step made again after a crash draws anew.
+Everything random in step t is a function of (key, stretch of the run, t): a step repeated after a crash is a new draw.
 Bounds, positions, counts and norms are secret.
 """
 
@@ -60,10 +60,10 @@ Norms = Callable[[Ints], FloatArray]
 
 
 class Batches(ABC):
-    """Draws the records of a step, weighs their gradients, remembers what it may."""
+    """Draws the records of a step, weights their gradients, and keeps state between steps."""
 
     clip: float  # how far one copy of a record moves the sum
-    save: Callable[[], None] = staticmethod(lambda: None)  # called when something must not be forgotten
+    save: Callable[[], None] = staticmethod(lambda: None)  # called when something must be stored
     claim: Callable[[], None] = staticmethod(lambda: None)  # called before a release beside the steps
     side_releases = 0  # paid for beside the steps
     slot = 0  # the place of the step in progress among all steps begun, lost ones too
@@ -77,7 +77,7 @@ class Batches(ABC):
         """Draw by this key from now on."""
 
     def begin(self, step: int) -> None:
-        """Called once per attempt of a step, before it is drawn: what it costs is spent now."""
+        """Called once per attempt of a step, before it is drawn: its cost is spent now."""
         return
 
     def prepare(self, step: int, norms: Norms) -> None:
@@ -87,7 +87,7 @@ class Batches(ABC):
     @property
     @abstractmethod
     def mechanism(self) -> Gaussian:
-        """The noise of the sum: what the sample is handed out for, and what is added."""
+        """The mechanism of the sum: registered for the sample, and added."""
 
     @property
     @abstractmethod
@@ -116,7 +116,7 @@ class Batches(ABC):
         return {}
 
     def restore(self, state: Arrays, now: Arrays) -> None:
-        """Take up a state again; what was spent until `now` stays spent."""
+        """Restore a state; what was spent until `now` stays spent."""
         return
 
 
@@ -144,7 +144,7 @@ class DesignBatches(Batches):
         return self._normaliser
 
     def draw(self, step: int) -> Batch:
-        """The design's sample of this round, handed out for one noisy sum."""
+        """The design's sample of this round, for one noisy sum."""
         drawn = self._handed_out(step, self._design)
         return Batch(step, drawn.positions, drawn.counts, np.full(drawn.positions.size, self.clip))
 
@@ -184,7 +184,7 @@ class ImportanceBatches(DesignBatches):
         self._thinning, self._acceptance = key.subkey("thinning"), key.subkey("acceptance")
 
     def draw(self, step: int) -> Batch:
-        """Those of the sample whose coin says so, with a snapshot of the bounds that decided."""
+        """The records of the sample that their coins keep, with a snapshot of the bounds."""
         return self._thinned(super().draw(step))
 
     def _thinned(self, batch: Batch) -> Batch:

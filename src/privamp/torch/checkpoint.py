@@ -1,4 +1,4 @@
-"""Checkpoints: one secret file that is always whole, and a public file that holds nothing secret."""
+"""Checkpoints: a secret file that is written atomically, and a public file without secrets."""
 
 import io
 import os

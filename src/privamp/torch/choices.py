@@ -1,4 +1,4 @@
-"""From the options of `make_private` to a plan and to where its batches come from."""
+"""From the options of `make_private` to a plan and its source of batches."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +59,8 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
         population = getattr(sampler, "public_size", None)
     if population is None:
         raise InvalidInput(
-            "population is missing: a public (rough) number of records to divide by, since the true one is secret"
+            "population is missing: give a public (rough) number of records to divide by, because the true one is "
+            "secret"
         )
     epsilon, delta, noise = chosen.epsilon, chosen.delta, chosen.noise
     if (epsilon is None) != (delta is None) or (noise is None) == (epsilon is None):
@@ -67,7 +68,7 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
     if sampler == "dpis":
         return _dpis(chosen, population, steps)
     if chosen.dpis:
-        raise InvalidInput(f"{min(chosen.dpis)} is an option of sampler='dpis' or unknown; leave it out")
+        raise InvalidInput(f"{min(chosen.dpis)} is unknown, or an option of sampler='dpis' only; omit it")
     if noise is None:
         noise = calibrated(sampler, chosen.rate, steps, epsilon or 0.0, delta or 0.0, chosen.neighbors)
     usual = sampler.apart if isinstance(sampler, Schedule) else 1
@@ -81,7 +82,7 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
 def _drawn_by(sampler: Any, steps: int | None) -> tuple[Any, int]:
     """The sampler and the number of steps, which a schedule knows; rounds of one design are that design."""
     if steps is None and not isinstance(sampler, Schedule):
-        raise InvalidInput("steps is missing: how many steps the run has, such as steps=1000")
+        raise InvalidInput("steps is missing: give the number of steps of the run, such as steps=1000")
     found = sampler.steps if steps is None else steps
     whole(1, steps=found)
     if isinstance(sampler, Schedule) and sampler.repeated is not None:
@@ -92,7 +93,7 @@ def _drawn_by(sampler: Any, steps: int | None) -> tuple[Any, int]:
 
 def _dpis(chosen: Choices, population: int, steps: int) -> DPISPlan:
     if chosen.bands is not None:
-        raise InvalidInput("bands is not an option of sampler='dpis'; leave it out")
+        raise InvalidInput("bands is not an option of sampler='dpis'; omit it")
     if chosen.epsilon is None or chosen.delta is None:
         raise InvalidInput("sampler='dpis' chooses its noise while training; give target_epsilon and target_delta")
     options = {**chosen.shape, **chosen.dpis}
@@ -107,7 +108,7 @@ def _dpis(chosen: Choices, population: int, steps: int) -> DPISPlan:
 
 
 def batches_of(plan: Plan | DPISPlan, population: Population) -> Batches:
-    """Where the batches of a plan come from."""
+    """The source of a plan's batches."""
     if isinstance(plan, DPISPlan):
         return DPISBatches(plan, population)
     if isinstance(plan.sampler, Schedule):

@@ -1,11 +1,11 @@
-"""The paper's own system (DPIS), with its slips mended: released sums, rejection, adaptive clipping, two budget phases.
+"""The system of the DPIS paper with its errors corrected: released sums, rejection, adaptive clipping, two budget
+phases.
 
-Every epoch releases K, a noisy sum of gradient norms, and draws record i with probability b*bound_i/K. That is one
-step of DP-SGD at rate r = bC/K with multiplier m = sigma_G N C/K. Mended (docs/errata.md): bounds never exceed C; the
+Every epoch releases K, a noisy sum of gradient norms, and draws record i with probability b*bound_i/K. That is one step
+of DP-SGD at rate r = bC/K with multiplier m = sigma_G N C/K. Corrected (docs/errata.md): bounds never exceed C; the
 sampled sum of norms, scaled by 1/p after summing, has multiplier sigma_K p; the sum for the next clip goes over all
-records, so it is not sampled; sums are divided by b once; the length of an epoch is public. sigma_G is chosen by what
-was released before, so the budget is a filter of one Rényi order fixed in advance, and training stops before it would
-be passed.
+records, so it is not sampled; sums are divided by b once; the length of an epoch is public. sigma_G depends on earlier
+releases, so the budget is a filter of one Rényi order fixed in advance, and training stops before it would be exceeded.
 """
 
 import math
@@ -105,7 +105,7 @@ class DPISPlan:
         return renyi_step(rate, sigma * rate, order), star
 
     def fixed(self, rate: float, order: int, done: int = 0) -> float:
-        """What is still to be spent on sums when `done` epochs have been opened."""
+        """The cost of the remaining sums after `done` epochs."""
         sampled, star = self.sums(rate, order)
         clips = self.epochs - max(done, 1)  # the first epoch opens without a sum for the clip
         return sampled * (self.epochs - done) + star * clips
@@ -121,7 +121,7 @@ class DPISPlan:
         found: list[tuple[float, int]] = [(sigma, order) for sigma, order in noises if sigma is not None]
         if not found:
             raise Infeasible(
-                f"the sums of norms alone pass epsilon {self.epsilon:g} at delta {self.delta:g}; allow a larger "
+                f"the sums of norms alone exceed epsilon {self.epsilon:g} at delta {self.delta:g}; allow a larger "
                 "epsilon, fewer epochs or more sum_noise and size_noise"
             )
         return min(found)[1]
@@ -145,13 +145,13 @@ class DPISPlan:
         return shown(self)
 
     def facts(self) -> dict[str, Any]:
-        """Names and values, for reports and for telling one run from another."""
+        """Names and values, for reports and to distinguish runs."""
         return {"sampler": "dpis", **facts_of(self)}
 
     def guarantee(self, steps: int | None = None, neighbors: Neighbors | None = None) -> Guarantee:
-        """The filter's limit, whatever was spent of it and however often training stopped."""
+        """The filter's limit, however much of it was spent and however often training stopped."""
         if neighbors not in (None, Neighbors.ADD_REMOVE):
-            raise InvalidInput(f"the filter of this sampler protects add-remove, got {neighbors} instead")
+            raise InvalidInput(f"this sampler is certified only for add-remove, got {neighbors} instead")
         total = replace(self.filter().guarantee(), assumes=(IDEALISED, *Poisson.assumes))
         return stated(total, (THEOREM,))
 
@@ -180,7 +180,7 @@ class DPISBatches(ImportanceBatches):
 
     @property
     def spent(self) -> float:
-        """The Rényi loss counted so far: public, since it follows from what was released."""
+        """The Rényi loss so far: public, because it follows from the releases."""
         return number_of(_LOSS, self._spent[_LOSS])
 
     @property
@@ -212,7 +212,7 @@ class DPISBatches(ImportanceBatches):
         return self._multiplier * self._sum / (self._size * self._clip)
 
     def prepare(self, step: int, norms: Norms) -> None:
-        """Open an epoch where one begins, and ask the filter before anything of the step is drawn."""
+        """Open an epoch if one begins, and check the filter before anything of the step is drawn."""
         if self._epoch < 0:
             self._release_size()
         if step // self.plan.epoch != self._epoch:
@@ -261,14 +261,14 @@ class DPISBatches(ImportanceBatches):
         self.save()  # stored before it is used
 
     def _next_clip(self, sigma: float) -> float:
-        """C of this epoch, from a noisy sum of the norms of all records as they were last seen."""
+        """C of this epoch, from a noisy sum of the last known norms of all records."""
         largest = float(self.plan.external_clip or 0.0)
         noise = Gaussian(sigma * largest, sensitivity=largest)
         star = self._released("sum for the clip", 1.0, noise, self._norms)
         return min(max(self.plan.quantile * star / self._size, 1e-3 * self.plan.clip), largest)
 
     def _choose(self, epoch: int, chance: float) -> float:
-        """The least multiplier with which this epoch and those to come fit into what is left."""
+        """The least multiplier with which this epoch and the remaining ones fit into the rest of the budget."""
         plan, share = self.plan, self._sum / (self._size * self._clip)  # K~/(N~ C)
         left = plan.steps - epoch * plan.epoch
         now = min(plan.epoch, left)
@@ -292,8 +292,8 @@ class DPISBatches(ImportanceBatches):
         return renyi_step(self._rate, self._multiplier, self._order)
 
     def _released(self, what: str, chance: float, noise: Gaussian, values: FloatArray) -> float:
-        """The noisy sum of one number per record, each cut to the sensitivity, over a fresh Poisson sample."""
-        self._openings += 1  # an epoch that is opened again after an error draws anew
+        """The noisy sum of one number per record, each clipped to the sensitivity, over a fresh Poisson sample."""
+        self._openings += 1  # an epoch that is opened again after an error is a new draw
         sample = Poisson(chance).draw(self._population, self._key.subkey(what), round=self._openings)
         return float(SeededSample.if_test(sample)._planned([noise], None, "training").release(noise, values))
 
@@ -306,20 +306,20 @@ class DPISBatches(ImportanceBatches):
         self._spent = added(self._spent, cost_amounts({_LOSS: cost}))
 
     def _pay(self, cost: float) -> None:
-        """Charge for a release beside the steps, and keep that, before it is known."""
+        """Charge for a release beside the steps, and store that, before it is made."""
         self._charge(cost)
         self.side_releases += 1
         self.save()
         self.claim()
 
     def state(self) -> Arrays:
-        """Everything released and everything remembered."""
+        """Everything released and all bounds and norms."""
         numbers = {name: getattr(self, name) for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier")}
         paid = {"spent": self._spent[_LOSS], "side_releases": self.side_releases}
         return {**numbers, **paid, "norms": self._norms.copy(), "bounds": self.bounds.copy()}
 
     def restore(self, state: Arrays, now: Arrays) -> None:
-        """Take up a run again."""
+        """Restore a run."""
         for name in ("_epoch", "_size", "_sum", "_clip", "_multiplier"):
             setattr(self, name, state[name])
         self._spent = {_LOSS: max(int(state["spent"]), int(now["spent"]))}

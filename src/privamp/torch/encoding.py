@@ -16,7 +16,7 @@ PLACES = 80  # words of a text that are read, as in the paper
 
 def pictures(pixels: NDArray[Any]) -> NDArray[np.float32]:
     """Bytes from 0 to 255 become -1 to 1, other numbers stay; grey pictures get a channel."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is no number then counts as nothing, without a warning
+    with np.errstate(over="ignore", invalid="ignore"):  # not a number: counts as nothing, without a warning
         scaled = pixels.astype(np.float32)
     if pixels.dtype == np.uint8:
         scaled /= 127.5

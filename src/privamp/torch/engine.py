@@ -1,4 +1,4 @@
-"""The engine: a module, an optimiser, a criterion and a data set in; the same loop as before, with a guarantee, out."""
+"""The engine: takes a module, an optimiser, a criterion and a data set, and makes the usual training loop private."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ from .run import Run
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """After a step. `loss` is the mean over the drawn batch: SECRET, for the eyes of those who hold the data."""
+    """The state after a step. `loss` is the mean over the drawn batch: SECRET, only for the owner of the data."""
 
     step: int
     steps: int
@@ -52,8 +52,8 @@ class PrivacyEngine:
         )
 
     then the usual loop (zero_grad, forward, criterion, backward, step), or `engine.train()`. One engine, one run. A
-    `budget` is charged by `make_private` for all planned steps, before anything is drawn; a run that is taken up from
-    its checkpoint goes on under its first payment.
+    `budget` is charged by `make_private` for all planned steps, before anything is drawn; a run that is resumed from
+    its checkpoint is not charged again.
     """
 
     def __init__(self, *, key: Key | None = None, budget: BudgetLike | None = None) -> None:
@@ -99,15 +99,15 @@ class PrivacyEngine:
         `target_epsilon` and `target_delta` for all `steps`. `sampler` is "uniform" (DP-SGD), "importance",
         "importance-reject", "dpis" (with the options of `DPISPlan`), a design, or a schedule, which knows its `steps`:
         `BallsInBins` (every record once an epoch), or `CyclicPoisson`, whose rounds share their noise in `bands` (its
-        own number of them by default, 1: independent noise). `growth` and `floor` steer how a
-        record's last gradient norm bounds its next (floor: a norm, clip/100 by default). With a `checkpoint` the run is
-        saved there (a SECRET file, and a journal of the steps since) every `checkpoint_every` steps, and taken up again
-        if the file exists. A `scheduler` is stepped after every step, and kept in the checkpoint.
+        own number of them by default, 1: independent noise). `growth` and `floor` control how a record's last gradient
+        norm bounds its next (floor: a norm, clip/100 by default). With a `checkpoint` the run is saved there (a SECRET
+        file, and a journal of the steps since) every `checkpoint_every` steps, and resumed if the file exists. A
+        `scheduler` is stepped after every step, and kept in the checkpoint.
 
         Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
         must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that
-        do not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
-        `criterion(module(*inputs), target)`. `public_size` is an old name of `population`.
+        do not accept arbitrary numbers. `compute(module, criterion, batch)` computes the losses of a batch if they are
+        not `criterion(module(*inputs), target)`. `public_size` is an old name of `population`.
         """
         if public_size is not None and population is None:
             renamed("public_size", "population")
@@ -126,11 +126,11 @@ class PrivacyEngine:
                 physical=max_physical_batch_size, epoch=steps_per_epoch, bands=bands, neighbors=neighbors, dpis=dpis,
             )
         )  # fmt: skip
-        plan.guarantee(1, neighbors)  # a design without a theorem is refused before anything is drawn
+        plan.guarantee(1, neighbors)  # a design without a theorem is rejected before anything is drawn
         records = Records(data_loader, next(module.parameters()).device)
         people = Population(range(records.size) if ids is None else ids, UNNAMED)
         if people.size != records.size:
-            raise InvalidInput("ids must name every record of the data set once, but their number differs")
+            raise InvalidInput("ids must have one entry per record of the data set; check their number")
         stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
         key = self._key if stored is None else stored_key(stored)
         check_key(key, stored, self._budget)
@@ -142,7 +142,7 @@ class PrivacyEngine:
         try:
             self._begin(run, key, keeper, resumed=stored is not None)
         except BaseException:
-            run.detach()  # what was refused trains nothing
+            run.detach()  # a rejected run trains nothing
             raise
         self._key, self._run = key, run
         logger.info("%s; try the model on public records first", AS_ZERO)
@@ -196,27 +196,27 @@ class PrivacyEngine:
         return total / max(drawn, 1), drawn
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """What all the planned steps cost together, taken or not."""
+        """The guarantee of all planned steps together, taken or not."""
         return _marked(self.plan.guarantee(None, neighbors or self._neighbors), self._key)
 
     def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
-        """What the steps begun so far cost, or None before the first; for "dpis" the limit that holds throughout."""
+        """The guarantee of the steps begun so far, or None before the first; for "dpis" the limit of the whole run."""
         begun = self._running.charged
         if begun == 0 and self._running.batches.side_releases == 0:
             return None
         return _marked(self.plan.guarantee(max(begun, 1), neighbors or self._neighbors), self._key)
 
     def get_epsilon(self, delta: float) -> float:
-        """Epsilon of the steps begun so far: a step that was lost in a crash is spent."""
+        """Epsilon of the steps begun so far: a step that was lost in a crash counts."""
         spent = self.spent()
         return spent.epsilon(delta) if spent is not None else 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on. SECRET: it holds the key and what is remembered of every record."""
+        """Everything needed to resume. SECRET: it holds the key and the bounds of every record."""
         return state_of(self._running, self._key)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go back to a state of this run. Steps made since stay paid for; they are made anew, with fresh randomness."""
+        """Return to a state of this run. Steps made since then still count; they are repeated with fresh randomness."""
         go_back(self._running, self._key, state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -237,7 +237,7 @@ class PrivacyEngine:
         return {**facts, "guarantee": self.guarantee().to_json(delta=delta)}
 
     def result(self, *, delta: float | None = None) -> Release:
-        """The trained parameters by name as every job's result, with the plan as its details.
+        """The trained parameters by name as a `Release`, with the plan as its details.
 
         `delta` is the one that its certificate is stated at. How far noise and sampling moved a parameter is not known.
         """
@@ -262,7 +262,8 @@ class PrivacyEngine:
         return self._run
 
     def _begin(self, run: Run, key: Key, keeper: Keeper | None, *, resumed: bool) -> None:
-        """Take the run up or keep its files, and pay for it; a new run is kept first: a crash loses no payment."""
+        """Resume the run or create its files, and charge for it; a new run is stored first, so that a crash loses no
+        payment."""
         run.is_paid = self._budget is not None
         if keeper is None:
             self._pay(run, key, resumed=False)
@@ -291,11 +292,13 @@ def _marked(guarantee: Guarantee, key: Key) -> Guarantee:
 
 
 def device(name: str) -> Any:
-    """The torch device of a name such as "cpu" or "cuda", or a sentence when it is not there."""
+    """The torch device of a name such as "cpu" or "cuda"; raises if it is not available."""
     try:
         found = torch.device(name)
     except RuntimeError:
         raise InvalidInput(f"device must be cpu, cuda or cuda:N, got {name!r} instead") from None
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-        raise InvalidInput(f"{name} was asked for but torch sees {torch.cuda.device_count()} CUDA devices; use cpu")
+        raise InvalidInput(
+            f"{name} is not available, because torch sees {torch.cuda.device_count()} CUDA devices; use cpu"
+        )
     return found

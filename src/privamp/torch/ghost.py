@@ -1,4 +1,4 @@
-"""Hooks that see what enters each layer and what the loss sends back, and turn it into norms and weighted sums.
+"""Hooks that record the input and the output gradient of each layer, and compute norms and weighted sums.
 
 One forward and one backward pass per batch; the backward pass stops at the layers' outputs, so no gradient of a
 parameter is computed twice. Nothing of a batch is kept once its weighted sum is made.
@@ -28,7 +28,7 @@ class _Call:
 
 
 class GradientRecorder:
-    """Attached to a module; listens only between `listen` and `measure`."""
+    """Attached to a module; records only between `listen` and `measure`."""
 
     def __init__(self, module: Any) -> None:
         self._layers = trainable_layers(module)
@@ -47,11 +47,11 @@ class GradientRecorder:
         self._calls, self._records, self._strangers = [], records, []
 
     def forget(self) -> None:
-        """Drop what was heard, and expect nothing."""
+        """Drop what was recorded, and expect nothing."""
         self._calls, self._records, self._strangers = [], None, []
 
     def edges(self) -> tuple[list[str], list[Any]]:
-        """Names of the layers that were heard, and where their outputs enter the graph."""
+        """Names of the recorded layers, and where their outputs enter the graph."""
         return [call.name for call in self._calls], [call.edge for call in self._calls]
 
     @property
@@ -71,14 +71,15 @@ class GradientRecorder:
         if inputs.shape[:1] != (self._records,) or output.shape[:1] != (self._records,):
             raise InvalidInput(
                 f"layer {name!r} must keep records apart in its first dimension, but its input or output has another "
-                "length there than the batch; use batch-first layers, and between drawing and step the "
-                "model only on the batch"
+                "length there than the batch; use batch-first layers, and between drawing and step call the model "
+                "only on the batch"
             )
         # The edge is taken now: an activation that works in place would move it later.
         self._calls.append(_Call(name, layer, inputs, torch.autograd.graph.get_gradient_edge(output)))
 
     def _within(self, table: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Ids that are no row of the table become 0, and their records count as nothing: to stop would tell."""
+        """Ids that are not in the table become 0, and their records count as nothing: an error would leak
+        information."""
         if self._records is None or not arguments or arguments[0].shape[:1] != (self._records,):
             return None
         ids = arguments[0]
@@ -87,7 +88,7 @@ class GradientRecorder:
         return (ids.where(is_row, torch.zeros_like(ids)), *arguments[1:])
 
     def measure(self, losses: Tensor) -> "Recorded":
-        """Norms of the gradients of `losses`, one loss per record of the pass that was heard."""
+        """Norms of the gradients of `losses`, one loss per record of the recorded pass."""
         calls, self._calls, self._records = self._calls, [], None
         strangers, self._strangers = self._strangers, []
         silent = self._layers.keys() - {call.name for call in calls}
@@ -145,7 +146,10 @@ def _measured(heard: list[tuple[Any, list[Tensor], list[Tensor]]]) -> list[Measu
     for layer, inputs, backs in heard:
         measure = measure_of(layer)
         if measure is None:
-            raise InvalidInput(f"a layer of kind {type(layer).__name__} cannot be measured")
+            raise InvalidInput(
+                f"the gradients of a {type(layer).__name__} cannot be measured record by record; freeze it or "
+                "replace it"
+            )
         found.append(measure(layer, inputs, backs))
     return found
 
@@ -156,7 +160,7 @@ def _only(values: Tensor, usable: Tensor) -> Tensor:
 
 
 def trainable_layers(module: Any) -> dict[str, Any]:
-    """Layers that hold trainable parameters, by name; refuses what cannot be measured record by record."""
+    """Layers with trainable parameters, by name; raises for those that cannot be measured record by record."""
     found: dict[str, Any] = {}
     owners: dict[int, str] = {}
     for name, layer in module.named_modules():
@@ -196,6 +200,6 @@ def _refuse_unknown(name: str, layer: Any) -> None:
             "Linear, Conv1d, Conv2d, Embedding, LayerNorm, GroupNorm and privamp.torch.LSTM, or freeze it"
         )
     if isinstance(layer, nn.Embedding) and (layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse):
-        raise InvalidInput(f"{where} ({kind}) must not use max_norm, scale_grad_by_freq or sparse; leave them off")
+        raise InvalidInput(f"{where} ({kind}) must not use max_norm, scale_grad_by_freq or sparse; turn them off")
     if getattr(layer, "padding_mode", "zeros") != "zeros":
         raise InvalidInput(f"{where} ({kind}) must pad with zeros, got {layer.padding_mode!r} instead")

@@ -1,4 +1,4 @@
-"""The sampling rule of importance-sampled SGD: who is drawn, with what weight, and what is remembered.
+"""The sampling rule of importance-sampled SGD: who is drawn, with what weight, and the bounds that are stored.
 
 Public: rate r, clip C, growth k >= 1, floor gL > 0. Secret: one bound b_i in (0, C] per record, at first C.
 
@@ -9,7 +9,7 @@ Public: rate r, clip C, growth k >= 1, floor gL > 0. Secret: one bound b_i in (0
 
 Theorem (add/remove). Releasing every noisy sum of T steps, sum w_i + N(0, (m C)^2), is dominated by T-fold
 PoissonSampled(r, Gaussian(m)). Why: given the past and everybody else's coins, a record adds a mixture (1-p)N(0) +
-pN(w) with p <= r and |w| <= C; docs/torch.md, Theorem 1. Both need b_i <= C. With b_i = C for ever this is DP-SGD.
+pN(w) with p <= r and |w| <= C; docs/torch.md, Theorem 1. Both need b_i <= C. With b_i = C throughout this is DP-SGD.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class ImportanceRule:
         in_range(1, 1e6, growth=self.growth)
 
     def start(self, records: int) -> FloatArray:
-        """Nothing is known yet, so everybody is drawn with the full rate."""
+        """Nothing is known yet, so every record is drawn with the full rate."""
         return np.full(records, float(self.clip))
 
     def shares(self, bounds: FloatArray) -> FloatArray:

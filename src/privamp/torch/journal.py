@@ -1,12 +1,12 @@
 """The journal of a run beside its checkpoint: which steps were begun, and every noisy sum before it is used.
 
-A step is released once. Its attempt is written down before anything of it is drawn, and its noisy sum before the
-optimiser sees it. After a crash a stored noisy sum is used again, which costs nothing; a step that was begun and left
-none is counted as spent and made anew, with other coins and other noise. Which of the two happens depends on what the
-file holds, never on a comparison of sums. SECRET, like the checkpoint: it holds norms.
+A step is released once. Its attempt is recorded before anything of it is drawn, and its noisy sum before the optimiser
+uses it. After a crash a stored noisy sum is used again, which costs nothing; a step that was begun without one counts
+as spent and is repeated with fresh randomness. Which of the two happens depends on what the file holds, never on a
+comparison of sums. SECRET, like the checkpoint: it holds norms.
 
-The file begins with a mark of the program that writes it. A program that takes the run up puts its own there, and the
-one before writes nothing any more.
+The file begins with a mark of the program that writes it. A program that resumes the run puts its own mark there, and
+the earlier one can no longer write.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _BROKEN = (EOFError, RuntimeError, ValueError, OSError, pickle.UnpicklingError, 
 
 
 class Journal:
-    """An append-only file; `empty` forgets its entries when a checkpoint holds everything."""
+    """An append-only file; `empty` drops its entries when a checkpoint holds everything."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.path = checkpoint.with_name(checkpoint.name + ".steps")
@@ -46,10 +46,10 @@ class Journal:
 
     @contextlib.contextmanager
     def taken_over(self) -> Iterator[None]:
-        """No other program writes in this block; when it ends well, the journal is empty and of this program."""
+        """No other program writes during this block; after it the journal is empty and belongs to this program."""
         with self._opened(os.O_CREAT) as handle:
             yield
-            os.pwrite(handle, _KIND + self.mark, 0)  # first, so that a journal always says whose it is
+            os.pwrite(handle, _KIND + self.mark, 0)  # first, so that a journal always has an owner
             self._write(handle, _HEAD, b"")
         sync_folder(self.path.parent)
 
@@ -67,7 +67,7 @@ class Journal:
 
     @contextlib.contextmanager
     def mine(self) -> Iterator[int]:
-        """The open file, while no other program may write it; refuses where another one took the run up."""
+        """The open file, while no other program may write it; raises if another one resumed the run."""
         with self._opened() as handle:
             if os.pread(handle, _HEAD, 0) != _KIND + self.mark:
                 raise InvalidInput(
@@ -94,11 +94,12 @@ class Journal:
         except FileNotFoundError:
             if not self.path.parent.is_dir():
                 raise InvalidInput(
-                    f"the folder of {self.path.name!r} must exist, got {str(self.path.parent)!r} instead; make it first"
+                    f"the folder of {self.path.name!r} must exist, got {str(self.path.parent)!r} instead; create it "
+                    "first"
                 ) from None
             raise InvalidInput(
-                f"{self.path.name} was moved or deleted while it was in use, so nothing more is drawn; keep the run by "
-                "engine.save(…) under another name and go on from there"
+                f"{self.path.name} was moved or deleted while it was in use, so nothing more is drawn; save the run "
+                "with engine.save(…) under another name and continue from there"
             ) from None
         except OSError as error:
             raise InvalidInput(
@@ -123,7 +124,8 @@ class Journal:
             os.fsync(handle)
         except OSError as error:
             raise PrivampError(
-                f"{self.path.name} could not be written ({error.strerror}), so the run stopped; make room and go on"
+                f"{self.path.name} could not be written ({error.strerror}), so the run stopped; free some space and "
+                "continue"
             ) from None
         self._end = at + len(content)
 

@@ -1,7 +1,7 @@
-"""A run and its files: the state that is saved, and how a run goes back to it.
+"""A run and its files: the saved state, and how it is restored.
 
-What was begun counts, whatever is taken up: the checkpoint counts the steps up to it, its journal those since. A
-journal that is missing, or is of another time than its checkpoint, cannot say how many those are, and is refused.
+All steps that were begun count: the checkpoint counts the steps up to it, its journal those since. If the journal is
+missing, or does not match its checkpoint, their number is unknown and the run is refused.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ from .journal import Journal
 from .run import Run
 
 _OTHER_TIME = (
-    "the journal {name} is not of the time of its checkpoint, so the steps begun since cannot be counted; copy both at "
-    "the same moment, and go on with the newest"
+    "the journal {name} does not match its checkpoint, so the steps begun since cannot be counted; copy both at the "
+    "same time, and continue with the newest"
 )
 
 
 class Keeper:
-    """Saves a run now and then, and keeps a journal in between."""
+    """Saves a run regularly, and keeps a journal in between."""
 
     def __init__(self, run: Run, key: Key, path: Path, every: int) -> None:
         self._run, self._key, self._path, self._every = run, key, path, every
@@ -32,7 +32,7 @@ class Keeper:
         self._stretch = 0  # of the run when it was saved last
 
     def begin(self) -> None:
-        """The files of a new run, before it is paid for: its key outlives a crash."""
+        """Create the files of a new run before it is charged, so that its key survives a crash."""
         with self.journal.taken_over():
             pass
         self.save()
@@ -40,7 +40,7 @@ class Keeper:
 
     @contextlib.contextmanager
     def going_on(self) -> Iterator[None]:
-        """Take the run up from its files and pay in this block; at its end they are this program's."""
+        """Resume the run from its files and charge in this block; after it they belong to this program."""
         with self.journal.taken_over():
             take_up(self._run, self._key, files.read(self._path), self.journal)
             yield
@@ -78,7 +78,7 @@ class Keeper:
 
 
 def state_of(run: Run, key: Key, mark: bytes | None = None) -> dict[str, Any]:
-    """Everything needed to go on; `mark` is that of the journal beside it."""
+    """Everything needed to resume; `mark` is that of the journal beside it."""
     return {
         "format": files.FORMAT,
         "plan": run.plan.facts(),
@@ -106,7 +106,7 @@ def stored_key(state: dict[str, Any]) -> Key:
 
 
 def go_back(run: Run, key: Key, state: dict[str, Any]) -> None:
-    """Go back to a state of this run. Steps made since stay paid for; they are made anew, with fresh randomness."""
+    """Return to a state of this run. Steps made since then still count; they are repeated with fresh randomness."""
     _same_plan(state["plan"], run.plan.facts())
     if stored_key(state) != key:
         raise InvalidInput("this state belongs to another run; resume it with PrivacyEngine.make_private(checkpoint=…)")
@@ -115,7 +115,9 @@ def go_back(run: Run, key: Key, state: dict[str, Any]) -> None:
             "the data set has another number of records than when the state was saved; give the same data"
         )
     if (state["scheduler"] is None) != (run.scheduler is None):
-        raise InvalidInput("the saved run has a scheduler and this one has none, or the other way round")
+        raise InvalidInput(
+            "either both the saved run and this one must have a scheduler, or neither; make it as before"
+        )
     try:
         run.module.load_state_dict(state["model"])
         run.optimizer.load_state_dict(state["optimizer"])
@@ -130,14 +132,14 @@ def go_back(run: Run, key: Key, state: dict[str, Any]) -> None:
 
 
 def take_up(run: Run, key: Key, stored: dict[str, Any], journal: Journal) -> None:
-    """The checkpoint, then the steps after it whose noisy sums are stored; a step that left none is spent."""
+    """Restore the checkpoint, then the steps after it whose noisy sums are stored; a step without one is spent."""
     since, mark = int(stored["session"]), stored.get("journal")
     go_back(run, key, stored)
     found, entries = journal.stored()
     if mark is not None and found is None:
         raise InvalidInput(
-            f"the journal {journal.path.name} that belongs to this checkpoint is missing, so the steps begun since "
-            "cannot be counted; put it back, or copy it with the checkpoint"
+            f"the journal {journal.path.name} of this checkpoint is missing, so the steps begun since cannot be "
+            "counted; restore it, or copy it together with the checkpoint"
         )
     for entry in entries:
         if entry["session"] < since or (entry["session"] == since and entry["step"] < run.step):
@@ -157,6 +159,6 @@ def _same_plan(stored: dict[str, Any], asked: dict[str, Any]) -> None:
         was, now = stored.get(name), asked.get(name)
         if was != now:
             raise InvalidInput(
-                f"the saved run has {name}={was!r} and this one asks for {now!r}; a run cannot "
-                "change on the way: resume it as it was, or start a new one with a new checkpoint"
+                f"the saved run has {name}={was!r} and this one has {now!r}; a run cannot change: resume it "
+                "unchanged, or start a new one with a new checkpoint"
             )

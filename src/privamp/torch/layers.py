@@ -1,4 +1,4 @@
-"""Per-record gradient norms and weighted gradient sums of single layers, from what goes in and what comes back.
+"""Per-record gradient norms and weighted gradient sums of single layers, from their inputs and output gradients.
 
 A layer that is linear in its parameters has, for record i, the gradient sum_t b_it a_it^T, where a_it is its input
 and b_it the loss's derivative by its output at place t (a word, a pixel, one of several calls). Two ways to its norm:
@@ -7,8 +7,8 @@ and b_it the loss's derivative by its output at place t (a word, a pixel, one of
     ghost         norm^2 = sum_st (a_is . a_it)(b_is . b_it), gradient never written (Goodfellow 2015; Li et al. 2022)
 
 The ghost way subtracts large numbers when places cancel, and a norm that comes out too small would let a gradient pass
-the clip. So its error bound is added: it errs upward. Squares are taken in double precision, where those of float32
-numbers never vanish. The weighted sum needs no second backward pass (Bu et al. 2022).
+the clip. So its error bound is added: the result is an upper bound. Squares are taken in double precision, where those
+of float32 numbers never vanish. The weighted sum needs no second backward pass (Bu et al. 2022).
 """
 
 from collections.abc import Callable

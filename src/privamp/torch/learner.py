@@ -1,7 +1,7 @@
 """What a run trains: a module with its optimiser and a loss with one value per record, on which `backward()` is called.
 
 Every record has a loss: one for which the criterion fails (a label out of range) gets the constant 0, and so counts as
-nothing. To stop, or to name it, would tell about it.
+nothing. Stopping, or naming it, would leak information about it.
 """
 
 import copy
@@ -33,7 +33,7 @@ def usual(module: Any, criterion: Any, batch: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Learner:
-    """What is trained. Nothing here is secret but what the module has learned so far."""
+    """What is trained. Only the module's parameters are secret."""
 
     module: Any
     optimizer: Any
@@ -44,7 +44,7 @@ class Learner:
 
 
 class PrivateCriterion:
-    """Calls the criterion record by record while a step is being made, and as it is everywhere else."""
+    """Calls the criterion record by record during a step, and unchanged everywhere else."""
 
     def __init__(self, criterion: Any, run: "Run") -> None:
         self._criterion, self._run = criterion, run
@@ -85,7 +85,7 @@ class PrivateCriterion:
         return rest.sum(dim=1) if getattr(self._criterion, "reduction", "mean") in _SUMS else rest.mean(dim=1)
 
     def _within_range(self, output: Tensor, targets: tuple[Any, ...]) -> tuple[tuple[Any, ...], Tensor | None]:
-        """Class labels that are no column of the output become 0, and their records are marked."""
+        """Class labels that are not a column of the output become 0, and their records are marked."""
         labels = targets[0] if targets else None
         if not isinstance(self._criterion, _CLASSES) or not isinstance(labels, torch.Tensor):
             return targets, None
@@ -97,12 +97,13 @@ class PrivateCriterion:
         return (labels.where(is_class, torch.zeros_like(labels)), *targets[1:]), is_sane
 
     def _of_those_that_have_one(self, output: Tensor, targets: tuple[Any, ...]) -> Tensor:
-        """The criterion failed: on made-up values too, then it does not fit the shapes, or on records, then 0."""
+        """The criterion failed: raise if it fails on made-up values too (the shapes are wrong), else the records'
+        losses are 0."""
         try:
             self.unguarded(*made_up.like([output, *targets], output.shape[0]))
         except Exception as error:
             raise InvalidInput(
-                f"the criterion fails on numbers of these shapes ({type(error).__name__}); check what it takes"
+                f"the criterion fails on numbers of these shapes ({type(error).__name__}); check its arguments"
             ) from None
         some = [r for r in range(output.shape[0]) if self._has_one(output, targets, r)]
         at = torch.tensor(some, dtype=torch.long, device=output.device)
@@ -135,11 +136,11 @@ class PrivateLoss:
         self._run.backward(self._losses)
 
     def detach(self) -> Tensor:
-        """The mean loss of the batch: secret, it carries no noise."""
+        """The mean loss of the batch: secret, without noise."""
         return self._losses.detach().mean() if self._losses.numel() else self._losses.new_zeros(())
 
     def item(self) -> float:
-        """The mean loss of the batch: secret, it carries no noise."""
+        """The mean loss of the batch: secret, without noise."""
         return float(self.detach())
 
     def __float__(self) -> float:

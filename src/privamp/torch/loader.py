@@ -10,7 +10,7 @@ from .run import Run
 class BatchSource:
     """Each item is a batch (inputs..., target) on the model's device.
 
-    Where nobody was drawn the batch is one made-up record that weighs nothing: the step is noise only.
+    If no one was drawn, the batch is one made-up record of weight 0: the step is only noise.
 
     One pass makes `steps_per_epoch` steps; a pass that begins when all certified steps are taken raises BudgetExceeded.
     With a `max_physical_batch_size` a step may take several items, and the optimiser moves at the last; how many there

@@ -1,7 +1,7 @@
-"""Made-up records: of the shape and type of real ones, which are public, with values that have nothing of them.
+"""Made-up records: with the shape and type of real ones, which are public, but unrelated values.
 
 Whatever must be tried out on records before or beside training (does the model keep records apart? is it the values
-that make a loss fail, or the shapes?) is tried on these, since a verdict about real records would be a release.
+that make a loss fail, or the shapes?) is tried on these, because a result about real records would be a release.
 """
 
 from typing import Any

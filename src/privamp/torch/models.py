@@ -19,7 +19,9 @@ def build(name: str, shape: Sequence[int], classes: int, words: int | None = Non
     one_of(MODELS, model=name)
     if (name == "lstm") != (words is not None):
         kind = "sequences of word ids" if words is not None else "numbers"
-        raise InvalidInput(f"model {name} does not fit records that are {kind}; lstm is the one for word ids")
+        raise InvalidInput(
+            f"model {name} does not take records that are {kind}; use lstm for word ids, and only for them"
+        )
     if words is not None:
         return SequenceClassifier(words, classes)
     make: dict[str, Callable[[Sequence[int], int], Any]] = {"cnn": cnn, "mlp": mlp, "logistic": logistic}
@@ -52,7 +54,7 @@ def logistic(shape: Sequence[int], classes: int) -> Any:
 
 
 class SequenceClassifier(nn.Module):
-    """The paper's network for reviews; its word vectors are random and stay fixed (the paper's are bought in).
+    """The paper's network for reviews; its word vectors are random and stay fixed (the paper's are pretrained).
 
     `activation` is that of the layers before and after the reader: ReLU, or tanh for tempered sigmoids.
     """

@@ -13,7 +13,7 @@ def settings_of(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def check_optimizer(optimizer: Any, parameters: list[Any]) -> None:
-    """A step is computed once, for exactly these parameters."""
+    """Raise unless the optimiser makes one pass over exactly these parameters."""
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise InvalidInput(f"optimizer must be a torch optimizer, got {type(optimizer).__name__} instead")
     if isinstance(optimizer, torch.optim.LBFGS):
@@ -24,13 +24,14 @@ def check_optimizer(optimizer: Any, parameters: list[Any]) -> None:
     if given != {id(p) for p in parameters}:
         raise InvalidInput(
             "the optimizer must hold exactly the trainable parameters of the module, but they differ; build it from "
-            "module.parameters() and freeze what should not learn"
+            "module.parameters() and freeze what should not be trained"
         )
 
 
 def check_scheduler(scheduler: Any) -> None:
-    """A schedule must not follow what is secret."""
+    """Raise for a scheduler that follows secret values."""
     if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
         raise InvalidInput(
-            "ReduceLROnPlateau follows a loss, which is secret and carries no noise; take a schedule by steps"
+            "ReduceLROnPlateau follows a loss, which is secret and has no noise; use a scheduler that depends only "
+            "on the step"
         )

@@ -1,8 +1,8 @@
 """The freshness of a run's key, the payment for all its steps, and the store's count of the steps begun.
 
-A checkpoint can be copied and gone on with twice, which would release more steps than were paid for. So a run with a
-budget writes into the store, before it begins a step, that the step is begun; of two copies the first to begin it goes
-on, and the other is refused.
+A checkpoint can be copied and resumed twice, which would release more steps than were paid for. So a run with a budget
+records each step in the store before it begins; of two copies the first to begin it continues, and the other is
+refused.
 """
 
 from collections.abc import Callable
@@ -19,19 +19,19 @@ from .plan import Plan
 from .run import Run
 
 _JOB = "training"
-_CLAIMS = 1000  # in a long run several steps are written down at once; those not made before a resume are lost
+_CLAIMS = 1000  # in a long run several steps are recorded at once; those not made before a resume are lost
 _WITHOUT = (
-    "this training was paid for by a budget, whose store counts its steps, so it does not go on without; "
-    "give the budget: PrivacyEngine(budget=Budget.open(…))"
+    "this training was charged to a budget, whose store counts its steps, so it cannot continue without it; give the "
+    "budget: PrivacyEngine(budget=Budget.open(…))"
 )
 _COPY = (
-    "another program went on with this training from a copy of its checkpoint; go on with the newest copy, or train "
-    "anew with a fresh key"
+    "another program continued this training from a copy of its checkpoint; continue with the newest copy, or start "
+    "again with a fresh key"
 )
 
 
 class PaidSteps:
-    """What of a run its budget's store knows to be begun: blocks of steps, and the releases beside them.
+    """The part of a run that the budget's store has recorded: blocks of steps, and the releases beside them.
 
     The checkpoint or its journal counts them first, and the store then. So whatever the store counts, a checkpoint that
     may go on has charged for.
@@ -44,17 +44,16 @@ class PaidSteps:
         self._mechanism = Gaussian(getattr(plan, "noise_multiplier", 1.0))  # of "dpis" it is chosen on the way
 
     def follow(self, run: Run) -> None:
-        """Take up what was begun of a run, and write down from now on what begins."""
+        """Continue the recorded part of a run, and record what begins from now on."""
         run.charged = self.take_up(run.charged, run.batches.side_releases)
         run.before_step = lambda: self.begin(run.charged + 1, run.batches.side_releases)
         run.batches.claim = lambda: self.begin(run.charged, run.batches.side_releases)
         run.after_step = lambda: self.commit() if run.is_finished else None
 
     def take_up(self, steps: int, beside: int) -> int:
-        """How many steps count as begun when a checkpoint counts `steps`: all of a block that was written down.
-
-        What the store does not know yet (a run that began without a budget, a crash before the store was told) is
-        written down now: another copy of this checkpoint would otherwise begin the same steps once more.
+        """How many steps count as begun when a checkpoint counts `steps`: all of a recorded block. What the store does
+        not have yet (a run that began without a budget, a crash before it was recorded) is recorded now: another copy
+        of this checkpoint could otherwise begin the same steps again.
         """
         if self._known > self._counted(steps, beside):
             raise InvalidInput(_COPY)
@@ -64,7 +63,7 @@ class PaidSteps:
         return begun
 
     def begin(self, steps: int, beside: int) -> None:
-        """Write down what begins now, before anything of it is drawn."""
+        """Record what begins now, before anything of it is drawn."""
         if self._counted(steps, beside) <= self._known:
             return
         try:
@@ -77,12 +76,12 @@ class PaidSteps:
         return -(-steps // self._block) + beside
 
     def commit(self) -> None:
-        """Every step was taken."""
+        """Record that every step was taken."""
         self._paid.commit()
 
 
 def check_key(key: Key, stored: dict[str, Any] | None, budget: BudgetLike | None) -> None:
-    """Refuse a key that trained before, and a run that would go on without its budget; nothing is paid yet."""
+    """Raise for a used key, or a run that would continue without its budget; nothing is charged yet."""
     if budget is not None:
         check_budget(budget)
     if stored is None:
@@ -101,10 +100,8 @@ def open_run(
     *,
     resumed: bool,
 ) -> PaidSteps | None:
-    """Take the key for this run, and charge the budget for all planned steps, taken or not.
-
-    A run that is taken up from its checkpoint goes on under its first payment. When the budget refuses, the key is as
-    fresh as before. Keys of tests may train again, and no budget counts them.
+    """Reserve the key for this run, and charge the budget for all planned steps, taken or not. A resumed run is not
+    charged again. If the budget refuses, the key is still fresh. Test keys may train again, and no budget counts them.
     """
     draw = _draw(key)
     paid = None if budget is None else _charged(plan, key, certify(budget.neighbors), budget, draw, resumed)

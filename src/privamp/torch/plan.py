@@ -41,7 +41,7 @@ Sampler = str | Design | Schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything about a run that may be known. Noise of standard deviation `noise_multiplier * clip` is added.
+    """All public facts about a run. Noise of standard deviation `noise_multiplier * clip` is added.
 
     With several `bands` that noise is shared between rounds (`banded_noise.py`), which costs no privacy.
     """
@@ -50,7 +50,7 @@ class Plan:
     steps: int
     noise_multiplier: float
     clip: float
-    population: int | None = None  # n0: the sum is divided by the sample size expected from so many records
+    population: int | None = None  # n0: the sum is divided by the expected sample size of this many records
     rate: float | None = None  # r; None when a design or a schedule draws
     growth: float = 2.0
     floor: float = 0.01
@@ -84,19 +84,20 @@ class Plan:
 
     @property
     def rule(self) -> ImportanceRule:
-        """The sampling rule of the samplers that go by coins."""
+        """The sampling rule of the Poisson samplers."""
         rejects = self.sampler == "importance-reject"
         return ImportanceRule(float(self.rate or 0.0), float(self.clip), self.growth, self.floor, rejects)
 
     @property
     def normaliser(self) -> float:
-        """What the noisy sum is divided by: public, whatever was drawn."""
+        """What the noisy sum is divided by: a public number."""
         if isinstance(self.sampler, Schedule):
             return self.size / float(self.sampler.weight or math.inf)
         return self.design.expected_size(self.size)
 
     def guarantee(self, steps: int | None = None, neighbors: Neighbors | None = None) -> Guarantee:
-        """What `steps` of the run cost, all of them by default; add/remove unless the design or you say otherwise."""
+        """The guarantee of `steps` of the run, all of them by default; under add/remove unless the design or
+        `neighbors` is different."""
         noise, count = _noise(self.noise_multiplier), steps or self.steps
         if isinstance(self.sampler, Schedule):
             return stated(amplify(noise, self.sampler.begun(count), neighbors), ())
@@ -112,7 +113,7 @@ class Plan:
         return shown(self)
 
     def facts(self) -> dict[str, Any]:
-        """Names and values, for reports and for telling one run from another."""
+        """Names and values, for reports and to distinguish runs."""
         facts = {**facts_of(self), "sampler": str(self.sampler)}
         return facts if self.bands > 1 else {name: facts[name] for name in facts if name != "bands"}
 
@@ -130,7 +131,7 @@ def facts_of(plan: Any) -> dict[str, Any]:
 
 
 def take_old_name(plan: Any, public_size: int | None) -> None:
-    """A plan that was given `public_size` has that population."""
+    """`public_size` is the old name of `population`."""
     if public_size is not None and plan.population is None:
         renamed("public_size", "population", 5)
         object.__setattr__(plan, "population", public_size)
@@ -146,9 +147,9 @@ def stated(guarantee: Guarantee, theorems: tuple[str, ...]) -> Guarantee:
 
 
 def check_rate(rate: float | None) -> None:
-    """A rate is a probability above 0."""
+    """Raise unless the rate is a probability above 0."""
     if rate is None:
-        raise InvalidInput("sample_rate is missing; give the largest chance of a record to be drawn, such as 0.01")
+        raise InvalidInput("sample_rate is missing; give the largest probability of a record to be drawn, such as 0.01")
     in_range(0, 1, sample_rate=rate)
     positive(sample_rate=rate)
 
@@ -159,30 +160,28 @@ def check_bands(sampler: Sampler, bands: int) -> None:
     most = sampler.apart if isinstance(sampler, Schedule) else 1
     if bands > most:
         raise InvalidInput(
-            f"bands must be at most {most} with this sampler, since a record's rounds must lie as far apart, got "
-            f"{bands} instead; take fewer, or sampler=CyclicPoisson(rate, bands, steps)"
+            f"bands must be at most {most} with this sampler, because a record's rounds must be that far apart, got "
+            f"{bands} instead; use fewer, or sampler=CyclicPoisson(rate, bands, steps)"
         )
 
 
 def check_steps(sampler: Design | Schedule, steps: int) -> None:
-    """A schedule says how many rounds there are."""
+    """Raise unless the steps are those of the schedule."""
     if isinstance(sampler, Schedule) and steps != sampler.steps:
-        raise InvalidInput(f"{sampler} has {sampler.steps} steps, got {steps} instead; leave steps out, or give those")
+        raise InvalidInput(f"{sampler} has {sampler.steps} steps, got {steps} instead; omit steps")
 
 
 def check_design(design: Design | Schedule, population: int, rate: float | None) -> None:
     """Batches may come from the designs and schedules that draw records by their ids alone."""
     if design.reads:
         raise InvalidInput(
-            f"batches are drawn by designs that look at ids alone, such as Poisson or WithoutReplacement, got "
+            f"batches need designs that read only ids, such as Poisson or WithoutReplacement, got "
             f"{type(design).__name__} instead, which reads {', '.join(map(repr, design.reads))}"
         )
     if rate is not None:
-        raise InvalidInput(f"{design} says how much is drawn; leave out sample_rate, got {rate!r} as well")
+        raise InvalidInput(f"{design} already sets the rate; omit sample_rate, got {rate!r} as well")
     if getattr(design, "public_size", None) not in (None, population):
-        raise InvalidInput(
-            f"population must be that of {design}, got {population} instead; leave it out to take that one"
-        )
+        raise InvalidInput(f"population must be that of {design}, got {population} instead; omit it to use that one")
 
 
 def calibrated(

@@ -15,7 +15,7 @@ _HALF = (torch.float16, torch.bfloat16)
 
 
 def sum_dtype(dtype: Any) -> Any:
-    """What gradients of parameters of this type are added up in."""
+    """The type in which gradients of such parameters are added up."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 

@@ -15,19 +15,23 @@ from .seeding import reading
 Bools = NDArray[np.bool_]
 
 _NO_THEOREM = {
-    "RandomSampler": "shuffled batches use every record once per pass, so batches depend on one another and nothing is "
-    "proved that would amplify",
-    "WeightedRandomSampler": "its weights are a function of all records, so one record changes everybody's chance",
+    "RandomSampler": (
+        "shuffled batches use every record once per pass, so batches depend on one another and no amplification "
+        "theorem applies"
+    ),
+    "WeightedRandomSampler": (
+        "its weights are a function of all records, so one record changes the probabilities of all others"
+    ),
 }
 
 
 def refuse_sampler(sampler: Any) -> None:
-    """A torch sampler or loader in place of a design: say why not."""
+    """Raise for a torch sampler or loader in place of a design, with the reason."""
     if isinstance(sampler, DataLoader):
         sampler = sampler.sampler
     if isinstance(sampler, Sampler):
         name = type(sampler).__name__
-        why = _NO_THEOREM.get(name, "no theorem says what its batches give away")
+        why = _NO_THEOREM.get(name, "no theorem covers its batches")
         raise NoTheorem(
             f"{name} is not certified: {why}; use sampler='uniform' or 'importance', or a design such as "
             "WithoutReplacement(size, population)"
@@ -59,7 +63,7 @@ class Records:
         )
 
     def take(self, positions: Ints, seeds: Ints, blank: Any) -> tuple[Any, Bools | None]:
-        """One batch, read with a seed for every record, and which of them cannot be read: `blank` stands for those."""
+        """One batch, read with a seed for every record, and which of them cannot be read: `blank` replaces those."""
         if self._tensors is not None:
             rows = positions if self._index is None else self._index[positions]
             at = torch.from_numpy(np.ascontiguousarray(rows))
@@ -81,7 +85,8 @@ class Records:
         return self.dataset[position]
 
     def _one_by_one(self, positions: Ints, seeds: Ints, blank: Any, seed: Any) -> tuple[Any, Bools]:
-        """A record that cannot be read, or has another shape than the others, counts as nothing: to stop would tell."""
+        """A record that cannot be read, or has another shape than the others, counts as nothing: an error would leak
+        information."""
         found, is_lost = [], np.zeros(positions.size, bool)
         for at, (position, number) in enumerate(zip(positions.tolist(), seeds.tolist(), strict=True)):
             seed(number)
@@ -109,13 +114,13 @@ def _opened(source: Any) -> tuple[Any, Any]:
 
 
 def refuse_loader(loader: Any) -> None:
-    """Batches are drawn anew, so an order given by the loader would be ignored: better to say so."""
+    """Raise for a loader with its own sampler, which would be ignored."""
     if isinstance(loader.dataset, IterableDataset):
         return
     refuse_sampler(loader.sampler)
     raise NoTheorem(
-        f"the data loader has a sampler of its own ({type(loader.sampler).__name__}) for which no theorem is known; "
-        "leave it out, the engine draws the batches"
+        f"the data loader has its own sampler ({type(loader.sampler).__name__}), for which no theorem is known; omit "
+        "it, because the engine draws the batches"
     )
 
 

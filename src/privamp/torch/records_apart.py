@@ -1,11 +1,11 @@
-"""Does the model keep records apart? Tried once, on made-up records, before a real one is drawn.
+"""Whether the model keeps records apart: checked once, on made-up records, before a real one is drawn.
 
     alone       a record's loss alone equals its loss in a batch, and does not change with the others
     rows        the derivative of record r's loss by the output of every layer is exactly 0 outside row r
     gradients   norms and weighted sums are those of autograd, for every trainable parameter
 
-A broadcasting loss fails the first, a time-first model the second, a layer whose parameters are used behind its back
-the third. To pass is evidence, not proof: that records stay apart remains an assumption of the guarantee.
+A broadcasting loss fails the first, a time-first model the second, a layer whose parameters are used elsewhere the
+third. A passed check is evidence, not proof: that records stay apart remains an assumption of the guarantee.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Tensor = Any
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative; half precision: _HALF
 _HALF = 5e-2
-_WAY_OUT = "; if it is made-up records that the model cannot take, give some that it can as example="
+_WAY_OUT = "; if the model does not accept made-up records, give suitable ones as example="
 
 
 def check(run: "Run", batch: Any) -> None:
@@ -40,14 +40,16 @@ def check(run: "Run", batch: Any) -> None:
             together = _losses(run, batch, count)
             for r in range(count):
                 alone = _losses(run, made_up.rows(batch, slice(r, r + 1)), 1)
-                _same(run, together[r], alone[0], "is another in a batch than alone")
+                _same(run, together[r], alone[0], "differs between a batch and the record alone")
 
 
 def check_rows(run: "Run", batch: Any, count: int) -> None:
     """Derivatives by the outputs of layers, and gradients against autograd."""
     losses = _losses(run, batch, count, keep=True)
     if not bool(torch.isfinite(losses).all()):
-        raise InvalidInput("the losses of made-up records are no finite numbers" + _WAY_OUT)
+        raise InvalidInput(
+            "the losses of made-up records must be finite numbers; give suitable records as example=" + _WAY_OUT
+        )
     names, edges = run.recorder.edges()
     gradients = [_of_record(losses[r], r, names, edges, run.parameters) for r in range(count)]
     weights = torch.linspace(0.5, 1.0, count, dtype=torch.float64, device=losses.device)
@@ -60,9 +62,9 @@ def check_rows(run: "Run", batch: Any, count: int) -> None:
         ours = found.get(id(parameter))
         if ours is None or float((ours.double() - truth).norm()) > tolerance * sizes + 1e-30:
             raise InvalidInput(
-                f"parameter {name!r} gets another gradient here than by autograd: its layer uses it in a way that is "
-                "not known (weight_norm, a patched forward, a weight used by other layers), or it takes no part in the "
-                "loss; freeze it or rebuild the layer"
+                f"parameter {name!r} gets a different gradient than by autograd: its layer uses it in an unknown way "
+                "(weight_norm, a patched forward, a weight used by other layers), or it has no effect on the loss; "
+                "freeze it or rebuild the layer"
             )
     truths = torch.stack([torch.cat([g.flatten() for g in one]).norm() for one in gradients])
     norms = torch.nan_to_num(recorded.norms.to(truths.device))
@@ -86,7 +88,7 @@ def _of_record(loss: Tensor, r: int, names: list[str], edges: list[Any], paramet
 
 
 def _losses(run: "Run", batch: Any, count: int, *, keep: bool = False) -> Tensor:
-    """Losses of made-up records, so a message may say everything."""
+    """Losses of made-up records, so messages may show everything."""
     run.recorder.listen(count)
     try:
         losses = run.compute(run.module, run.criterion.unguarded, batch)
@@ -123,7 +125,7 @@ def _tolerance(run: "Run", losses: Tensor) -> float:
 
 @contextlib.contextmanager
 def _steady(run: "Run", batch: Any, count: int) -> Iterator[bool]:
-    """Whether losses are no matter of chance; a model with dropout is asked in evaluation mode."""
+    """Whether losses are deterministic; a model with dropout is checked in evaluation mode."""
     if _repeats(run, batch, count):
         yield True
         return

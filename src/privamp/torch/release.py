@@ -25,7 +25,7 @@ _LARGE = 2**22
 
 
 class _Sum:
-    """The sum before noise, put together only where a tape asks for it."""
+    """The sum before noise, computed only if a tape records it."""
 
     def __init__(self, parameters: list[Any], sums: dict[int, Tensor]) -> None:
         self._parameters, self._sums = parameters, sums
@@ -62,7 +62,7 @@ def _pieces(parameters: list[Any], flat: Tensor) -> list[tuple[Any, Tensor]]:
 
 
 def normals(stream: Stream, count: int, device: Any, dtype: Any, scale: float = 1.0) -> Any:
-    """`count` normal numbers of standard deviation `scale`: a function of the stream, however it is cut."""
+    """`count` normal numbers of standard deviation `scale`: a function of the stream, independent of the pieces."""
     noise = torch.empty(count, dtype=dtype, device=device)
     size = _PIECE.get(device.type, _LARGE)
     for start in range(0, count, size):

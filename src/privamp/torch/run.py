@@ -1,4 +1,4 @@
-"""One training run: drawn batches in, private gradients out, step by step and never a step too many."""
+"""One training run: draws batches, computes private gradients, and never takes more steps than certified."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ _TRIED = 3  # made-up records
 
 
 class Run:
-    """Holds the step counter and the sums of the step in progress. Everything inside is secret but the counters.
+    """Holds the step counter and the sums of the step in progress. Everything inside except the counters is secret.
 
     A stretch is what a run does between two crashes. It makes a step at most once, so (stretch, step) is the attempt
     that coins, noise and seeds are derived from.
@@ -93,7 +93,7 @@ class Run:
     def begin_stretch(self, number: int) -> None:
         """Coins, noise and seeds from now on come from (key, run, stretch, nonce), never used before."""
         self.stretch = number
-        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint goes on elsewhere
+        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint may continue elsewhere
         self._key = self._secret.subkey("session", number, nonce)
         self.batches.begin_stretch(self._key)
         self._bands.begin_anew()
@@ -136,8 +136,8 @@ class Run:
         """
         if self.is_finished:
             raise BudgetExceeded(
-                f"all {self.plan.steps} certified steps are taken, so no further batch is drawn; "
-                "plan more steps in a new run"
+                f"all {self.plan.steps} certified steps were taken, so no further batch is drawn; plan more steps in "
+                "a new run"
             )
         self._require_finite()
         self._sums, self._done = {}, []
@@ -150,8 +150,8 @@ class Run:
         for number, start in enumerate(starts):
             if self._attempt is not mine:
                 raise InvalidInput(
-                    f"another pass over the batches began since step {batch.step + 1} was drawn in this one; finish "
-                    "one pass before the next, or leave it for good"
+                    f"another pass over the batches began after step {batch.step + 1} was drawn in this one; finish "
+                    "one pass before the next"
                 )
             part = batch.part(start, start + size)
             self._part, self._is_measured, self._place = part, False, (self.step, number)
@@ -165,7 +165,7 @@ class Run:
                 )
 
     def _begin(self) -> None:
-        """Pay for the step and write down that it is attempted, before anything of it is drawn."""
+        """Charge for the step and record the attempt, before anything of it is drawn."""
         self._require_own_process()
         if self._is_begun:
             return  # drawn since the last resume and never released: the same attempt
@@ -181,13 +181,13 @@ class Run:
         self._is_begun = True
 
     def _missing(self, drawn: int) -> int:
-        """How many records fill a part up, without going over what memory was promised."""
+        """How many records pad a part, within the memory limit."""
         missing = -drawn % _PADDED.get(self.device.type, 1)
         most = self.plan.physical_batch
         return missing if most is None else min(missing, most - drawn)
 
     def read(self, part: Batch) -> Any:
-        """The records of a part, some of them once more with weight 0; a made-up one where nobody was drawn."""
+        """The records of a part, some of them once more with weight 0; a made-up one if no one was drawn."""
         if part.positions.size == 0:
             return self._blank
         positions = np.resize(part.positions, part.positions.size + self._padding)
@@ -205,7 +205,8 @@ class Run:
         return self._tolerant(self.read(part), part.positions.size + self._padding)
 
     def _tolerant(self, batch: Any, count: int) -> tuple[Tensor | None, Ints | None]:
-        """Losses; where the model fails, of those records on which it does not fail: to stop would tell about one."""
+        """Losses; where the model fails, of those records on which it does not fail: stopping would leak information
+        about a record."""
         try:
             return self.compute(self.module, self.criterion.losses, batch), None
         except InvalidInput:
@@ -239,7 +240,7 @@ class Run:
         at = everybody if some is None else some
         if losses is not None and losses.shape != at.shape:
             raise InvalidInput(
-                "the losses must be those of the batch that was drawn, one per record, but their number differs"
+                "the losses must be those of the batch that was drawn, one per record, got another number"
             )
         self._part, self._is_measured, self._lost = None, True, None
         norms = np.full(everybody.size, np.nan)
@@ -280,7 +281,7 @@ class Run:
         if self._is_replayed:
             return
         if any(callable(a) for a in args) or kwargs.get("closure") is not None:
-            raise InvalidInput("optimizer.step takes no closure here, since a step is computed once; leave it out")
+            raise InvalidInput("optimizer.step takes no closure here, because a step is computed only once; omit it")
         if not self._is_measured:
             raise InvalidInput("there is no gradient to step with; draw a batch and call loss.backward() first")
         if self._is_last:
@@ -290,7 +291,7 @@ class Run:
                 parameter.grad = None  # nothing moves until the step is complete
 
     def _release(self) -> None:
-        """The noisy, normalised sum as the gradient of every parameter, stored first; also when nobody was drawn."""
+        """The noisy, normalised sum as the gradient of every parameter, stored first; even when no one was drawn."""
         self._require_own_process()
         if not self._is_begun:
             raise InvalidInput("this batch belongs to a step that is over; draw the next one")
@@ -315,7 +316,7 @@ class Run:
         }
 
     def replay(self, entry: dict[str, Any]) -> None:
-        """Make a step again from its stored noisy sum, which costs nothing more."""
+        """Repeat a step from its stored noisy sum, at no further cost."""
         positions, norms = (entry["secret"][name].numpy() for name in ("positions", "norms"))
         for group, settings in zip(self.optimizer.param_groups, entry["groups"], strict=True):
             group.update(settings)
@@ -355,7 +356,7 @@ class Run:
         if not bool(torch.isfinite(total).all()):
             raise InvalidInput(
                 f"the parameters are no longer finite numbers after step {self.step}, so training stops and nothing of "
-                "the next step is drawn; start again with a smaller learning rate, on what is left of the budget"
+                "the next step is drawn; start again with a smaller learning rate and the rest of the budget"
             )
 
     def _require_own_process(self) -> None:

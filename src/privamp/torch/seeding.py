@@ -17,7 +17,7 @@ def seed_of(key: Key) -> int:
 
 
 class Surroundings:
-    """The state of torch's generators, taken now and put back later."""
+    """The state of torch's generators, saved now and restored later."""
 
     def __init__(self, device: Any) -> None:
         self._cpu = torch.get_rng_state()
@@ -40,7 +40,7 @@ class Surroundings:
 
 @contextlib.contextmanager
 def reading() -> Iterator[Any]:
-    """Gives a function that seeds torch, NumPy and Python for what is read next; all are put back at the end."""
+    """Yields a function that seeds torch, NumPy and Python for the next read; all are restored at the end."""
     torchs, numpys, pythons = torch.get_rng_state(), np.random.get_state(), random.getstate()
 
     def seed(number: int) -> None:

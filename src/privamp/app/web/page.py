@@ -1,4 +1,4 @@
-"""One page for every view: controls on the left, what they give on the right, new results as they come."""
+"""One page for every view: controls on the left, results on the right, updated as they arrive."""
 
 import asyncio
 from contextlib import suppress
@@ -83,7 +83,7 @@ class Page:
                 self.command = ui.element("pre").props('tabindex="0" aria-label="As a command" data-code="command"')
 
     def changed(self, name: str, value: Any) -> None:
-        """A control has a new value: what is under way is ended, and the answer computed anew."""
+        """A control has a new value: stop running jobs, and compute again."""
         if getattr(self.state, name) == value:
             return
         self.state, self.said = replace(self.state, **{name: value}), ()
@@ -91,7 +91,7 @@ class Page:
         self.compute()
 
     def refused(self, sentence: str) -> None:
-        """A value that cannot be used: say so, keep the state."""
+        """Report an invalid value, and keep the state."""
         self.said = (sentence,)
         self.redraw()
 
@@ -124,7 +124,7 @@ class Page:
             self.redraw()
 
     def _mark(self) -> None:
-        """Say to screen readers whether more is on its way."""
+        """Tell screen readers whether more results are coming."""
         self.status.props["aria-busy"] = "true" if self.missing else "false"
 
     def redraw(self) -> None:
@@ -152,7 +152,7 @@ class Page:
                 ui.label(self.view.command(self.state, self.results)).style("white-space: pre")
 
     def copy(self, text: str) -> None:
-        """Put a text into the clipboard."""
+        """Copy a text to the clipboard."""
         ui.clipboard.write(text)
         ui.notify("Copied.")
 

@@ -25,7 +25,7 @@ ADDRESS = "127.0.0.1"
 
 
 def serve(port: int, opened: Callable[[str], None], *, browser: bool) -> None:
-    """Serve until the process is interrupted; `opened` is told the address once the port is bound."""
+    """Serve until the process is interrupted; `opened` is called with the address once the port is bound."""
     with bound(port) as door:
         chosen: int = door.getsockname()[1]
         token = new_token()
@@ -47,10 +47,10 @@ def bound(port: int) -> socket.socket:
     door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         door.bind((ADDRESS, port))
-        door.listen(64)  # who opens the address at once waits instead of being turned away
+        door.listen(64)  # a browser that opens the address at once waits instead of failing
     except OSError:
         door.close()
-        raise InvalidInput(f"port {port} is in use or may not be used; take another with --port, or --port 0") from None
+        raise InvalidInput(f"port {port} is in use or not allowed; choose another with --port, or --port 0") from None
     return door
 
 

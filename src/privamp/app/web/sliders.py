@@ -18,7 +18,7 @@ Refused = Callable[[str], None]
 
 
 def draw(name: str, control: Control, value: Any, changed: Changed, refused: Refused) -> None:
-    """Draw the control of one field; `changed(name, value)` hears of every new value, `refused` of bad ones."""
+    """Draw the control of one field; `changed(name, value)` is called for every new value, `refused` for bad ones."""
     with ui.element("div").classes("control"):
         if control.kind == "choice":
             _choice(name, control, value, changed, refused)
@@ -46,7 +46,7 @@ def _choice(name: str, control: Control, value: str, changed: Changed, refused: 
 def _slider(name: str, control: Control, value: float, changed: Changed, refused: Refused) -> None:
     """Moving one moves the other; the field keeps what was typed, the slider the nearest stop.
 
-    The slider is the browser's own, which keyboards and screen readers know.
+    It is the browser's native slider, which works with keyboards and screen readers.
     """
     with ui.element("div").classes("name"):
         ui.label(control.label).props('aria-hidden="true"')

@@ -14,7 +14,8 @@ except ModuleNotFoundError as error:
 
 
 def draw(name: str, control: Control, value: str, changed: Any, refused: Any) -> None:
-    """Draw the field; `changed(name, text)` hears of every text that `control` accepts, `refused` of the others."""
+    """Draw the field; `changed(name, text)` is called for every text that `control` accepts, `refused` for the
+    others."""
     field = ui.textarea(control.label, value=value).props("outlined autogrow debounce=600 spellcheck=false")
     field.props(f'input-class="table-text" data-name="{name}"').style("width: 100%")
 
