@@ -9,8 +9,9 @@ The columns that decide the draw are read first. The others are read only where 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -28,7 +29,6 @@ from .options import TableKeywords, TableOptions, WriteKeywords, WriteOptions
 from .reading import Reading
 from .stored_sample import StoredSample
 
-_MOST_THREADS = 8
 _PATHS = (str, os.PathLike, list, tuple)
 
 __all__ = ["SECRET", "draw", "open_sample", "sample", "write"]
@@ -109,7 +109,7 @@ def write(
     with private_writer(out, described(job.schema, facts), overwrite=read.overwrite) as write_batch:
         for batch in job.rows():
             write_batch(batch)
-    return StoredSample(kernel, lambda: _stored_rows(out), job.schema, job.source.assumes)
+    return StoredSample(kernel, partial(_stored_rows, out), job.schema, job.source.assumes)
 
 
 def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> StoredSample:
@@ -119,13 +119,19 @@ def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> St
     before = drawn_before(Kernel.of(design, key, **drawn_as), key, facts, os.fspath(path))
     kernel = Kernel.of(design, key, **drawn_as, reads=facts["reads"], clip=bool(facts["clip"]))
     kept = replace(kernel, subkey=before.subkey)
-    return StoredSample(kept, lambda: _stored_rows(path), sources.files(path).schema, facts["assumes"])
+    return StoredSample(kept, partial(_stored_rows, path), sources.files(path).schema, facts["assumes"])
 
 
-def _stored_rows(path: str | os.PathLike[str]) -> Iterator[pa.RecordBatch]:
+def _stored_rows(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     source = sources.files(path)
+    names = source.schema.names if columns is None else dict.fromkeys([*columns, WEIGHT, COUNT])
     for piece in source.pieces:
-        yield from piece.batches(source.schema.names)
+        yield from piece.batches(list(names))
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _job(source: Any, kernel: Kernel, read: TableOptions) -> Reading:
@@ -146,7 +152,7 @@ def _job(source: Any, kernel: Kernel, read: TableOptions) -> Reading:
     for name in wanted:
         if name not in found.schema.names:
             raise InvalidInput(f"the data has no column {name!r}; it has {', '.join(map(repr, found.schema.names))}")
-    threads = min(_MOST_THREADS, os.cpu_count() or 1) if read.threads is None else read.threads
+    threads = _cores() if read.threads is None else read.threads
     whole(1, threads=threads)
     return Reading(found, kernel, wanted, read.trust_ids, threads, read.progress)
 

@@ -22,7 +22,7 @@ class TableOptions:
     reads: Reads | None = None  # the columns that the design reads, if they have other names
     clip: bool = False  # an importance rule decides by the record clipped to its ball
     trust_ids: bool = False  # skip the search for repeated ids
-    threads: int | None = None  # every core by default, at most eight
+    threads: int | None = None  # every core by default
     progress: Progress | None = None
 
 

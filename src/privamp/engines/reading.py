@@ -7,7 +7,7 @@ decide the draw, then, if any of its rows is kept, the others; no column is deco
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,12 @@ class Reading:
         """Names and types of the columns of a kept row."""
         return self.kernel.extended(pa.schema([self.source.schema.field(name) for name in self.columns]))
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        """The kept rows in the order of the source."""
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The kept rows in the order of the source; of these columns alone, if some are given."""
+        if columns is not None:
+            wanted = tuple(dict.fromkeys(columns))
+            yield from replace(self, columns=wanted).rows()
+            return
         if self.kernel.streams:
             seen = SeenIds()
             every = tuple(dict.fromkeys([*self.columns, *self.kernel.uses]))

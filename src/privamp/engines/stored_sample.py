@@ -35,7 +35,7 @@ class StoredSample(Sample):
     __slots__ = ("_assumes", "_kernel", "_rows", "_schema")
 
     def __init__(
-        self, kernel: Kernel, rows: Callable[[], Any], schema: pa.Schema | None = None, assumes: Sequence[str] = ()
+        self, kernel: Kernel, rows: Callable[..., Any], schema: pa.Schema | None = None, assumes: Sequence[str] = ()
     ) -> None:
         nobody = np.empty(0, dtype=np.int64)
         super().__init__(kernel.design, nobody, Drawn(nobody, nobody, np.empty(0)), kernel.subkey, kernel.key_id)
@@ -61,6 +61,10 @@ class StoredSample(Sample):
         return self._registered(
             mechanism, lambda stream: mechanism.release(statistic(self._rows()), stream), trusted=trusted
         )
+
+    def _release_of(self, mechanism: Mechanism, columns: Sequence[str], total: Callable[[Any], Any]) -> Any:
+        """The same for a clipped total of a few columns: the others are not read."""
+        return self._registered(mechanism, lambda stream: mechanism.release(total(self._rows(columns)), stream))
 
     def run(self, mechanism: Mechanism, procedure: Callable[[Any, Stream], Any]) -> Any:
         """Register `mechanism`, then run your own procedure on the rows, which must be as private as the mechanism
@@ -97,7 +101,7 @@ class StoredSample(Sample):
 
         if budget is not None:
             self._planned([mechanism], budget, f"sum of {', '.join(names)}")
-        return self.release(mechanism, Bounded(total))
+        return self._release_of(mechanism, names, total)
 
     def reveal_secret(self) -> Any:
         """The kept rows themselves, for code that does its own accounting."""

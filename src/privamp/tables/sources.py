@@ -9,9 +9,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
 from ..errors import InvalidInput
 from ..extras import missing
@@ -25,7 +27,8 @@ except ModuleNotFoundError as error:
     raise missing(error, "reading files and frames") from None
 
 BATCH = 1 << 16  # rows
-_PIECE = 1 << 20  # rows of a piece, unless one row group has more
+_PIECE = 1 << 20  # rows of a piece, unless one row group has more,
+_BYTES = 1 << 26  # and what its columns take
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".feather": "feather", ".arrow": "feather"}
 
@@ -93,19 +96,14 @@ def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Sour
     if not several:
         raise InvalidInput("there is no file to sample from; give at least one")
     found = sorted(
-        (fragment for path in several for fragment in _fragments(Path(path), as_text)), key=lambda each: each[0]
+        (fragment for path in several for each in named_paths(path) for fragment in _fragments(each, as_text)),
+        key=lambda each: each[0],
     )
     _check_once([name for name, _, _ in found])
-    name, schema, _ = found[0]
-    for other, its, _ in found[1:]:
-        if its != schema:
-            raise InvalidInput(
-                f"{other!r} has other columns or types than {name!r}, but the files of one data set must agree; cast "
-                "them first"
-            )
+    schema = _agreed([(name, schema) for name, schema, _ in found])
     read = [
         (name, schema, fragment if isinstance(fragment, CsvText) else exactly_read(fragment, schema, id))
-        for name, schema, fragment in found
+        for name, _, fragment in found
     ]
     pieces = tuple(piece for name, schema, fragment in read for piece in _pieces(name, schema, fragment))
     is_guessed = not as_text and any(name.lower().endswith(".csv") for name, _, _ in found)
@@ -116,7 +114,7 @@ def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:
     """A sample must not become part of the data, nor replace it."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     target = Path(os.path.realpath(out))
-    for path in several:
+    for path in (each for given in several for each in named_paths(given)):
         data = Path(os.path.realpath(path))
         if target == data or data in target.parents:
             raise InvalidInput(f"{os.fspath(out)!r} is or lies in the data itself; write the sample elsewhere")
@@ -141,6 +139,51 @@ def readable(name: str) -> Iterator[None]:
             f"{name!r} is not a valid file of the kind its name says: it is corrupt, truncated, or was changed while "
             "it was read"
         ) from None
+
+
+def named_paths(path: str | os.PathLike[str]) -> list[Path]:
+    """The path itself, that of a file:// address, or all that match a pattern such as people/*.parquet."""
+    text = os.fspath(path)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise InvalidInput(f"{text!r} names a file on another machine; copy it here first")
+        text = url2pathname(parts.path)
+    elif "://" in text:
+        raise InvalidInput(f"{text!r} is not on this machine; copy it here, or read it on Spark")
+    if os.path.exists(text) or not has_magic(text):
+        return [Path(text)]
+    matching = sorted(glob(text, recursive=True))
+    if not matching:
+        raise InvalidInput(f"no file matches {text!r}; check the pattern")
+    return [Path(each) for each in matching]
+
+
+def _agreed(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The columns of all files, in the order of the first; whole numbers take the widest type that occurs."""
+    first, agreed = schemas[0]
+    for name, other in schemas[1:]:
+        if sorted(other.names) != sorted(agreed.names) or len(set(other.names)) < len(other.names):
+            widened = None if other != agreed else agreed
+        else:
+            kinds = [_widest(each.type, other.field(each.name).type) for each in agreed]
+            widened = None if None in kinds else pa.schema(map(pa.field, agreed.names, kinds))
+        if widened is None:
+            raise InvalidInput(
+                f"{name!r} has other columns or types than {first!r}, but the files of one data set must agree; cast "
+                "them first"
+            )
+        agreed = agreed if other == agreed else widened
+    return agreed
+
+
+def _widest(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    if one == other:
+        return one
+    for alike in (pa.types.is_signed_integer, pa.types.is_unsigned_integer):
+        if alike(one) and alike(other):
+            return max(one, other, key=lambda kind: kind.bit_width)
+    return None
 
 
 def _check_once(names: Sequence[str]) -> None:
@@ -219,13 +262,14 @@ def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
         return
     with readable(name):
         counts = [group.num_rows for group in fragment.row_groups]
+        sizes = [group.total_byte_size for group in fragment.row_groups]
         if not counts:  # a table without rows, which has a schema all the same
             yield Piece(name, 0, fragment, schema)
         first = 0
         while first < len(counts):
-            last, rows = first + 1, counts[first]
-            while last < len(counts) and rows + counts[last] <= _PIECE:
-                rows, last = rows + counts[last], last + 1
+            last, rows, size = first + 1, counts[first], sizes[first]
+            while last < len(counts) and rows + counts[last] <= _PIECE and size + sizes[last] <= _BYTES:
+                rows, size, last = rows + counts[last], size + sizes[last], last + 1
             yield Piece(name, rows, fragment.subset(row_group_ids=range(first, last)), schema)
             first = last
 

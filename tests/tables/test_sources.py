@@ -1,0 +1,104 @@
+"""Files by pattern and address, files whose columns differ in order or width, and pieces bounded in bytes."""
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402
+
+from privamp import ExactLaplace, InvalidInput, Poisson  # noqa: E402
+from privamp.engines import local  # noqa: E402
+from privamp.tables import sources  # noqa: E402
+from privamp.testing import seeded_key  # noqa: E402
+
+KEY = seeded_key(4)
+
+
+def people(start, count, **types):
+    ids = pa.array(range(start, start + count), types.get("id", pa.int64()))
+    return pa.table({"id": ids, "x": pa.array(np.arange(count) / 7.0), "w": pa.array(np.arange(count), pa.int64())})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    parquet.write_table(people(0, 500), tmp_path / "a.parquet")
+    parquet.write_table(people(500, 500), tmp_path / "b.parquet")
+    return tmp_path
+
+
+def kept(source):
+    return local.sample(source, Poisson(0.3), key=KEY, id="id", label="people").to_pydict()
+
+
+def test_a_pattern_and_an_address_name_the_same_files_as_the_folder(folder):
+    assert kept(str(folder / "*.parquet")) == kept(folder)
+    assert kept(folder.as_uri()) == kept(folder)
+    assert kept([str(folder / "[a].parquet"), (folder / "b.parquet").as_uri()]) == kept(folder)
+
+
+def test_a_name_with_brackets_is_a_name_where_it_exists(tmp_path):
+    parquet.write_table(people(0, 10), tmp_path / "part[1].parquet")
+    assert sources.files(tmp_path / "part[1].parquet").rows == 10
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [("*.nothing", "no file matches"), ("s3://bucket/x.parquet", "not on this machine"),
+     ("file://elsewhere/x.parquet", "another machine")],
+)  # fmt: skip
+def test_addresses_that_are_not_read(tmp_path, path, rule):
+    with pytest.raises(InvalidInput, match=rule):
+        sources.files(path if "://" in path else str(tmp_path / path))
+
+
+def test_a_pattern_that_names_a_file_twice_is_refused(folder):
+    with pytest.raises(InvalidInput, match="twice"):
+        kept([str(folder / "*.parquet"), str(folder / "a.parquet")])
+
+
+def test_files_may_differ_in_the_order_of_columns_and_the_width_of_whole_numbers(folder):
+    same = kept(folder)
+    other = people(500, 500, id=pa.int32())
+    parquet.write_table(other.select(["w", "x", "id"]), folder / "b.parquet")
+    assert kept(folder) == same
+    assert sources.files(folder).schema.field("id").type == pa.int64()
+
+
+def test_narrow_first_and_wide_later_loses_no_digit(tmp_path):
+    parquet.write_table(people(0, 10, id=pa.int8()), tmp_path / "a.parquet")
+    parquet.write_table(people(2**40, 10), tmp_path / "b.parquet")
+    found = local.sample(tmp_path, Poisson(1.0), key=KEY, id="id", label="people").to_pydict()["id"]
+    assert found == [*range(10), *range(2**40, 2**40 + 10)]
+
+
+@pytest.mark.parametrize("kind", [pa.uint64(), pa.float64(), pa.string()])
+def test_other_differences_of_types_are_refused(folder, kind):
+    other = people(500, 500)
+    parquet.write_table(other.set_column(2, "w", other["w"].cast(kind)), folder / "b.parquet")
+    with pytest.raises(InvalidInput, match="other columns or types"):
+        sources.files(folder)
+
+
+def test_pieces_are_bounded_in_bytes(tmp_path, monkeypatch):
+    parquet.write_table(people(0, 4000), tmp_path / "a.parquet", row_group_size=500)
+    assert len(sources.files(tmp_path).pieces) == 1
+    monkeypatch.setattr(sources, "_BYTES", 3 * 12_000)
+    assert 3 <= len(sources.files(tmp_path).pieces) <= 8
+    assert sources.files(tmp_path).rows == 4000
+
+
+def test_a_sum_reads_only_its_columns(folder, monkeypatch):
+    read = []
+    batches = sources.Piece.batches
+
+    def recorded(self, columns):
+        read.extend(columns)
+        return batches(self, columns)
+
+    noise = ExactLaplace(scale=1e-3, sensitivity=1.0)
+    everything = local.draw(folder, Poisson(0.3), key=KEY, id="id", label="people")
+    monkeypatch.setattr(sources.Piece, "batches", recorded)
+    answer = everything.release_sum(noise, "x")
+    assert set(read) == {"id", "x"}
+    rows = local.sample(folder, Poisson(0.3), key=KEY, id="id", label="people").to_pydict()
+    assert abs(answer - np.minimum(rows["x"], 1.0).sum()) < 0.1
