@@ -339,7 +339,7 @@ def test_what_is_no_budget_or_no_key_is_refused_in_one_sentence(job, tmp_path):
 
 
 def test_estimate_takes_a_sample_or_a_design_with_a_key():
-    with pytest.raises(InvalidInput, match="drawn already"):
+    with pytest.raises(InvalidInput, match="already drawn"):
         survey.estimate(Poisson(0.5).draw(N), X, bounds=(0, 1), epsilon=1.0, key=Key.generate())
     with pytest.raises(InvalidInput, match="sample or a design"):
         survey.estimate(SimpleNamespace(), X, bounds=(0, 1), epsilon=1.0)

@@ -85,7 +85,7 @@ def test_an_older_copy_written_over_the_file_is_noticed(budget, path):
         file.write(old)
         file.truncate(len(old))
     for use in (lambda: budget.spend(PIECE), budget.status, lambda: Budget.open(path)):
-        with pytest.raises(PrivampError, match="forgotten entries"):
+        with pytest.raises(PrivampError, match="lost entries"):
             use()
 
 
@@ -168,7 +168,7 @@ def test_a_store_is_its_owners_alone_unless_it_is_shared_with_a_group(path, tmp_
             store.spend(PIECE)
         assert Budget.open(store.path, read_only=True).status()
         store.path.chmod(right)
-    with pytest.raises(InvalidInput, match="owner's alone"):
+    with pytest.raises(InvalidInput, match="readable only by its owner"):
         Budget.create(path, population="b", epsilon=1.0, shared=True)
 
 

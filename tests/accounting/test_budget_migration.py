@@ -30,7 +30,7 @@ def test_every_spend_is_there_and_nothing_can_be_given_back(old, tmp_path):
     for entry in budget.log():
         with pytest.raises(InvalidInput, match="can be cancelled"):
             budget.cancel(entry.number, "to see")
-    with pytest.raises(InvalidInput, match="charged before"):
+    with pytest.raises(InvalidInput, match="already charged"):
         budget.reserve(PureDP(0.1), draw=b"d" * 16)
     budget.spend(PureDP(2.6))
     assert Budget.open(tmp_path / "new.db", "nurses").status().left == {"epsilon": 1.0}

@@ -55,12 +55,12 @@ def test_one_draw_cannot_be_charged_in_two_pieces(budget):
 
     for other in ([PureDP(0.25)], [PureDP(0.5)] * 2, []):
         REGISTRY.clear()  # as if in another process, which does not know this draw
-        with pytest.raises(InvalidInput, match="charged before"):
+        with pytest.raises(InvalidInput, match="already charged"):
             design.draw(40, key).declare(other).charge(budget)
     REGISTRY.clear()
-    with pytest.raises(InvalidInput, match="charged before"):
+    with pytest.raises(InvalidInput, match="already charged"):
         design.draw(40, key).limit(PureFilter(0.5)).charge(budget)
-    with pytest.raises(InvalidInput, match="charged before"):
+    with pytest.raises(InvalidInput, match="already charged"):
         budget.reserve(PureDP(0.1), draw=design.draw(40, key)._key.fingerprint)
     design.draw(40, key, round=1).declare([PureDP(0.5)]).charge(budget)
     assert spent(budget) == pytest.approx(2 * one, rel=1e-9)
@@ -75,7 +75,7 @@ def test_samples_that_are_charged_together_are_not_forgotten(budget):
         budget.spend(compose([one, other]))
     for each in (one, other):
         budget.spend(each)
-    with pytest.raises(InvalidInput, match="charged before"):
+    with pytest.raises(InvalidInput, match="already charged"):
         budget.spend(Guarantee.from_json(one.to_json()))
     assert spent(budget) == pytest.approx(one.epsilon() + other.epsilon(), rel=1e-9)
 

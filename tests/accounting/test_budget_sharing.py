@@ -107,7 +107,7 @@ def test_a_moved_store_still_knows(budget, tmp_path):
         (lambda budget: budget.log(2**70), "last must be"),
         (lambda budget: budget.reserve(PureDP(0.1), draw="sample"), "identity of a sample in bytes"),
         (lambda budget: budget.reserve(PureDP(0.1), draw=b""), "identity of a sample in bytes"),
-        (lambda budget: copy.copy(budget.reserve(PureDP(0.1))), "is not copied"),
+        (lambda budget: copy.copy(budget.reserve(PureDP(0.1))), "cannot be copied"),
         (lambda budget: budget.spend(PureDP(1e300)), "epsilon must be from 0"),
     ],
 )

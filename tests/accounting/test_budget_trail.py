@@ -55,9 +55,9 @@ def test_a_rewritten_chain_has_no_signature(store, tmp_path):
     forged = Budget.create(tmp_path / "forged.db", population="patients", epsilon=1.0)
     lines = list(trail(Store(forged.path, read_only=True), other))
     assert check_trail(lines).signed_by == public_key(other)
-    with pytest.raises(PrivampError, match="not signed by the key"):
+    with pytest.raises(PrivampError, match="not signed by the given key"):
         check_trail(lines, public_key(key))
-    with pytest.raises(PrivampError, match="not signed by the key"):
+    with pytest.raises(PrivampError, match="not signed by the given key"):
         check_trail(trail(store, None), public_key(key))
 
 

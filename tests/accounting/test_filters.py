@@ -48,7 +48,7 @@ def test_what_each_rule_counts():
     ("filter", "release", "error", "words"),
     [
         (PureFilter(1.0), Gaussian(9.0), NoTheorem, "not pure DP"),
-        (ApproxFilter(1.0, 1e-6), Gaussian(9.0), InvalidInput, "say how much"),
+        (ApproxFilter(1.0, 1e-6), Gaussian(9.0), InvalidInput, "give the part of"),
         (GaussianFilter(1.0), Laplace(9.0), NoTheorem, "only Gaussian"),
         (GaussianFilter(1.0), amplify(Gaussian(1.0), Poisson(0.1)), NoTheorem, "only Gaussian"),
         (PureFilter(1.0), amplify(PureDP(0.1), Poisson(0.1), RO), InvalidInput, "relation"),

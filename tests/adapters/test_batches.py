@@ -73,7 +73,7 @@ def test_a_key_draws_batches_once():
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(InvalidInput, match="secret"):
             copied(first)
-    with pytest.raises(InvalidInput, match="one and the same sample"):
+    with pytest.raises(InvalidInput, match="about the same sample"):
         compose(first.guarantee(), 2)
 
 

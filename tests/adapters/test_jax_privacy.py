@@ -108,7 +108,7 @@ def test_the_event_is_the_plans_guarantee_and_counts_once(plan):
     accountant = GuaranteeAccountant(relation).compose(strategy.event())
     assert accountant.get_epsilon(1e-5) == amplify(Gaussian(2.0), plan).epsilon(1e-5)
     assert accountant.supports(GaussianDpEvent(8.0))
-    with pytest.raises(UnsupportedEventError, match="one and the same sample"):
+    with pytest.raises(UnsupportedEventError, match="about the same sample"):
         accountant.compose(strategy.event())
     with pytest.raises(InvalidInput, match="fresh key"):
         KeyedSelection(plan, 10, Gaussian(2.0), key=key)

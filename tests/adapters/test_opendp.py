@@ -147,7 +147,7 @@ def test_their_measurements_as_mechanisms():
     fixed = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(gaussian), 1e-6)
     assert mechanism_of(fixed) == ApproxDP(*fixed.map(1), AR)
     number = (dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)) >> dp.m.then_laplace(2.0)
-    with pytest.raises(InvalidInput, match="counts none"):
+    with pytest.raises(InvalidInput, match="does not count records"):
         mechanism_of(number)
 
 

@@ -149,7 +149,7 @@ def test_a_kept_head_shows_a_rollback(privamp, tmp_path):
     (tmp_path / "old.db").replace(path)
     result = privamp(*verify)
     assert result.exit_code == 1
-    assert "an older copy was put in its place" in result.stderr
+    assert "it was replaced by an older copy" in result.stderr
     Budget.create(tmp_path / "other.db", population="patients", epsilon=1.0)
     assert "of another store" in privamp("budget", "verify", "other.db", "--head", "head.json").stderr
 
@@ -166,7 +166,7 @@ def test_signed_heads_and_trails(privamp, tmp_path):
     (tmp_path / "trail.jsonl").write_text(trail)
     verify = ("budget", "verify", "trail.jsonl", "--json", "--public-key")
     assert told(privamp(*verify, head["public_key"]))["signed_by"] == head["public_key"]
-    assert "not signed by the key" in privamp(*verify, other).stdout
+    assert "not signed by the given key" in privamp(*verify, other).stdout
     assert "signed by" in privamp("budget", "verify", "trail.jsonl").stdout
 
 

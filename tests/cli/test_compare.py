@@ -59,7 +59,7 @@ def test_advice_has_the_numbers_of_this_question(found, privamp) -> None:
 
 def test_no_advice_without_repeats(privamp) -> None:
     text = privamp("compare", "--design", "wor:size=4,population=10", "--mechanism", "pure:epsilon=1").stdout
-    assert "Take Poisson" not in text
+    assert "Use Poisson" not in text
     assert "distinct records" not in text
 
 

@@ -43,7 +43,7 @@ def test_one_question_is_told_in_words(privamp, file):
         (["--mean", "enroll"], "needs --bounds LOW:HIGH"),
         (["--mean", "nobody", "--bounds", "0:1"], "no column 'nobody'"),
         (["--mean", "enroll", "--bounds", "1:0"], "LOW < HIGH"),
-        (["--count", "--by", "level"], "needs --values"),
+        (["--count", "--by", "level"], "must be given together"),
         (["--count", "--values", "E"], "--by COLUMN"),
         (["--quantile", "enroll", "--bounds", "0:1"], "COLUMN:P"),
         (["--quantile", "enroll:most", "--bounds", "0:1"], "a probability"),

@@ -113,7 +113,7 @@ BAD = [
     ({"--key-file": "none.key"}, [], "make one with: privamp sample --new-key none.key"),
     ({"--key-file": "open.key"}, [], "readable by other users"),
     ({"--key-file": "short.key"}, [], "64 hexadecimal digits"),
-    ({"--out": "old.parquet"}, [], "exists already"),
+    ({"--out": "old.parquet"}, [], "already exists"),
     ({"--out": "out.xlsx"}, [], "must be named .parquet or .feather"),
     ({"--out": "no/out.parquet"}, [], "folder that exists"),
     ({"--out": "data.parquet"}, ["--overwrite"], "lies in the data itself"),
@@ -159,5 +159,5 @@ def test_a_key_is_never_overwritten(privamp, ready):
     before = (ready / "my.key").read_text()
     result = privamp("sample", "--new-key", "my.key")
     assert result.exit_code == 2
-    assert "exists already" in result.stderr
+    assert "already exists" in result.stderr
     assert (ready / "my.key").read_text() == before

@@ -82,7 +82,7 @@ def test_a_sample_is_asked_once(privamp):
     REGISTRY.clear()
     other = privamp(*asked(epsilon="1"))
     assert other.exit_code == 2
-    assert "charged before" in json.loads(other.stdout)["error"]
+    assert "already charged" in json.loads(other.stdout)["error"]
 
 
 def test_several_questions_and_groups(privamp):
@@ -136,7 +136,7 @@ BAD = [
     (["--margin", "sex"], {}, "takes public totals"),
     (["--margin", "sex=f:1,m:2", "--margin", "region=n:5"], {}, "one sum"),
     (["--margin", "sex=f:1,m:2", "--classes", "region"], {}, "one of the margins"),
-    (["--over", "sex"], {}, "go together"),
+    (["--over", "sex"], {}, "must be given together"),
     (["--bounds", "E=0:1,H=0:3"], {}, "one pair for all, or one per question"),
     (["--statistic", "median"], {}, "statistic must be one of"),
 ]

@@ -125,7 +125,7 @@ def refused(privamp, files: Path, *given: str) -> str:
         ({"learning_rate": 0}, "learning_rate"),
         ({"out": "bands.npz"}, "must all be different"),
         ({"out": "nowhere/model.pt"}, "cannot write"),
-        ({"out": "table.csv"}, "exists already"),
+        ({"out": "table.csv"}, "already exists"),
         ({"report": "report.pdf"}, "must be named .html"),
     ],
 )

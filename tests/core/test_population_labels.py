@@ -231,5 +231,5 @@ def test_a_stored_sample_says_its_label_itself(tmp_path):
 
 
 def test_a_sample_is_not_named_anew():
-    with pytest.raises(InvalidInput, match="drawn already"):
+    with pytest.raises(InvalidInput, match="already drawn"):
         survey.estimate(Poisson(0.5).draw(N), X, bounds=(0, 1), epsilon=1.0, label="people")

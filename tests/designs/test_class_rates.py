@@ -113,7 +113,7 @@ def test_specs():
         ({"a": 1.5}, "rate of class 'a'"),
         ({"a": math.nan}, "rate of class 'a'"),
         ({1.5: 0.5}, "a word or a whole number"),
-        ([("a", 0.1), ("a", 0.2)], "named once"),
+        ([("a", 0.1), ("a", 0.2)], "got one twice"),
         ("a", "class=rate"),
         ("a=x", "class=rate"),
         ("=0.5", "class=rate"),

@@ -179,7 +179,7 @@ def test_equal_designs_in_two_strata_have_independent_coins():
     ("make", "message"),
     [
         (lambda: Stratified({}), "at least one stratum"),
-        (lambda: Stratified([("a", Poisson(0.1)), ("a", Poisson(0.2))]), "named once"),
+        (lambda: Stratified([("a", Poisson(0.1)), ("a", Poisson(0.2))]), "got one twice"),
         (lambda: Stratified({"a": 0.1}), "needs a design"),
         (lambda: Stratified({"a": Stratified({"b": Poisson(0.1)})}), "not a stratified one"),
         (lambda: Stratified({1.5: Poisson(0.1)}), "a word or a whole number"),

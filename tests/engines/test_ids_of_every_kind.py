@@ -208,6 +208,6 @@ def test_a_csv_file_writes_whole_numbers_in_one_way(tmp_path, odd):
     assert kept.schema.field("id").type == pa.int64()
     assert kept["place"].to_pylist() == in_memory(NUMBERS)
     path.write_text(path.read_text() + f"{odd},300\n")
-    with pytest.raises(InvalidInput, match="without zeros") as caught:
+    with pytest.raises(InvalidInput, match="without leading zeros") as caught:
         local.sample(path, DESIGN, key=KEY, id="id")
     assert "-7" not in str(caught.value)

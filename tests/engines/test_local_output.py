@@ -169,7 +169,7 @@ def test_samples_of_a_later_version_are_refused(folder):
 def test_outputs_that_are_refused_before_anything_is_read(folder):
     (folder / "old.parquet").write_text("old")
     for out, part in (
-        ("old.parquet", "exists already"), ("data.parquet", "exists already"), ("out.csv", "must be named"),
+        ("old.parquet", "already exists"), ("data.parquet", "already exists"), ("out.csv", "must be named"),
         ("none/out.parquet", "folder that exists"),
     ):  # fmt: skip
         with pytest.raises(InvalidInput, match=part):
@@ -327,7 +327,7 @@ def test_key_files(folder):
         os.chmod("new.key", 0o640)
         with pytest.raises(InvalidInput, match="readable by other users"):
             read_key_file("new.key")
-    with pytest.raises(InvalidInput, match="exists already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         make_key_file("new.key")
     with pytest.raises(InvalidInput, match="no key file"):
         read_key_file("none.key")

@@ -155,17 +155,17 @@ def test_values_find_their_records_as_they_are_written(tmp_path):
 REFUSED = [
     (lambda t: t.count().by("n", ["01"]), "is not one of those"),
     (lambda t: t.count().by("flag", ["maybe"]), "is not one of those"),
-    (lambda t: t.count().by("n", [1, True]), "named once"),
+    (lambda t: t.count().by("n", [1, True]), "given once"),
     (lambda t: t.count().by("n", [1, "2"]), "all text, or all numbers"),
     (lambda t: t.count().by("g", ["a", ""]), "write it as None"),
-    (lambda t: t.count().by("g", ["a", " a"]), "named once"),
+    (lambda t: t.count().by("g", ["a", " a"]), "given once"),
     (lambda t: t.count().by("x", [2**60]), "2\\^53"),
     (lambda t: t.proportion("g", []), "at least one value"),
     (lambda t: t.proportion("g", "a", missing="no"), "True, False or None"),
     (lambda t: t.mean("x", (0, 5e-324)), "another unit"),
     (lambda t: t.sum("x", (-1.7e308, 1.7e308)), "another unit"),
     (lambda t: t.histogram("x", 4, (1.0, 1.0 + 4e-16)), "rising"),
-    (lambda t: t.quantile("x", [0.5, 0.5], (0, 1)), "named once"),
+    (lambda t: t.quantile("x", [0.5, 0.5], (0, 1)), "must be different"),
     (lambda t: t.count().weighing(1e308), "weight"),
 ]
 

@@ -59,7 +59,7 @@ def test_no_claim_where_it_is_not_proved() -> None:
     assert one.instead_size == 1
     assert one.instead_epsilon_same_noise is None
     assert not one.better_everywhere
-    assert "every axis" not in one.sentence()
+    assert "every respect" not in one.sentence()
 
 
 def test_a_design_without_theorem_is_still_advised_about() -> None:

@@ -290,7 +290,7 @@ SECRET = 31415.9
         ([[SECRET], [1], [1], [1]], np.array([[0, 0], [1, 1], [1, 1], [1, 1]]), "y must be one column"),
         ([[SECRET], [1], [1], [1]], [0, 1, 1], "must have the same length"),
         (np.array([["a"], ["b"], ["c"], ["d"]]), [0, 1, 1, 1], "X must be numbers, got an array of <U1"),
-        ([[SECRET], [1]], [0, 1], "declare a size that holds"),
+        ([[SECRET], [1]], [0, 1], "declare a number that is true"),
     ],
 )
 def test_bad_records_are_one_sentence_that_shows_none(X, y, message):

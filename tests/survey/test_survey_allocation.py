@@ -198,7 +198,7 @@ def test_a_thousand_strata_take_milliseconds():
     [
         (lambda: allocate([], 10, 1.0), "at least one Stratum"),
         (lambda: allocate([("a", 10, 1.0)], 10, 1.0), "at least one Stratum"),
-        (lambda: allocate([EXAMPLE[0], EXAMPLE[0]], 10, 1.0), "named once"),
+        (lambda: allocate([EXAMPLE[0], EXAMPLE[0]], 10, 1.0), "got one twice"),
         (lambda: allocate(EXAMPLE, -5, 1.0), "size must be a whole number"),
         (lambda: allocate(EXAMPLE, 3, 1.0), "at least one per stratum"),
         (lambda: allocate(EXAMPLE, 10001, 1.0), "at most the 10000 records"),
@@ -221,5 +221,5 @@ def test_bad_input_is_refused_in_one_sentence(make, message):
 
 
 def test_rates_near_delta_are_refused():
-    with pytest.raises(Infeasible, match="hides nobody"):
+    with pytest.raises(Infeasible, match="protects no one"):
         allocate([Stratum("a", 10_000, 1.0)], 100, 1.0, noise="gaussian", delta=5e-3)

@@ -101,7 +101,7 @@ def test_the_second_oracle_finds_planted_mistakes():
         (lambda: piloted(13, variance_share=0.3), "got variance_share instead"),
         (lambda: piloted(7, epsilon=0.0), "epsilon"),
         (lambda: piloted(8, delta=1e-6), "delta"),
-        (lambda: pilot(SMALL, VALUES[:10], bounds=BOUNDS, epsilon=1.0, stratum=STRATUM[:10]), "declare a size"),
+        (lambda: pilot(SMALL, VALUES[:10], bounds=BOUNDS, epsilon=1.0, stratum=STRATUM[:10]), "declare a number"),
     ],
 )
 def test_what_is_refused(make, message):
@@ -112,5 +112,5 @@ def test_what_is_refused(make, message):
 def test_a_sample_answers_once():
     sample = SMALL.draw(Population(8500, stratum=STRATUM), seeded_key(9))
     pilot(sample, VALUES, bounds=BOUNDS, epsilon=1.0)
-    with pytest.raises(InvalidInput, match="answered already"):
+    with pytest.raises(InvalidInput, match="already made"):
         pilot(sample, VALUES, bounds=BOUNDS, epsilon=1.0)

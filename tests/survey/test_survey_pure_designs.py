@@ -171,7 +171,7 @@ def asked(design, **options):
         (lambda: asked(CLUSTERS, cluster=CLUSTER[:9]), InvalidInput, "cluster= is not the column"),
         (lambda: asked(CLUSTERS, cluster=CLUSTER // 2), InvalidInput, "cluster= is not the column"),
         (lambda: asked(ClusterSampling(1, 1500, 6), **C), InvalidInput, "sd='range'"),
-        (lambda: asked(ClusterSampling(9, 1500, 6, 2), **C), NoTheorem, "take a second stage Poisson"),
+        (lambda: asked(ClusterSampling(9, 1500, 6, 2), **C), NoTheorem, "use a second stage Poisson"),
         (lambda: asked(ClusterSampling(9, 1500, 6, trim=True), **C), NoTheorem, "no trim"),
         (lambda: asked(CLUSTERS, **C, sd=1.0), InvalidInput, "omit sd"),
         (lambda: asked(CLUSTERS, **C, sd="wide"), InvalidInput, "sd must be"),

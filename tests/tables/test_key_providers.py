@@ -40,7 +40,7 @@ def test_files(tmp_path):
     key = place.make()
     assert place.key() == key
     assert provider(tmp_path / "study.key").key_id == key.fingerprint.hex()
-    with pytest.raises(InvalidInput, match="not overwritten"):
+    with pytest.raises(InvalidInput, match="never overwritten"):
         place.make()
 
 
@@ -63,7 +63,7 @@ def test_the_keyring(memory):
         place.key()
     key = place.make()
     assert provider("keyring:privamp/wave 1").key() == key
-    with pytest.raises(InvalidInput, match="not overwritten"):
+    with pytest.raises(InvalidInput, match="never overwritten"):
         place.make()
     assert provider("keyring:other/wave 1") == KeyringKey("wave 1", "other")
     memory.entries["privamp", "wave 1"] = "short"

@@ -79,7 +79,7 @@ def test_a_second_program_cannot_train_with_the_key_again(sampler, study):
     again = program(*study, options)
     assert again.returncode == 1
     assert "Traceback" not in again.stderr
-    assert "this draw was charged before, here or in another run" in again.stderr
+    assert "this draw was already charged, here or in another run" in again.stderr
     assert spent(study[1]) == paid
 
 

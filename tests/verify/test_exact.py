@@ -146,7 +146,7 @@ def test_a_failing_solver_raises(monkeypatch):
         status = 4
 
     monkeypatch.setattr(scipy.optimize, "linprog", lambda *a, **k: Failed())
-    with pytest.raises(NumericalFailure, match="not solved"):
+    with pytest.raises(NumericalFailure, match="could not be solved"):
         exact_epsilon_of_laws(subsets(range(3), 1), subsets(range(1, 4), 1), 1.0, "add-remove")
 
 

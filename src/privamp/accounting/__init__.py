@@ -1,1 +1,1 @@
-"""Profiles into privacy-loss distributions and back, composition, and mechanisms that share a sample."""
+"""Privacy-loss distributions from profiles and back, composition, and mechanisms that share a sample."""

@@ -1,4 +1,4 @@
-"""An attack on many rounds by somebody who turns round: a lower bound by the recursion of adaptive.py.
+"""An attack on many rounds that switches the two data sets: a lower bound by the recursion of adaptive.py.
 
 Under replace-one two data sets have no order. A pair (P, Q) that a design's attack reaches in one round is reached as
 (Q, P) by the query that exchanges the two records, so the family {(P, Q), (Q, P)} is open to him in every round, and he
@@ -32,9 +32,14 @@ def turning_attack(one: Guarantee, rounds: int, reach: float) -> Callable[[float
     whole(1, rounds=rounds)
     positive(reach=reach)
     if one.neighbors.kind != "replace-one":
-        raise InvalidInput(f"turning round needs replace-one neighbours, got {one.neighbors}; ask amplify for them")
+        raise InvalidInput(
+            f"this attack needs replace-one neighbours, got {one.neighbors}; call amplify with that relation"
+        )
     if len(one.parts) != 1 or one.parts[0].steps != 1 or one.parts[0].lower is None:
-        raise InvalidInput("turning round starts from one round that has an attack, and this guarantee is not of one")
+        raise InvalidInput(
+            "this attack needs the guarantee of one round with a known attack, got another one; use the result of "
+            "amplify"
+        )
     found = [_one_kind(pair, rounds, reach) for pair in _pairs(one.parts[0])]
     epsilons, deltas = found[0][0], np.max([delta for _, delta in found], axis=0)
 

@@ -29,10 +29,10 @@ ALLOCATION = (
 
 
 def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors) -> Guarantee:
-    """What `block` rounds of `mechanism` guarantee when each record joins one of them."""
+    """The guarantee of `block` rounds of `mechanism` if each record joins one of them."""
     if neighbors.kind != "add-remove":
         raise NoTheorem(
-            "nothing is proved for balls in bins under replace-one; ask for neighbors=Neighbors.ADD_REMOVE "
+            "no theorem covers balls in bins under replace-one; use neighbors=Neighbors.ADD_REMOVE "
             "(replacing a record is removing one and adding another)"
         )
     mechanism.check_scope("anywhere")

@@ -34,7 +34,7 @@ def limit_amounts(limits: Mapping[str, float]) -> Amounts:
 
 def _whole(name: str, value: float, rounding: str) -> int:
     if not math.isfinite(value):
-        raise NoTheorem(f"this release has no finite {name}, so a limit on it cannot count it; use another rule")
+        raise NoTheorem(f"this release has no finite {name}, so a limit on it does not apply; use another rule")
     units = int(Decimal(repr(float(value))).scaleb(_digits(name)).to_integral_value(rounding=rounding))
     if not 0 <= units <= _LARGEST:
         raise InvalidInput(f"{name} must be from 0 to {_LARGEST * 10.0 ** -_digits(name):.4g}, got {value:g} instead")

@@ -1,4 +1,4 @@
-"""A budget over many samples and releases, kept in a file that processes share and crashes do not fool.
+"""A budget over many samples and releases, stored in a file that processes share and that survives crashes.
 
     budget = Budget.create("study.db", population="patients", epsilon=3, delta=1e-6)
     with budget.reserve(guarantee, note="mean age"):      # on disk before any noise is drawn
@@ -41,7 +41,7 @@ DISJOINT = "no record of this population was also counted, or released, under an
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a budget stands, by the name of what its rule adds up."""
+    """The state of a budget, by the name of what its rule adds up."""
 
     limit: dict[str, float]
     spent: dict[str, float]  # what is reserved included
@@ -50,7 +50,7 @@ class Status:
 
 
 class Reservation:
-    """A cost set aside for one release. Ends by `commit` (the answer is out) or, before `spend`, by `cancel`.
+    """A cost set aside for one release. Ends with `commit` (the answer was returned) or, before `spend`, with `cancel`.
 
     `with` spends at once, and is entered once: what is released again is reserved again.
     """
@@ -66,32 +66,35 @@ class Reservation:
         self._lock = threading.Lock()
 
     def spend(self) -> None:
-        """Noise is about to be drawn: written down first, and from here on nothing is given back."""
+        """Record that noise is about to be drawn; from here on the cost cannot be returned."""
         with self._mine():
             if self._state == CANCELLED:
-                raise InvalidInput("this reservation was cancelled and pays for nothing; reserve again")
+                raise InvalidInput("this reservation was cancelled, so it pays for nothing; reserve again")
             if self._state in (ANSWERED, FAILED):
                 raise InvalidInput(
-                    f"this reservation is {self._state} and pays for no second release; reserve for each of them"
+                    f"this reservation is {self._state} and does not pay for a second release; reserve again for "
+                    "each release"
                 )
             if self._state == RESERVED:
                 self._go_on(SPENT)
 
     def describe(self, certificate: Mapping[str, Any]) -> None:
-        """The certificate of what was made of the answers, where it is known only afterwards; told with the end."""
+        """The certificate of the release, if it is known only afterwards; stored when the reservation ends."""
         self._told = _purchase(None, certificate=certificate)
 
     def commit(self) -> None:
-        """The answer was given out."""
+        """Record that the answer was returned."""
         if self._state in (RESERVED, CANCELLED):
             self.spend()
         self._end(ANSWERED)
 
     def cancel(self, reason: str = "") -> None:
-        """Give the cost back: possible only while no noise was drawn."""
+        """Return the cost: possible only before noise is drawn."""
         with self._mine():
             if self._state != RESERVED:
-                raise InvalidInput("only a reservation whose noise was not drawn can be cancelled; this one is spent")
+                raise InvalidInput(
+                    "only a reservation whose noise was not drawn can be cancelled, and this one is spent"
+                )
             self._go_on(CANCELLED, {"reason": reason})
 
     def _end(self, state: str) -> None:
@@ -119,7 +122,9 @@ class Reservation:
             self._end(ANSWERED if kind is None else FAILED)
 
     def __reduce__(self) -> NoReturn:
-        raise InvalidInput("a reservation belongs to the process that made it and is not copied; reserve there")
+        raise InvalidInput(
+            "a reservation belongs to the process that made it and cannot be copied; reserve in that process"
+        )
 
     def __repr__(self) -> str:
         return f"Reservation({self._budget.population!r}, entry={self.number}, state={self._state!r})"
@@ -150,7 +155,7 @@ class Budget:
         shared: bool = False,
         **within: Unpack[LimitOptions],
     ) -> "Budget":
-        """A new budget in a new file, or for a further population in an existing store.
+        """A new budget in a new file, or for another population in an existing store.
 
         Give `epsilon`, and perhaps `delta`, `rule` ('pure', 'basic', 'renyi' or 'gdp'; by default pure for delta 0,
         else renyi), `order` (of renyi) and `neighbors`; or a filter as `limit`. Nothing is overwritten. A new file
@@ -167,18 +172,20 @@ class Budget:
         if limit.neighbors.scope != "anywhere":
             raise InvalidInput(f"a budget protects records anywhere, got a limit {limit.neighbors.scope} instead")
         if min(limit_amounts(limit.limits).values()) == 0 and limit.rule != "basic":
-            raise InvalidInput("the limit is below the smallest amount the store counts (1e-15); take a larger one")
+            raise InvalidInput("the limit is below the smallest amount the store counts (1e-15); use a larger one")
         if not exists(path):
             return cls(Store.make(path, population, limit, shared=shared), population)
         store = Store(path)
         if shared and not store.shared:
-            raise InvalidInput(f"{store.path.name} is its owner's alone, and that is not changed; make another file")
+            raise InvalidInput(
+                f"{store.path.name} is readable only by its owner, and that cannot be changed; create another file"
+            )
         store.add_budget(population, limit)
         return cls(store, population)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], population: str | None = None, *, read_only: bool = False) -> "Budget":
-        """The budget of a population; its label may be left out when the store has only one.
+        """The budget of a population; its label is optional if the store has only one.
 
         With `read_only` it pays for nothing, and works where the file cannot be written.
         """
@@ -187,13 +194,13 @@ class Budget:
             known = store.populations()
             if len(known) != 1:
                 listed = ", ".join(map(repr, known)) or "none"
-                raise InvalidInput(f"the store has {len(known)} budgets ({listed}); say which population is meant")
+                raise InvalidInput(f"the store has {len(known)} budgets ({listed}); give the population")
             population = known[0]
         return cls(store, population)
 
     @property
     def neighbors(self) -> Neighbors:
-        """Whom the limit protects."""
+        """The relation that the limit is stated for."""
         return self.limit.neighbors
 
     @property
@@ -234,7 +241,8 @@ class Budget:
         certificate: Mapping[str, Any] | None = None,
         again: bool = True,
     ) -> SamplePayment:
-        """Charge a sample for all that its terms (a plan or a limit, in words) allow, or continue it under the same.
+        """Charge a sample for everything its terms (a plan or a limit, as text) allow, or continue it under the same
+        terms.
 
         `Sample.charge` calls this. The first program pays; later ones that draw the same sample get its past, unless
         they may not come `again`.
@@ -249,19 +257,19 @@ class Budget:
                 if before is None:
                     raise
         if not again:
-            raise InvalidInput("this draw was charged before, here or in another run; draw with a fresh key")
+            raise InvalidInput("this draw was already charged, here or in another run; draw with a fresh key")
         paid, releases = before
         check_terms(paid, plain(dict(terms)))
         return SamplePayment(self, paid.number, past_of(releases))
 
     def spend(self, release: Release, *, note: str = "", delta: float | None = None, job: str = "") -> None:
-        """Reserve and count as answered in one step, for noise that is drawn right afterwards."""
+        """Reserve and commit in one step, for noise that is drawn right afterwards."""
         self._add(release, _purchase(note, job=job), delta, None, ANSWERED)
 
     def cancel(self, number: int, reason: str) -> None:
-        """Give back an entry of a program that crashed before it drew noise; refused for any other."""
+        """Return the cost of a program that crashed before it drew noise; refused for any other entry."""
         if not str(reason).strip():
-            raise InvalidInput("cancelling needs a reason, which is kept in the log; say why")
+            raise InvalidInput("cancelling needs a reason, which is stored in the log; give one")
         whole(1, _LAST, entry=number)
         self._store.change(self._number, number, CANCELLED, {"reason": str(reason)})
 
@@ -273,8 +281,8 @@ class Budget:
             draw, *others = release.draws
             if others:  # an entry names one sample, by which a second charge of it is refused
                 raise InvalidInput(
-                    f"this guarantee is about {1 + len(others)} samples, and each is charged by itself, once; reserve "
-                    "the guarantee of every sample, which costs the same"
+                    f"this guarantee is about {1 + len(others)} samples, but each must be charged separately, once; "
+                    "reserve the guarantee of each sample, which costs the same"
                 )
         return self._store.reserve(self._number, self.limit, cost, facts, draw, state)
 
@@ -296,19 +304,20 @@ class Budget:
         return entries_of(self._store.events(first), self._number, tuple(self.limit.limits))
 
     def head(self) -> Head:
-        """The number and hash of the store's newest event: kept elsewhere, it shows when an older copy is put back."""
+        """The number and hash of the store's newest event: stored elsewhere, it reveals when an older copy is
+        restored."""
         return self._store.head()
 
     def verify(self) -> Checked:
-        """Go through the whole store, all populations of it; raises a sentence when anything does not fit."""
+        """Check the whole store, all populations of it; raises if anything is inconsistent."""
         return self._store.verify()
 
     def backup(self, target: str | os.PathLike[str]) -> Checked:
-        """A whole and checked copy in a new file. It knows nothing of what is spent after it."""
+        """A complete and checked copy in a new file. It does not contain later spends."""
         return self._store.backup(target)
 
     def guarantee(self) -> Guarantee:
-        """What holds for all releases together as long as each went through this budget: its limit."""
+        """The guarantee of all releases together, if each was charged to this budget: its limit."""
         return replace(self.limit.guarantee(), assumes=(DISJOINT,))
 
     def __repr__(self) -> str:
@@ -335,7 +344,7 @@ def _purchase(
     columns: Iterable[str] = (),
     certificate: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What an entry pays for, in JSON's terms; nothing is written for what was not told."""
+    """What an entry pays for, as JSON; unknown facts are left out."""
     told = {
         "note": None if note is None else str(note),
         "key": None if key is None else bytes(key).hex(),
@@ -347,5 +356,5 @@ def _purchase(
     try:
         canonical(facts)
     except (TypeError, ValueError):
-        raise InvalidInput("a certificate must be made of JSON's finite numbers, texts, lists and objects") from None
+        raise InvalidInput("a certificate must consist of finite numbers, texts, lists and objects of JSON") from None
     return facts

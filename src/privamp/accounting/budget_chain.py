@@ -36,7 +36,7 @@ _TYPES = {  # of COLUMNS
 
 
 class Broken(Exception):
-    """The chain does not hold; the message says where."""
+    """The chain is broken; the message says where."""
 
 
 class Totals(NamedTuple):
@@ -73,7 +73,7 @@ class Event(NamedTuple):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What the program said about the release: job, columns, certificate, draw."""
+        """What the program stored about the release: job, columns, certificate, draw."""
         found: dict[str, Any] = json.loads(self.facts)
         return found
 
@@ -110,13 +110,13 @@ def check_links(previous: bytes, events: Iterable[Event], number: int) -> tuple[
         if event.number != number:
             raise Broken(f"entry {number} is missing")
         if link(previous, event) != event.hash:
-            raise Broken(f"entry {number} does not fit the one before it")
+            raise Broken(f"entry {number} does not match the one before it")
         previous = event.hash
     return number, previous
 
 
 class Replay:
-    """Goes through a chain from its first event and recomputes every total and state."""
+    """Replays a chain from its first event and recomputes every total and state."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -138,7 +138,7 @@ class Replay:
         number, kind, budget, entry, time = event[:5]
         self.number += 1
         if number != self.number or link(self.hash, event) != event.hash:
-            raise Broken(f"entry {self.number} does not fit the one before it")
+            raise Broken(f"entry {self.number} does not match the one before it")
         self.hash = event.hash
         if kind == STORE:
             self._begin(event)
@@ -169,7 +169,7 @@ class Replay:
         label = facts["population"]
         main, delta = facts["limits"]
         if label in self.labels.values():
-            raise Broken(f"entry {event.number} makes a budget that was there already")
+            raise Broken(f"entry {event.number} makes a budget that already exists")
         self.labels[event.number] = label
         self.totals[event.number] = Totals()
         self._limits[event.number] = (int(main), int(delta))
@@ -214,7 +214,7 @@ class Replay:
         if event[7:11] != totals:
             raise Broken(f"entry {event.number} states a total that is not the sum of the entries")
         if min(totals) < 0 or totals.main_spent > main or totals.delta_spent > delta:
-            raise Broken(f"entry {event.number} passes its limit")
+            raise Broken(f"entry {event.number} exceeds its limit")
         self.totals[event.budget] = totals
 
 
@@ -235,4 +235,4 @@ def _facts(event: Event, *needed: str) -> dict[str, Any]:
             return facts
     except (ValueError, TypeError):
         pass
-    raise Broken(f"entry {event.number} does not say what it must")
+    raise Broken(f"entry {event.number} lacks required facts")

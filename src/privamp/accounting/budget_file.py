@@ -24,10 +24,10 @@ PATIENCE = 60.0  # seconds to wait for other processes
 _LONGEST = 255 - len("-journal")  # bytes of a name
 _OTHERS = stat.S_IRWXO
 _GROUP = stat.S_IRWXG
-_DAMAGED = "{name} is not a privamp budget store, or it is damaged{where}; name another file, or restore a copy"
+_DAMAGED = "{name} is not a privamp budget store, or it is damaged{where}; give another file, or restore a copy"
 _GONE = (
-    "{name} was moved, deleted or replaced while it was in use, and {result}; "
-    "put it back, or start anew after a look at 'privamp budget verify'"
+    "{name} was moved, deleted or replaced while it was in use, and {result}; restore it, or start again after "
+    "'privamp budget verify'"
 )
 _KEPT, _LOST = "nothing was spent", "the cost may be counted in the file that is gone"
 _LEAKED: list[sqlite3.Connection] = []  # connections of a parent process: SQLite forbids even closing them
@@ -36,12 +36,12 @@ Identity = tuple[int, int]  # device and inode
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Whether there is anything under a name; a sentence for names that no store can have."""
+    """Whether a file of this name exists; raises for invalid names."""
     name = os.path.basename(os.fspath(path))
     if "\0" in os.fspath(path) or len(os.fsencode(name)) > _LONGEST:
         raise InvalidInput(
             f"a budget store needs a name of at most {_LONGEST} bytes without NUL, with room for its journal's; "
-            "take a shorter one"
+            "choose a shorter one"
         )
     return os.path.lexists(path)
 
@@ -77,7 +77,7 @@ class StoreFile:
         if os.name == "posix" and mode & (_OTHERS if shared else _OTHERS | _GROUP):
             right = "660" if shared else "600"
             raise InvalidInput(
-                f"{self.name} is open to other users (mode {mode:04o}), so its entries may not be trusted; check them "
+                f"{self.name} is writable by other users (mode {mode:04o}), so its entries cannot be trusted; check them "
                 f"with 'privamp budget verify', then chmod {right} it, or create it for a group"
             )
 
@@ -170,7 +170,7 @@ class StoreFile:
             raise PrivampError(_GONE.format(name=self.name, result=_LOST if done else _KEPT))
         if held.st_nlink > 1 and not self._drop_draft(identity):
             raise InvalidInput(
-                f"{self.name} has a second name (a hard link), under which a crash would not be seen; remove that name"
+                f"{self.name} has a second name (a hard link), under which a crash would go unnoticed; remove that name"
             )
         return identity
 
@@ -217,12 +217,15 @@ class StoreFile:
         return InvalidInput(_DAMAGED.format(name=self.name, where=""))
 
     def _unusable(self, why: str) -> str:
-        return f"{self.name} could not be read or written ({why}), so nothing was spent; check the disk and the rights"
+        return (
+            f"{self.name} could not be read or written ({why}), so nothing was spent; check the disk and the "
+            "permissions"
+        )
 
 
 def _stop_in_a_fork(process: int) -> None:
     if process != os.getpid():
-        raise PrivampError("this process was forked in the middle of a budget transaction; it spends nothing")
+        raise PrivampError("this process was forked in the middle of a budget transaction, so it spends nothing")
 
 
 def _stat_or_none(path: Path) -> os.stat_result | None:

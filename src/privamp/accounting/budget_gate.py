@@ -17,7 +17,7 @@ from ..errors import PrivampError
 _PATIENCE = 120.0  # seconds; longer than any transaction waits for other processes
 _BROKEN = (
     "this process was forked in the middle of a budget transaction and cannot use budgets; "
-    "fork before or after it, or start the process anew"
+    "fork before or after it, or start a new process"
 )
 
 
@@ -32,14 +32,14 @@ class Gate:
         self._broken = False
 
     def enter(self) -> None:
-        """Wait for the other threads; refuse where waiting could not end well."""
+        """Wait for the other threads; raise if waiting could deadlock."""
         if self._process != os.getpid():  # forked by something that does not call Python's hooks
             self._renew(broken=self._thread is not None)
         if self._broken:
             raise PrivampError(_BROKEN)
         if self._thread == threading.get_ident():
             raise PrivampError(
-                "a budget was used by a signal handler in the middle of a budget transaction, so nothing was spent; "
+                "a signal handler used a budget in the middle of a budget transaction, so nothing was spent; "
                 "only set a flag in the handler, and spend later"
             )
         if not self._lock.acquire(timeout=_PATIENCE):

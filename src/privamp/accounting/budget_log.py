@@ -1,4 +1,4 @@
-"""The log of a budget: one line for each entry, put together from the events of the chain."""
+"""The log of a budget: one line for each entry, assembled from the events of the chain."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

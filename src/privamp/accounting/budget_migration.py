@@ -1,4 +1,4 @@
-"""From a budget store of version 1 to one of version 2, in a new file: nothing spent is forgotten or given back.
+"""From a budget store of version 1 to one of version 2, in a new file: everything spent stays spent.
 
 Version 1 had totals and entries but no chain, and no state between reserved and answered: a reservation whose end was
 not written may have drawn noise, so it is spent here and can no longer be cancelled. Limits, costs, totals and draws
@@ -25,13 +25,13 @@ from .budget_store import Checked, Store
 from .filters import Filter, stored_filter
 
 _OPENED = {RESERVED: (SPENT,), ANSWERED: (ANSWERED,), FAILED: (SPENT, FAILED), CANCELLED: (RESERVED, CANCELLED)}
-_NOT_SO = "{name} is damaged, or no budget store of version 1 ({why}); restore a copy of it"
+_NOT_SO = "{name} is damaged, or not a budget store of version 1 ({why}); restore a copy of it"
 
 
 def migrate(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Checked:
-    """Write the store `old` as a store of today's version under the name `new`, and go through it."""
+    """Write the store `old` as a store of the current version under the name `new`, and check it."""
     if not exists(old) or not Path(old).is_file():
-        raise InvalidInput(f"there is no budget store at {os.path.basename(os.fspath(old))!r}; name one of version 1")
+        raise InvalidInput(f"there is no budget store at {os.path.basename(os.fspath(old))!r}; give one of version 1")
 
     def fill(connection: sqlite3.Connection) -> None:
         with _reading(Path(old)) as source:
@@ -59,10 +59,10 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
                 source.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
             )
             if (application, version) != (APPLICATION, 1):
-                raise InvalidInput(f"{path.name} is not a budget store of version 1; only those are migrated")
+                raise InvalidInput(f"{path.name} is not a budget store of version 1, and only those can be migrated")
             source.execute("BEGIN EXCLUSIVE")
             if source.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-                raise InvalidInput(_NOT_SO.format(name=path.name, why="its pages do not fit together"))
+                raise InvalidInput(_NOT_SO.format(name=path.name, why="its pages are inconsistent"))
             yield source
         except (sqlite3.DatabaseError, KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
             if isinstance(error, InvalidInput):

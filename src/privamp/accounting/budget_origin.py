@@ -1,4 +1,4 @@
-"""Who writes into a budget store, where, with which program and when: told with every entry, for auditors."""
+"""Who writes into a budget store, where, with which program and when: stored with every entry, for auditors."""
 
 import os
 import platform

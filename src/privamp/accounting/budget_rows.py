@@ -72,7 +72,7 @@ Structure = list[tuple[Any, ...]]
 
 
 def structure(connection: sqlite3.Connection) -> Structure:
-    """Every table, index and trigger, in words."""
+    """Every table, index and trigger, as text."""
     return connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").fetchall()
 
 
@@ -144,7 +144,9 @@ def entry_state(connection: sqlite3.Connection, budget: int, entry: int) -> tupl
         raise InvalidInput(f"this budget has no entry {entry}; 'privamp budget show' lists those without an answer")
     opened = event_at(connection, entry)
     if opened.entry is not None:
-        raise InvalidInput(f"entry {entry} is not a reservation but says how entry {opened.entry} went on; name that")
+        raise InvalidInput(
+            f"entry {entry} is not a reservation but records the outcome of entry {opened.entry}; give that one"
+        )
     last = _last_change(connection, entry)
     return opened, opened.kind if last is None else event_at(connection, last).kind
 
@@ -245,15 +247,15 @@ def pair(amounts: Amounts) -> tuple[int, int]:
 
 
 def write_new(path: Path, fill: Callable[[sqlite3.Connection], None], *, mode: int) -> None:
-    """A new file made by `fill`; complete or not there at all, and never over another file."""
+    """A new file made by `fill`; written atomically, and never over another file."""
     if not path.parent.is_dir():
-        raise InvalidInput(f"there is no folder for {path.name}; make the folder first")
+        raise InvalidInput(f"there is no folder for {path.name}; create it first")
     if exists(path):
-        raise InvalidInput(f"{path.name} exists already and is not overwritten; take another name")
+        raise InvalidInput(f"{path.name} already exists and is not overwritten; choose another name")
     if os.path.lexists(f"{path}-journal"):
         raise InvalidInput(
             f"{path.name}-journal is left over from another store of that name, and would be written into a new one; "
-            "put that store back, or remove the leftover"
+            "restore that store, or remove the leftover"
         )
     draft = path.with_name(f".privamp.{os.urandom(8).hex()}.draft")
     try:
@@ -266,11 +268,11 @@ def write_new(path: Path, fill: Callable[[sqlite3.Connection], None], *, mode: i
         draft.unlink()
         sync_folder(path.parent)
     except FileExistsError:
-        raise InvalidInput(f"{path.name} exists already and is not overwritten; take another name") from None
+        raise InvalidInput(f"{path.name} already exists and is not overwritten; choose another name") from None
     except OSError as error:
-        raise InvalidInput(f"{path.name} cannot be written there ({error.strerror}); take another folder") from None
+        raise InvalidInput(f"{path.name} cannot be written there ({error.strerror}); choose another folder") from None
     except sqlite3.Error as error:
-        raise InvalidInput(f"{path.name} cannot be written there ({error}); take another folder") from None
+        raise InvalidInput(f"{path.name} cannot be written there ({error}); choose another folder") from None
     finally:
         for leftover in (draft, Path(f"{draft}-journal")):
             leftover.unlink(missing_ok=True)

@@ -63,16 +63,16 @@ from .filters import Filter
 
 _BATCH = 10_000
 _NO_WAY = {
-    SPENT: "entry {entry} is {state} already and pays for nothing more; reserve again",
-    ANSWERED: "entry {entry} is {state} already and cannot be answered; reserve again",
-    FAILED: "entry {entry} is {state} already and cannot fail; reserve again",
+    SPENT: "entry {entry} is already {state}, so it pays for nothing more; reserve again",
+    ANSWERED: "entry {entry} is already {state} and cannot be answered; reserve again",
+    FAILED: "entry {entry} is already {state} and cannot fail; reserve again",
     CANCELLED: "entry {entry} is {state}: only a reservation whose noise was not drawn can be cancelled",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest event of a store: its number, and the hash that stands for all events up to it."""
+    """The newest event of a store: its number, and the hash that covers all events up to it."""
 
     store: str
     number: int
@@ -81,7 +81,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What going through a whole chain found."""
+    """The result of checking a whole chain."""
 
     head: Head
     totals: dict[str, Totals]  # by population
@@ -122,7 +122,7 @@ class Store:
 
     @classmethod
     def make(cls, path: str | os.PathLike[str], population: str, limit: Filter, *, shared: bool = False) -> "Store":
-        """A new store with one budget; complete or not there at all, and never over another file."""
+        """A new store with one budget; written atomically, and never over another file."""
 
         def fill(connection: sqlite3.Connection) -> None:
             fill_new(connection, shared=shared)
@@ -154,8 +154,8 @@ class Store:
             self._catch_up(connection)
             if connection.execute("SELECT 1 FROM budgets WHERE population = ?", (population,)).fetchone():
                 raise InvalidInput(
-                    f"the store has a budget for population {population!r} already and it is not overwritten; "
-                    "take another label"
+                    f"the store already has a budget for population {population!r}, which is not overwritten; choose "
+                    "another label"
                 )
             event = found(connection, population, limit)
         self._remember(event)
@@ -182,8 +182,8 @@ class Store:
             self._catch_up(connection)
             if draw is not None and charged(connection, budget, draw) is not None:
                 raise InvalidInput(
-                    "this very sample was charged before, here or in another run, and what is asked of one draw "
-                    "does not simply add up; draw with a fresh key or a fresh round"
+                    "this sample was already charged, here or in another run, and releases from one draw do not "
+                    "simply add up; draw with a fresh key or a fresh round"
                 )
             before = newest(connection, budget).totals
             limit.check(dict(zip(cost, before[:2], strict=False)), cost, "wait for a new budget, or add more noise")
@@ -193,7 +193,7 @@ class Store:
         return event.number
 
     def change(self, budget: int, entry: int, state: str, facts: dict[str, Any]) -> None:
-        """Say how an entry goes on. Only `cancelled` gives its cost back, and only while no noise was drawn."""
+        """Change the state of an entry. Only `cancelled` returns its cost, and only before noise is drawn."""
         self._ready_to_write()
         with self._file.writing() as connection:
             self._catch_up(connection)
@@ -215,13 +215,16 @@ class Store:
             return None if paid is None else (paid, releases_of(connection, paid.number))
 
     def release(self, budget: int, entry: int, facts: Callable[[int, Amounts], dict[str, Any]]) -> None:
-        """One release more from a sample; `facts` gets how many there were and what they used, and may refuse."""
+        """Record another release from a sample; `facts` is called with how many there were and what they used, and may
+        refuse."""
         self._ready_to_write()
         with self._file.writing() as connection:
             self._catch_up(connection)
             opened, state = entry_state(connection, budget, entry)
             if state == CANCELLED:
-                raise InvalidInput("the payment of this sample was cancelled and pays for nothing; draw a fresh sample")
+                raise InvalidInput(
+                    "the charge of this sample was cancelled, so it pays for nothing; draw a fresh sample"
+                )
             before = last_release(connection, entry)
             told = facts(*((0, {}) if before is None else (before.told["release"], before.told["used"])))
             totals = newest(connection, budget).totals
@@ -233,7 +236,7 @@ class Store:
         self._remember(event)
 
     def answered(self, budget: int, entry: int) -> None:
-        """The first answer from a sample was given out; later ones change nothing."""
+        """Record the first answer from a sample; later ones change nothing."""
         with self._file.reading() as connection:
             self._catch_up(connection)
             state = entry_state(connection, budget, entry)[1]
@@ -291,12 +294,12 @@ class Store:
         return head.store == self.id and row is not None and row[0].hex() == head.hash
 
     def verify(self) -> Checked:
-        """Go through everything: SQLite's pages and indexes, every hash, every total, every state."""
+        """Check everything: SQLite's pages and indexes, every hash, every total, every state."""
         begun, replay = time.perf_counter(), Replay()
         with self._file.reading() as connection:
             self._check_kind(connection)
             if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-                raise Broken("its pages do not fit together")
+                raise Broken("its pages are inconsistent")
         while not self._replayed(replay):
             pass
         self._known().verified_by = os.getpid()
@@ -333,7 +336,7 @@ class Store:
 
     def _ready_to_write(self) -> None:
         if self.read_only:
-            raise InvalidInput("this budget was opened for reading only and pays for nothing; open it for writing")
+            raise InvalidInput("this budget was opened read-only, so it pays for nothing; open it for writing")
         self._file.check_rights(shared=self.shared)
         if self._known().verified_by != os.getpid():
             self.verify()
@@ -343,7 +346,7 @@ class Store:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         name = self._file.name
         if application != APPLICATION:
-            raise InvalidInput(f"{name} is not a privamp budget store; name another file, or create one")
+            raise InvalidInput(f"{name} is not a privamp budget store; give another file, or create one")
         if version != VERSION:
             raise InvalidInput(
                 f"{name} has version {version} of the budget store and this privamp reads {VERSION}; "
@@ -353,7 +356,7 @@ class Store:
             raise Broken("its journal is of the wrong kind")
         pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
         if pages * size != os.stat(self.path).st_size:
-            raise Broken("it is longer or shorter than it was written")
+            raise Broken("its length has changed")
         if structure(connection) != expected_structure():
             raise Broken("its tables are not those of a store")
 
@@ -374,8 +377,8 @@ class Store:
         seen, seen_hash = known.newest
         if seen and (seen > number or event_at(connection, seen).hash != seen_hash):
             raise PrivampError(
-                f"{self._file.name} has forgotten entries that it had before: an older copy was put in its place, and "
-                "nothing was spent; put the newest one back"
+                f"{self._file.name} has lost entries that it had before: it was replaced by an older copy, and "
+                "nothing was spent; restore the newest one"
             )
         if known.verified_by:
             added = connection.execute(f"SELECT {COLUMNS} FROM events WHERE number > ? ORDER BY number", (seen,))

@@ -1,4 +1,4 @@
-"""Heads and audit trails: what a store says of itself, signed, and checked on a machine without the store.
+"""Heads and audit trails: the signed content of a store, checked on a machine without the store.
 
 A head is the number and hash of a store's newest event. Kept elsewhere it is an anchor: a store that does not have
 that event is an older copy, or another one. A trail is the whole chain as lines of JSON, ended by its head; a replay of
@@ -37,7 +37,7 @@ def signed_head(head: Head, key: Key | None) -> dict[str, Any]:
     if key is None:
         return told
     if key.is_test:
-        raise InvalidInput("a key from a seed signs nothing; use a key file")
+        raise InvalidInput("a test key cannot sign; use a key file")
     told["public_key"] = public_key(key)
     return told | {"signature": sign(key, canonical(told).encode())}
 
@@ -50,24 +50,24 @@ def read_head(text: str, public: str | None = None) -> tuple[Head, str | None]:
         if told["format"] != _FORMAT:
             raise ValueError
     except (ValueError, TypeError, KeyError):
-        raise InvalidInput("this is not the head of a budget store; take what 'privamp budget head' printed") from None
+        raise InvalidInput("this is not the head of a budget store; use the output of 'privamp budget head'") from None
     signature = told.pop("signature", None)
     by = told.get("public_key")
     if signature is not None and not is_signed(str(by), canonical(told).encode(), str(signature)):
-        raise PrivampError("the signature does not belong to this head: one of them was changed; get it anew")
+        raise PrivampError("the signature does not match this head: one of them was changed; get both again")
     if public is not None and (signature is None or by != public):
-        raise PrivampError("the head is not signed by the key that was named; ask its owner for a signed one")
+        raise PrivampError("the head is not signed by the given key; ask its owner for a signed one")
     return head, None if signature is None else str(by)
 
 
 def check_anchor(store: Store, head: Head) -> None:
-    """Refuse a store that has not, or no longer, this head among its events."""
+    """Raise if the store does not have this head among its events."""
     if head.store != store.id:
-        raise PrivampError(f"the head is of another store than {store.path.name}; name the right one")
+        raise PrivampError(f"the head is of another store than {store.path.name}; give the right one")
     if not store.has(head):
         raise PrivampError(
-            f"{store.path.name} does not have entry {head.number} of the head: an older copy was put in its place, or "
-            "its entries were changed; put the newest one back"
+            f"{store.path.name} does not have entry {head.number} of the head: it was replaced by an older copy, or "
+            "its entries were changed; restore the newest one"
         )
 
 
@@ -82,15 +82,15 @@ def trail(store: Store, key: Key | None) -> Iterator[str]:
 
 
 def check_trail(lines: Iterable[str], public: str | None = None) -> Trail:
-    """Replay a trail; raises a sentence where it does not fit."""
+    """Replay a trail; raises if it is inconsistent."""
     replay, last = Replay(), None
     try:
         for line in lines:
             if last is not None:
-                raise Broken("it goes on after its head")
+                raise Broken("it continues after its head")
             told = json.loads(line)
             if json.dumps(told, ensure_ascii=False) != line.removesuffix("\n"):
-                raise Broken(f"line {replay.number + 1} is not written as it was")
+                raise Broken(f"line {replay.number + 1} is not in canonical form")
             if isinstance(told, dict) and "format" in told:
                 last = line
             else:
@@ -99,10 +99,12 @@ def check_trail(lines: Iterable[str], public: str | None = None) -> Trail:
         where = str(error) if isinstance(error, Broken) else f"line {replay.number + 1} cannot be read"
         raise InvalidInput(f"the trail is damaged or was changed ({where}); ask for a new one") from None
     if last is None:
-        raise InvalidInput("the trail has no head at its end, so it may be cut off; ask for a whole one")
+        raise InvalidInput("the trail has no head at its end, so it may be truncated; ask for a complete one")
     head, by = read_head(last, public)
     if (head.store, head.number, head.hash) != (replay.store, replay.number, replay.hash.hex()):
-        raise InvalidInput("the head of the trail is not its last entry, so entries are missing; ask for a whole one")
+        raise InvalidInput(
+            "the head of the trail is not its last entry, so entries are missing; ask for a complete one"
+        )
     totals = {label: replay.totals[budget] for budget, label in replay.labels.items()}
     return Trail(head, totals, replay.clock_went_back, by)
 

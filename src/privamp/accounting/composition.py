@@ -73,8 +73,8 @@ def compose(
     for other in several[1:]:
         if other.neighbors != first.neighbors:
             raise InvalidInput(
-                f"all guarantees must share one relation, got {first.neighbors} and {other.neighbors}; "
-                "ask amplify for the same neighbors"
+                f"all guarantees must have the same relation, got {first.neighbors} and {other.neighbors}; call "
+                "amplify with the same neighbors"
             )
     parts = _merged([replace(p, steps=p.steps * steps) for g in several for p in g.parts])
     if len(parts) == 1 and parts[0].steps == 1:
@@ -105,14 +105,14 @@ def compose(
 
 
 def _check_fresh(several: Sequence[Guarantee], steps: int) -> None:
-    """What is asked of one draw composes inside it: its guarantee counts once."""
+    """Releases from one draw compose inside it: its guarantee counts once."""
     seen: set[bytes] = set()
     for guarantee in several:
         if (guarantee.draws and steps > 1) or guarantee.draws & seen:
             raise InvalidInput(
-                "compose adds up fresh draws, and these guarantees are about one and the same sample; take "
-                "sample.guarantee() once, after the last release (it covers all of them), or guarantee.fresh() for "
-                "further draws by the same design"
+                "compose is for fresh draws, but these guarantees are about the same sample; use sample.guarantee() "
+                "once, after the last release (it covers all of them), or guarantee.fresh() for further draws by the "
+                "same design"
             )
         seen |= guarantee.draws
 
@@ -128,7 +128,7 @@ def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 class Composition:
-    """Loss distributions of the parts, built when first asked for."""
+    """Loss distributions of the parts, built on first use."""
 
     def __init__(self, parts: tuple[Part, ...], interval: float | None = None) -> None:
         self.parts = parts

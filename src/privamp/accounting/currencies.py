@@ -1,4 +1,4 @@
-"""A guarantee in other currencies, rounded up: Rényi divergence of one order, zCDP, Gaussian DP.
+"""Conversions of a guarantee, rounded up: Rényi divergence of one order, zCDP, Gaussian DP.
 
 Each is found for one step of every part and added up over the fresh draws: divergences and rho add, mu adds in squares
 (Mironov 2017, Prop. 1; Bun & Steinke 2016, Lemma 2.3; Dong, Roth & Su 2022, Cor. 3.3).

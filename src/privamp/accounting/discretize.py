@@ -290,6 +290,6 @@ def _lower_hull(delta: FloatArray, at: Ints, interval: float) -> FloatArray:
     """The largest convex function of alpha below the points: still above the (convex) truth if they are."""
     if float(at[-1]) * interval > _SPAN:
         raise NumericalFailure(
-            "the losses to compose span more than 700, and their bound is not convex; add noise or ask for one step"
+            "the losses to compose span more than 700, and their bound is not convex; add noise or use one step"
         )
     return lower_hull(at, delta, interval)

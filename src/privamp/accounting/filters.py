@@ -1,4 +1,4 @@
-"""Filters: a limit set beforehand that releases chosen one after the other cannot pass, whatever they are.
+"""Filters: a limit set beforehand that adaptively chosen releases cannot exceed.
 
 What is certified is the limit, not what was used of it, so choosing each release by the answers before it is free.
 A reading of what was used (an odometer) or the best Rényi order picked afterwards would not be covered.
@@ -38,14 +38,15 @@ from .renyi import RenyiDP, best_order, check_order, loss_within, renyi_of_guara
 
 Release = Mechanism | Guarantee
 _NEVER_FITS = (
-    "an unused budget of the Rényi rule refuses it too: it adds up divergences, and a hundredth of its delta for what "
-    "has none; for releases that state one epsilon and delta make the budget with rule='basic'"
+    "an unused budget of the Rényi rule would refuse it too, because it adds up divergences and reserves only a "
+    "hundredth of its delta for releases without one; for releases with one epsilon and delta create the budget with "
+    "rule='basic'"
 )
 _SPARE = 0.01  # of a budget's delta: more than a sample's, because a charged sample takes its own from it
 
 
 class Filter(ABC):
-    """A limit and how releases count against it. Frozen dataclass per rule; `neighbors` is whom it protects."""
+    """A limit and how releases count against it. Frozen dataclass per rule; `neighbors` is its relation."""
 
     rule: ClassVar[str]
     theorem: ClassVar[str]
@@ -62,24 +63,24 @@ class Filter(ABC):
 
     @abstractmethod
     def whole(self) -> Mechanism:
-        """One mechanism that stands for everything the filter lets through."""
+        """One mechanism that covers everything the filter admits."""
 
     def guarantee(self) -> Guarantee:
-        """What holds for everything that the filter lets through, however it was chosen."""
+        """The guarantee of everything the filter admits, however it was chosen."""
         whole = self.whole()
         upper = whole.profile(whole.neighbors).rounded_up()  # costs were counted for persons where the limit is
         part = Part(upper, None, claim=Claim(self, None, self.neighbors))
         return Guarantee(self.neighbors, upper, lambda: (self.theorem,), (), (part,))
 
     def admit(self, made: Iterable[Mechanism], release: Mechanism) -> None:
-        """Raise BudgetExceeded when `release`, after those already made, would pass the limit."""
+        """Raise BudgetExceeded if `release`, after those already made, would exceed the limit."""
         spent: Amounts = dict.fromkeys(self.limits, 0)
         for mechanism in made:
             spent = added(spent, cost_amounts(self.cost(mechanism)))
         self.admit_after(spent, release)
 
     def admit_after(self, used: Mapping[str, int], release: Mechanism) -> Amounts:
-        """What is used once `release` is made too; BudgetExceeded when that would pass the limit.
+        """What is used after `release`; raises BudgetExceeded if that would exceed the limit.
 
         `used` is empty before the first release. The work does not grow with the number of releases.
         """
@@ -101,14 +102,14 @@ class Filter(ABC):
                 )
 
     def facts(self) -> dict[str, Any]:
-        """The parameters, for storing; the relation apart."""
+        """The parameters, for storage; without the relation."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "neighbors"}  # type: ignore[arg-type]
 
     def _same_relation(self, guarantee: Guarantee) -> None:
         if guarantee.neighbors != self.neighbors:
             raise InvalidInput(
-                f"the limit protects {self.neighbors} and this guarantee is about {guarantee.neighbors}; "
-                "ask for the guarantee under the limit's relation"
+                f"the limit is for {self.neighbors} but this guarantee is for {guarantee.neighbors}; use the "
+                "guarantee under the limit's relation"
             )
         if not guarantee.is_private:
             raise InvalidInput(
@@ -120,7 +121,9 @@ class Filter(ABC):
             self._same_relation(release)
             return release.upper
         if not isinstance(release, Mechanism):
-            raise InvalidInput(f"a mechanism or a guarantee can be counted, got a {type(release).__name__} instead")
+            raise InvalidInput(
+                f"only a mechanism or a guarantee can be counted, got a {type(release).__name__} instead"
+            )
         release.check_scope(self.neighbors.scope)
         return group(release.profile(self.neighbors.per_record), self.neighbors.records)
 
@@ -213,7 +216,7 @@ class ApproxFilter(Filter):
         epsilon = profile.epsilon(share)
         if epsilon == float("inf"):
             raise InvalidInput(
-                f"this release is not pure DP at delta {share:g}: say how much of the limit's delta it takes, "
+                f"this release is not pure DP at delta {share:g}: give the part of the limit's delta that it uses, "
                 "for example delta=1e-8"
             )
         return {"epsilon": epsilon, "delta": share}
@@ -270,11 +273,13 @@ class RenyiFilter(Filter):
         elif isinstance(release, Mechanism):
             loss, lost = renyi_of_mechanism(release, float(self.order), self.neighbors)
         else:
-            raise InvalidInput(f"a mechanism or a guarantee can be counted, got a {type(release).__name__} instead")
+            raise InvalidInput(
+                f"only a mechanism or a guarantee can be counted, got a {type(release).__name__} instead"
+            )
         return {"renyi_loss": loss, "delta": lost}
 
     def check(self, spent: Amounts, cost: Amounts, way_out: str) -> None:
-        """Raise BudgetExceeded, and say where a release with a delta of its own never fits."""
+        """Raise BudgetExceeded, with a hint if a release with its own delta can never fit."""
         limits = limit_amounts(self.limits)
         never = cost.get("delta", 0) > 0 and any(units > limits[name] for name, units in cost.items())
         Filter.check(self, spent, cost, _NEVER_FITS if never and self.spare == _SPARE else way_out)
@@ -377,9 +382,9 @@ def filter_within(
     chosen = rule or ("renyi" if delta > 0 else "pure")
     one_of(RULES, rule=chosen)
     if order is not None and chosen != "renyi":
-        raise InvalidInput(f"an order belongs to the renyi rule, got {order!r} for {chosen}; leave it out")
+        raise InvalidInput(f"an order is only for the renyi rule, got {order!r} for {chosen}; omit it")
     if chosen == "pure" and delta > 0:
-        raise InvalidInput(f"the pure rule has no delta, got {delta!r}; leave it out, or use renyi or basic")
+        raise InvalidInput(f"the pure rule has no delta, got {delta!r}; omit it, or use renyi or basic")
     if chosen == "pure":
         return PureFilter(epsilon, neighbors)
     if delta == 0.0:

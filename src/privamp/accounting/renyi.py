@@ -186,7 +186,7 @@ def loss_within(order: float, epsilon: float, delta: float) -> float:
     if loss <= 0.0:
         raise Infeasible(
             f"nothing fits into epsilon {epsilon:g} at delta {delta:g} by Rényi order {order:g}; "
-            "take another order (best_order finds one), a larger epsilon or delta, or the basic rule"
+            "use another order (best_order finds one), a larger epsilon or delta, or the basic rule"
         )
     return loss
 

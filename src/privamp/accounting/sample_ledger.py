@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .budget import Budget
 
 _OTHER_TERMS = (
-    "this very sample was charged before, here or in another run, for {terms}, and what is asked of one draw does not "
-    "simply add up; state the same to continue it, or draw with a fresh key or a fresh round"
+    "this sample was already charged, here or in another run, for {terms}, and releases from one draw do not simply "
+    "add up; declare the same to continue it, or draw with a fresh key or a fresh round"
 )
 
 
@@ -76,8 +76,8 @@ class SamplePayment:
         def facts(releases: int, used: Amounts) -> dict[str, Any]:
             if limit is None and releases != number:
                 raise InvalidInput(
-                    f"another program made release {releases} of this sample's plan meanwhile; "
-                    "draw the sample again to continue after it"
+                    f"another program has made release {releases} of this sample's plan in the meantime; draw the "
+                    "sample again to continue after it"
                 )
             if limit is not None:
                 used = limit.admit_after(used, mechanism)

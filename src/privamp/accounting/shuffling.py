@@ -33,7 +33,8 @@ def shuffling_attack(mechanism: Mechanism, rounds: int, epochs: int = 1) -> Lowe
     whole(1, 10**9, epochs=epochs)
     if not (mechanism.is_gaussian or isinstance(mechanism, Laplace)):
         raise NoTheorem(
-            f"the attack on shuffled batches is known for Gaussian and Laplace noise, got {type(mechanism).__name__}"
+            "the attack on shuffled batches is known only for Gaussian and Laplace noise, got "
+            f"{type(mechanism).__name__}"
         )
     one = one_of_many(mechanism.profile(Neighbors.REPLACE_ONE), rounds, upper=False).rounded_down()
     lower = one if epochs == 1 else Composition((Part(one, one, epochs),)).lower

@@ -72,7 +72,7 @@ class ClassRates(OwnCoins):
             raise InvalidInput("rates must name at least one class with its rate, got none instead")
         named = {_name(name): _rate(name, rate) for name, rate in pairs}
         if len(named) < len(pairs):
-            raise InvalidInput("every class must be named once, got a name that repeats instead")
+            raise InvalidInput("every class must have its own name, got one twice")
         order = sorted(named, key=lambda name: (isinstance(name, str), name))
         object.__setattr__(self, "rates", tuple((name, named[name]) for name in order))
 
@@ -118,7 +118,7 @@ class ClassRates(OwnCoins):
     def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
         """Independent coins of chance q: second = (1-q)/q^2, which falls with q; nothing else."""
         if self.low <= 0:
-            raise InvalidInput("weights 1/rate need rates above 0, got a class of rate 0 instead; leave the class out")
+            raise InvalidInput("weights 1/rate need rates above 0, got a class of rate 0 instead; omit the class")
         q = self.probabilities(Batch(np.arange(records), 0, columns))
         most = (1.0 - self.low) / self.low
         drawn = np.where(q > 0, q, 1.0)  # what is never drawn has no weight
@@ -167,7 +167,7 @@ class ClassRates(OwnCoins):
             return None
         rates = dict(self.rates)
         if record not in rates:
-            raise InvalidInput(f"a record is told by its class, one of {', '.join(map(repr, self.names))}")
+            raise InvalidInput(f"a record must be given by its class, one of {', '.join(map(repr, self.names))}")
         own = Poisson(rates[record])
         bounds = [t.bound(own, mechanism, neighbors) for t in own.theorems if t.covers(mechanism, neighbors)]
         return Profile.minimum(bounds)

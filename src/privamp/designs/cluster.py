@@ -205,7 +205,7 @@ class ClusterSampling(Clustered):
             Clustered.check_sizes(self, sizes)
         if np.any(sizes < self.min_size):
             raise InvalidInput(
-                "a cluster has fewer records than the declared min_size; declare a public smallest size that holds"
+                "a cluster has fewer records than the declared min_size; declare a public smallest size that is true"
             )
 
     @property
@@ -230,7 +230,7 @@ class ClusterSampling(Clustered):
         if self.most_kept is not None:
             raise NoTheorem(
                 "clusters that are trimmed, or give a fixed number of members, have weights that depend on their "
-                "secret sizes; take a second stage Poisson(rate), or none, and no trim"
+                "secret sizes; use a second stage Poisson(rate), or none, and no trim"
             )
         numbers = self.numbers_of(np.asarray(columns["cluster"]))
         self.check_sizes(self.sizes_of(numbers))

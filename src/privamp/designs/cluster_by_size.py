@@ -1,4 +1,4 @@
-"""One cluster, drawn with a probability proportional to its own private size: it always loses privacy.
+"""One cluster, drawn with a probability proportional to its own private size: this design always degrades privacy.
 
 The statement and its numbers are Theorem 7 in `cluster_pps.py`; proof: docs/designs/pps.md.
 """
@@ -99,8 +99,8 @@ class ClusterBySize(Clustered):
         """Theorem 7, when every cluster of the smaller population has at least `least` members."""
         if least < 1:
             raise NoTheorem(
-                "a cluster drawn in proportion to its size that may be empty loses more and more as the others grow; "
-                "declare min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
+                "a cluster drawn in proportion to its size that may be empty has an unbounded privacy loss as the "
+                "others grow; declare min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
             )
         most = least + (self.clusters - 1) * self.max_size
         grown = epsilon + math.log1p(1.0 / least) - math.log1p(1.0 / most)
@@ -114,8 +114,8 @@ class ClusterBySize(Clustered):
             return inside
         if self.min_size < 1:
             raise NoTheorem(
-                "a cluster drawn in proportion to its size that may be empty after a record has moved loses without "
-                "bound; declare min_size, or draw with public probabilities by ClusterPPS"
+                "a cluster drawn in proportion to its size that may be empty after a record has moved has an "
+                "unbounded privacy loss; declare min_size, or draw with public probabilities by ClusterPPS"
             )
         return max(inside, epsilon + math.log1p(1.0 / self.min_size))
 
@@ -149,7 +149,7 @@ class ClusterBySize(Clustered):
         Clustered.check_sizes(self, sizes)
         if np.any(sizes < self.min_size):
             raise InvalidInput(
-                "a cluster has fewer records than the declared min_size; declare a public smallest size that holds"
+                "a cluster has fewer records than the declared min_size; declare a public smallest size that is true"
             )
 
     def cluster_law(self, sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Fraction]]:

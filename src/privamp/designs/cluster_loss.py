@@ -1,4 +1,4 @@
-"""What drawing whole clusters loses, for pure mechanisms: one formula for all cluster designs.
+"""The privacy loss of drawing whole clusters, for pure mechanisms: one formula for all cluster designs.
 
 Members of drawn clusters are kept with rate r (r = 1: all of them). Write a = e^eps, b = 1 + r(a-1),
 d = 1 - r(1 - 1/a), and w for the weight of the samples without the changed cluster beside those with it, in

@@ -143,7 +143,9 @@ class ClusterPPS(Clustered):
         """One over the probability of a record's cluster; one cluster does not show how clusters differ."""
         pi = np.asarray(self.probabilities)
         if np.min(pi) <= 0.0:
-            raise InvalidInput("a cluster of probability 0 cannot be estimated; give every cluster a chance")
+            raise InvalidInput(
+                "a cluster of probability 0 cannot be estimated; give every cluster a probability above 0"
+            )
         numbers = self.numbers_of(np.asarray(columns["cluster"]))
         weight, nothing = np.append(1.0 / pi, 0.0)[numbers], np.zeros(records)
         most = float(np.sum(np.asarray(self.caps) ** 2 / pi)) if pi.size > 1 else 0.0

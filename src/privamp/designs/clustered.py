@@ -1,4 +1,4 @@
-"""Drawing whole clusters: which clusters are drawn is decided by the key alone, never by the records.
+"""Drawing whole clusters: which clusters are drawn depends only on the key, never on the records.
 
 Every cluster has a keyed number of its own, so each batch keeps the members of drawn clusters and counts the
 others; members are ordered by their own keyed numbers when only some of them may stay. Every record's label is read by
@@ -156,7 +156,9 @@ class Clustered(Design):
     def check_sizes(self, sizes: Ints) -> None:
         """Clusters must not be larger than declared."""
         if np.any(sizes > np.asarray(self.caps)):
-            raise InvalidInput("a cluster has more records than the declared max_size; declare a public cap that holds")
+            raise InvalidInput(
+                "a cluster has more records than the declared max_size; declare a public cap that is true"
+            )
 
     def members(self, population: Population) -> list[Units]:
         """The ids of each cluster of a tiny population."""

@@ -1,4 +1,4 @@
-"""Drawing by coins: every record has one of its own, whose chance is a public function of the record alone."""
+"""Drawing by coins: every record has its own coin, whose probability is a public function of the record alone."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator

@@ -156,7 +156,7 @@ class ConditionalPoisson(Design):
         if part.ids.size < self.population:
             raise InvalidInput(
                 f"the design declares a population of at least {self.population} records but fewer were given; "
-                "declare a size that holds"
+                "declare a number that is true"
             )
         kept = part.positions[_first_of_size(part, self.size, subkey)]
         return Drawn(kept, np.ones(kept.size, dtype=np.int64), np.ones(kept.size))

@@ -127,7 +127,7 @@ class FixedSize(Design):
         if part.seen < self.population:
             raise InvalidInput(
                 f"the design declares a population of at least {self.population} records but fewer were given; "
-                "declare a size that holds"
+                "declare a number that is true"
             )
         counts = self.hits(Stream(subkey.subkey("cells")), part.seen)
         return Drawn(part.positions[: counts.size], counts, np.ones(counts.size))

@@ -1,4 +1,4 @@
-"""Poisson importance sampling: every record has a coin of its own and, if kept, a weight.
+"""Poisson importance sampling: every record has its own coin and, if kept, a weight.
 
 The probability q(x) and the weight w(x) <= 1/q(x) are a rule's: public functions of the record alone.
 
@@ -82,7 +82,8 @@ def _at_the_radius(design: "ImportanceSampling", mechanism: Mechanism, neighbors
 def _influence(mechanism: Mechanism) -> Influence:
     if mechanism.influence is None:
         raise NoTheorem(
-            f"{type(mechanism).__name__} does not say how far a record of given norm and weight moves it; importance "
+            f"{type(mechanism).__name__} does not state how far a record of a given norm and weight moves it; "
+            "importance "
             "sampling needs Laplace, NormNoise, Gaussian or SumAndCount stated for add-remove, or a Joint of one kind"
         )
     return mechanism.influence
@@ -171,7 +172,8 @@ class ImportanceSampling(Design):
         if self.rule.p == 2.0:
             return influence.in_l2(getattr(self.rule, "dimension", None))
         raise NoTheorem(
-            f"the rule measures records by their {self.rule.p:g}-norm, the mechanism by their {influence.p:g}-norm"
+            f"the rule uses the {self.rule.p:g}-norm of records, but the mechanism the {influence.p:g}-norm; use one "
+            "norm for both"
         )
 
     def appearances(self, records: int = 1) -> Multiplicity:

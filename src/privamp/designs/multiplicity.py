@@ -1,4 +1,4 @@
-"""One theorem for most designs: privacy is decided by how often the record appears.
+"""One theorem for most designs: the privacy loss depends on how often the record appears.
 
 Let p_u be the law of the number of appearances and eta = 1 - p_0. Couple the sample drawn with the record
 to one drawn without it so that they differ in at most u entries when the record appears u times. With

@@ -1,4 +1,4 @@
-"""Poisson sampling with unequal public probabilities: every record has a coin of its own.
+"""Poisson sampling with unequal public probabilities: every record has its own coin.
 
 A record's probability q(x) is a public function of the record alone, somewhere in the public range from `low`
 to `high`. With q = high, a = e^eps:

@@ -90,7 +90,7 @@ class PPSClusters(Clustered):
         whole(1, min(self.sizes), take=self.take)
         if self.chosen * max(self.sizes) >= self.records and self.clusters > 1:
             raise InvalidInput(
-                f"a cluster of {max(self.sizes)} of {self.records} records would be drawn for certain among "
+                f"a cluster of {max(self.sizes)} of {self.records} records would always be drawn among "
                 f"{self.chosen}; split it into smaller clusters, or draw fewer clusters"
             )
 
@@ -161,9 +161,7 @@ class PPSClusters(Clustered):
     def check_sizes(self, sizes: Ints) -> None:
         """Clusters have exactly their public sizes."""
         if np.any(sizes != np.asarray(self.sizes)):
-            raise InvalidInput(
-                "a cluster has another number of records than its public size says; give sizes that hold"
-            )
+            raise InvalidInput("a cluster has a different number of records than its public size; give the true sizes")
 
     def appearances(self, records: int = 1) -> Multiplicity:
         """Once, with the chance l m/M."""

@@ -76,7 +76,7 @@ class FixedShare(SizeOnly):
         if self.how != "random":
             raise NoTheorem(
                 f"rounding {self.how!r} has no public weights: how many are drawn depends on the secret number of "
-                "records; take rounding='random'"
+                "records; use rounding='random'"
             )
         if self.share == 0:
             raise InvalidInput("a share of 0 cannot be estimated from; give a rate above 0")
@@ -91,7 +91,7 @@ class FixedShare(SizeOnly):
         """Refuse more records than declared."""
         if self.at_most is not None and records > self.at_most:
             raise InvalidInput(
-                f"the design declares at most {self.at_most} records but more were given; declare a bound that holds"
+                f"the design declares at most {self.at_most} records but more were given; declare a bound that is true"
             )
 
     def appearances(self, records: int = 1) -> Multiplicity:

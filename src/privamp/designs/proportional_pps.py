@@ -181,8 +181,8 @@ class ProportionalPPS(Design):
         """Compare keyed numbers with the capped probabilities."""
         if part.sizes.size < self.at_least:
             raise InvalidInput(
-                f"the design declares a population of at least {self.at_least} records but fewer were given; "
-                "declare a number that holds"
+                f"the design declares a population of at least {self.at_least} records but fewer were given; declare "
+                "a number that is true"
             )
         kept = part.positions[keep(part.keyed, capped(part.sizes, self.size))]
         return Drawn(kept, np.ones(kept.size, dtype=np.int64), np.ones(kept.size))

@@ -1,4 +1,4 @@
-"""What designs with theorems for pure mechanisms alone ask of a mechanism, and what they answer."""
+"""Checks and answers of designs whose theorems are only about pure mechanisms."""
 
 import math
 

@@ -243,7 +243,7 @@ class RandomSize(SizeOnly):
         if part.seen != self.population:
             raise InvalidInput(
                 f"the law of sizes is stated for exactly {self.population} records but another number was given; "
-                "state it for the population at hand"
+                "state it for that number"
             )
         return SizeOnly.finish(self, part, subkey)
 

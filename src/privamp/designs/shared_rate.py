@@ -1,4 +1,4 @@
-"""Proportional allocation of a wanted sample size: the rate size/n, n the secret number of records, in every stratum.
+"""Proportional allocation of a target sample size: the rate size/n, n the secret number of records, in every stratum.
 
 Each stratum of N_h records gives its N_h size/n, rounded at random (or by a rule) and drawn without replacement.
 One more record changes the rate of every stratum. Let a = e^eps, n at least the public `at_least`, M eps-DP under
@@ -208,7 +208,8 @@ class SharedRate(Design):
     def _check(self, records: int, strata: int) -> None:
         if records < self.at_least:
             raise InvalidInput(
-                f"the design declares at least {self.at_least} records but fewer were given; declare a bound that holds"
+                f"the design declares at least {self.at_least} records but fewer were given; declare a bound that is "
+                "true"
             )
         if strata > self.strata:
             raise InvalidInput(f"the design declares {self.strata} strata but more were given; declare all of them")

@@ -49,8 +49,8 @@ def corners(clusters: int, smallest: int, largest: int) -> list[tuple[float, flo
 def _check_floor(design: Any) -> int:
     if design.min_size < 1:
         raise NoTheorem(
-            "a cluster drawn in proportion to its size that may be empty loses more and more as the others grow; "
-            "declare min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
+            "a cluster drawn in proportion to its size that may be empty has an unbounded privacy loss as the others "
+            "grow; declare min_size (2 under replace-one), or draw with public probabilities by ClusterPPS"
         )
     return int(design.min_size)
 

@@ -1,4 +1,4 @@
-"""A population cut along a public column and put together again: what a stratified design is made of.
+"""Splitting a population by a public column and joining the parts again, for stratified designs.
 
 Every record's label is read by itself. One that is missing, or that the design does not name, puts its record in no
 stratum: it is never drawn, whatever the other records are, and nothing is refused, which would tell that it is there.

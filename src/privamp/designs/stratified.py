@@ -1,4 +1,4 @@
-"""Stratified sampling: every stratum is sampled on its own, by its own design.
+"""Stratified sampling: every stratum is sampled separately, by its own design.
 
 The strata are drawn independently, so the samples of all other strata can be held fixed: to a change inside stratum s
 the release is a mechanism on the sample of s alone. With delta_s the profile that the design of s gives,
@@ -222,7 +222,7 @@ class Stratified(Design):
                 )
         named = {str(name) if isinstance(name, str) else int(name): design for name, design in pairs}
         if len(named) < len(pairs):
-            raise InvalidInput("every stratum must be named once, got a name that repeats instead")
+            raise InvalidInput("every stratum must have its own name, got one twice")
         order = sorted(named, key=lambda name: (isinstance(name, str), name))
         object.__setattr__(self, "strata", tuple((name, named[name]) for name in order))
 
@@ -294,7 +294,7 @@ class Stratified(Design):
 
     def expected_size(self, population: int) -> float:
         """Unknown: it depends on the sizes of the strata."""
-        raise NoTheorem("the expected size depends on the sizes of the strata; ask each stratum's design")
+        raise NoTheorem("the expected size depends on the sizes of the strata; use each stratum's design")
 
     expected_distinct = expected_size
 
@@ -324,8 +324,8 @@ class Stratified(Design):
             return design.finish(part.strata[name], own)
         if design.natural.kind == RO.kind:
             raise InvalidInput(
-                f"the population has no record in stratum {name!r}, which the design names; "
-                "leave it out of the design, or check the column 'stratum'"
+                f"the population has no record in stratum {name!r}, which the design names; remove it from the "
+                "design, or check the column 'stratum'"
             )
         return design.finish(design.merge([design.partial(part.nobody, own)]), own)
 

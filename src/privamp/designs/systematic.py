@@ -48,7 +48,7 @@ from .stratified import certified
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/designs/systematic.md"
 _REFUSED = (
-    "order 'sorted' has no guarantee: one more record shifts everybody behind it, so the loss grows with the sample; "
+    "order 'sorted' has no guarantee: one more record shifts all records after it, so the loss grows with the sample; "
     "use order='random' (a secret shuffle), order='slots' (by id), or stratify by the attribute and draw in each one"
 )
 
@@ -171,7 +171,7 @@ class Systematic(FixedShare):
         if self.order == "slots":
             whole(1, max_slot=self.max_slot)
         elif self.max_slot is not None:
-            raise InvalidInput(f"max_slot is for order 'slots', got {self.max_slot!r} with order 'random' instead")
+            raise InvalidInput(f"max_slot is only for order 'slots', got {self.max_slot!r} with order 'random' instead")
 
     @property
     def share(self) -> Fraction:
@@ -198,7 +198,7 @@ class Systematic(FixedShare):
             return FixedShare.weighting(self, records, known, columns)
         step, cap = float(self.step), self.max_slot or 1
         most = step * (step - 1.0) * cap**2 * step / max(step - 1, 1)
-        refusal = "" if step == 1 else "one drawn slot does not show how slots differ; take order='random'"
+        refusal = "" if step == 1 else "one drawn slot does not show how slots differ; use order='random'"
         nothing = np.zeros(records)
         return Weighting(np.full(records, step), step, 1.0, 0.0, nothing, 0.0, 0.0, most, cap=cap, refusal=refusal)
 
@@ -244,8 +244,8 @@ class Systematic(FixedShare):
             return all_once(ordered(part)[self._start(subkey) :: self.step])
         if np.max(part.counts) > (self.max_slot or 0):
             raise InvalidInput(
-                f"the design declares at most {self.max_slot} records in a slot but one has more; "
-                "declare a cap that holds"
+                f"the design declares at most {self.max_slot} records in a slot but one has more; declare a cap that "
+                "is true"
             )
         return all_once(part.positions)
 

@@ -87,8 +87,8 @@ class SystematicPPS(Clustered):
         whole(1, self.clusters, chosen=self.chosen)
         if self.chosen * max(self.sizes) >= self.total and self.clusters > 1:
             raise InvalidInput(
-                f"a unit of size {max(self.sizes)} of {self.total} would be taken for certain among {self.chosen}; "
-                "split it into smaller units, or take fewer units"
+                f"a unit of size {max(self.sizes)} of {self.total} would always be drawn among {self.chosen}; split "
+                "it into smaller units, or draw fewer units"
             )
 
     @property

@@ -263,8 +263,8 @@ class TruncatedPoisson(Design):
         if part.seen < self.at_least or (self.at_most is not None and part.seen > self.at_most):
             upper = "" if self.at_most is None else f" and at most {self.at_most}"
             raise InvalidInput(
-                f"the design declares at least {self.at_least}{upper} records, which is not so; declare a range that "
-                "holds"
+                f"the design declares at least {self.at_least}{upper} records, but another number was given; declare "
+                "a range that is true"
             )
         at = np.sort(part.positions)
         return Drawn(at, np.ones(at.size, dtype=np.int64), np.ones(at.size))

@@ -71,8 +71,8 @@ class Journal:
         with self._opened() as handle:
             if os.pread(handle, _HEAD, 0) != _KIND + self.mark:
                 raise InvalidInput(
-                    f"another program took this training up from the checkpoint beside {self.path.name}, so nothing "
-                    "more is drawn here; let only one of them run"
+                    f"another program resumed this training from the checkpoint beside {self.path.name}, so nothing "
+                    "more is drawn here; run only one of them"
                 )
             yield handle
 
