@@ -145,9 +145,7 @@ class TruncatedPoisson(Design):
     def finish(self, part, subkey):
         low, high = (self.population,) * 2 if isinstance(self.population, int) else self.population
         if not low <= part.seen <= high:
-            raise InvalidInput(
-                f"the design declares {self.population} records, but another number was given; declare that one"
-            )
+            raise InvalidInput(f"the design declares {self.population} records, which is not so; declare what holds")
         at = np.sort(part.positions)
         return Drawn(at, np.ones(at.size, dtype=np.int64), np.ones(at.size))
 
