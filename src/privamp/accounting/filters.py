@@ -38,9 +38,8 @@ from .renyi import RenyiDP, best_order, check_order, loss_within, renyi_of_guara
 
 Release = Mechanism | Guarantee
 _NEVER_FITS = (
-    "an unused budget of the Rényi rule would refuse it too, because it adds up divergences and reserves only a "
-    "hundredth of its delta for releases without one; for releases with one epsilon and delta create the budget with "
-    "rule='basic'"
+    "an unused budget of the Rényi rule would refuse it too, because it adds up divergences and reserves "
+    "1% of its delta for releases without one; for releases with one epsilon and delta use rule='basic'"
 )
 _SPARE = 0.01  # of a budget's delta: more than a sample's, because a charged sample takes its own from it
 
@@ -121,9 +120,7 @@ class Filter(ABC):
             self._same_relation(release)
             return release.upper
         if not isinstance(release, Mechanism):
-            raise InvalidInput(
-                f"only a mechanism or a guarantee can be counted, got a {type(release).__name__} instead"
-            )
+            raise InvalidInput(f"a filter counts mechanisms and guarantees, got a {type(release).__name__} instead")
         release.check_scope(self.neighbors.scope)
         return group(release.profile(self.neighbors.per_record), self.neighbors.records)
 
@@ -273,9 +270,7 @@ class RenyiFilter(Filter):
         elif isinstance(release, Mechanism):
             loss, lost = renyi_of_mechanism(release, float(self.order), self.neighbors)
         else:
-            raise InvalidInput(
-                f"only a mechanism or a guarantee can be counted, got a {type(release).__name__} instead"
-            )
+            raise InvalidInput(f"a filter counts mechanisms and guarantees, got a {type(release).__name__} instead")
         return {"renyi_loss": loss, "delta": lost}
 
     def check(self, spent: Amounts, cost: Amounts, way_out: str) -> None:
