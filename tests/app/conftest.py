@@ -35,7 +35,7 @@ def explorer(tmp_path_factory):
     assert "Traceback" not in said, said
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules cannot share
 def chromium():
     """The system's browser, driven by Playwright."""
     if find_spec("playwright") is None:

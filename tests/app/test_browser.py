@@ -29,7 +29,7 @@ def table(page, index=0) -> dict[str, list[str]]:
 
 
 def settled(page):
-    page.wait_for_function(DONE, timeout=60_000)
+    page.wait_for_function(DONE, timeout=120_000)
     return table(page)
 
 

@@ -52,3 +52,32 @@ def test_what_was_computed_is_remembered() -> None:
 def test_a_job_that_takes_too_long_is_ended(tmp_path) -> None:
     found = all_of(Work(answer, longest=0.5), [("sleep", str(tmp_path / "mark"))])
     assert [result.reason for result in found.values()] == ["no answer within 0.5 seconds"]
+
+
+def test_all_jobs_but_the_first_wait_for_the_page() -> None:
+    work, found, is_loaded, done = Work(answer), {}, threading.Event(), threading.Event()
+    first = threading.Event()
+
+    def keep(job, result):
+        found[job] = result
+        first.set()
+
+    work.start([("double", 1), ("double", 2), ("double", 3)], keep, done.set, is_loaded)
+    assert first.wait(30)
+    time.sleep(0.5)
+    assert found == {("double", 1): 2}
+    is_loaded.set()
+    assert done.wait(30)
+    assert found == {("double", 1): 2, ("double", 2): 4, ("double", 3): 6}
+
+
+def test_what_waits_for_a_page_that_never_loads_ends_with_it() -> None:
+    work = Work(answer)
+    before = threading.active_count()
+    work.start([("double", 1), ("double", 2)], lambda job, result: None, is_loaded=threading.Event())
+    work.stop()
+    for _ in range(100):
+        if threading.active_count() <= before:
+            break
+        time.sleep(0.1)
+    assert threading.active_count() <= before

@@ -21,6 +21,8 @@ from ..errors import PrivampError
 
 LONGEST = 120.0  # seconds that one job may take
 _REMEMBERED = 512
+_GLANCE = 0.2  # seconds after which a job that waits looks whether it is still wanted
+_NICE = 5  # the browser and the server come first
 _FAILED = "this could not be computed; try other values"
 
 
@@ -48,8 +50,17 @@ class Work:
         self._turn = 0
         self._running: set[Any] = set()
 
-    def start(self, jobs: Iterable[Any], found: Found, done: Callable[[], None] | None = None) -> None:
-        """Report cached results at once, the rest from threads when ready; `done` after the last."""
+    def start(
+        self,
+        jobs: Iterable[Any],
+        found: Found,
+        done: Callable[[], None] | None = None,
+        is_loaded: threading.Event | None = None,
+    ) -> None:
+        """Report cached results at once, the rest from threads when ready; `done` after the last.
+
+        All jobs but the first wait for `is_loaded`: a browser that is loading the page needs the cores itself.
+        """
         turn = self.stop()
         waiting: deque[Any] = deque()
         for job in jobs:
@@ -62,8 +73,9 @@ class Work:
         left = [len(waiting)]
         if not waiting and done:
             done()
-        for _ in range(min(len(waiting), max(2, os.cpu_count() or 1))):
-            arguments = (turn, waiting, left, found, done)
+        for lane in range(min(len(waiting), max(2, os.cpu_count() or 1))):
+            gate = None if lane == 0 else is_loaded
+            arguments = (turn, waiting, left, found, done, gate, is_loaded)
             threading.Thread(target=self._lane, args=arguments, daemon=True).start()
 
     def stop(self) -> int:
@@ -76,9 +88,20 @@ class Work:
             return self._turn
 
     def _lane(
-        self, turn: int, waiting: "deque[Any]", left: list[int], found: Found, done: Callable[[], None] | None
+        self,
+        turn: int,
+        waiting: "deque[Any]",
+        left: list[int],
+        found: Found,
+        done: Callable[[], None] | None,
+        gate: threading.Event | None,
+        is_loaded: threading.Event | None,
     ) -> None:
         while True:
+            while gate and not gate.wait(_GLANCE):
+                if turn != self._turn:
+                    return
+            gate = is_loaded
             with self._lock:
                 if turn != self._turn or not waiting:
                     return
@@ -127,6 +150,8 @@ class Work:
 def _work(theirs: "Connection", answer: Answer, job: Any) -> None:
     """In the process: compute, send, end. No traceback, and nothing about a job in a log."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its processes
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
     try:
         result = answer(job)
     except PrivampError as error:

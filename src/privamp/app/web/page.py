@@ -1,6 +1,7 @@
 """One page for every view: controls on the left, results on the right, updated as they arrive."""
 
 import asyncio
+import threading
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -34,7 +35,9 @@ class Page:
         self.client = ui.context.client
         self.loop = asyncio.get_running_loop()
         self.is_drawing = False
+        self.is_loaded = threading.Event()
         self.draw()
+        self.client.on_connect(self.is_loaded.set)
         self.client.on_delete(self.work.stop)
         self.compute()
 
@@ -100,7 +103,7 @@ class Page:
         self.results = {}
         jobs = self.view.jobs(self.state)
         self.missing = len(jobs)
-        self.work.start(jobs, self._found)
+        self.work.start(jobs, self._found, is_loaded=self.is_loaded)
         self._mark()
         self.loop.call_later(_PATIENCE, self._draw_if_empty, self.state)
 
