@@ -1,4 +1,4 @@
-"""Formulas of the pages as MathML, when the site is built: no script and no font is loaded to show them.
+"""Formulas of the pages as MathML, when the site is built: no script is needed to show them.
 
 pymdownx.arithmatex finds `$…$` and `$$…$$`; latex2mathml converts what stands between. Pages write signs in Unicode,
 which latex2mathml would set as letters, so they become commands first.

@@ -82,12 +82,12 @@ def sampled_shares(name):
     for color, (label, certified) in zip(COLORS, designs.items(), strict=False):
         found = [certified(m) for m in sizes]
         axes.plot(sizes / people, [g.epsilon(delta) for g in found], color=color, lw=2, label=label)
-        axes.plot(sizes / people, [g.lower.epsilon(delta) for g in found], color=color, lw=1, ls="--")
+        axes.plot(sizes / people, [g.lower.epsilon(delta) for g in found], color="white", lw=1, ls=(0, (4, 4)))
     axes.axhline(noise.profile(Neighbors.REPLACE_ONE).epsilon(delta), color="#606060", ls=":", lw=1.4)
     axes.text(0.0021, 5.1, "all records, same noise", color="#606060", va="bottom")
     axes.set(xscale="log", yscale="log", xlabel="share of the records in the sample", ylabel="ε at δ = 1e-6")
     axes.legend(frameon=False, loc="lower right")
-    tidy(axes, "The same noisy sum of a sample", "Gaussian noise, replace-one; dashed: what a known attack reaches")
+    tidy(axes, "The same noisy sum of a sample", "Gaussian noise, replace-one; white dashes: a known attack")
     save(figure, name)
 
 
