@@ -32,4 +32,7 @@ def test_a_notebook_shows_the_groups_of_a_question():
     table = open_table(pa.table({"x": [1.0, 2.0] * 200, "g": ["a", "b"] * 200}))
     shown = table.mean("x", (0, 3)).by("g", ["a", "b"]).run(epsilon=1.0)._repr_html_()
     assert shown.startswith("<svg")
-    assert shown.count("<line ") == 2
+    assert shown.partition("</svg>")[0].count("<line ") == 2
+    assert "δ(ε): certified (solid)" in shown  # the guarantee's curve
+    assert "<summary>Theorems</summary>" in shown
+    assert "<summary>Assumptions</summary>" in shown

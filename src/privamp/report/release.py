@@ -13,6 +13,7 @@ from . import interval_lines
 from .centres import picture_of_centres
 from .html import Report
 from .pictures import COLORS, new_figure, tidy
+from .shown import guarantee_fragment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,16 +101,24 @@ def page_of(
     facts: Iterable[Sequence[str]] = (),
 ) -> Report:
     """A page with one table of numbers (one row per group, where there are groups), the facts and the guarantee."""
+    first = releases if isinstance(releases, Release) else next(iter(releases.values()))
+    page = _tables(releases, title, summary or "A private release with its errors and its guarantee.", level, facts)
+    epsilon = first.details.get("epsilon") if not first.details.get("delta") else None
+    page.add_guarantee(first.guarantee, epsilon=epsilon, delta=first.details.get("delta") or None)
+    return page
+
+
+def _tables(
+    releases: Release | Mapping[str, Release], title: str, summary: str, level: float, facts: Iterable[Sequence[str]]
+) -> Report:
     groups = {"": releases} if isinstance(releases, Release) else dict(releases)
     first = next(iter(groups.values()))
-    page = Report(title, summary or "A private release with its errors and its guarantee.")
+    page = Report(title, summary)
     rows = [[group or row[0], *row[1:]] for group, one in groups.items() for row in rows_of(one, level)]
     is_many = isinstance(first.value, Mapping) or np.ndim(first.value) == 2
     page.add_table(heads_of(first, level), rows, _shown(first) if is_many else _ERRORS)
     known = [*([] if is_many else [["sampling error", first.sampling_error_is]]), *facts]
     page.add_table(["what", "how"], known, "How it was made.")
-    epsilon = first.details.get("epsilon") if not first.details.get("delta") else None
-    page.add_guarantee(first.guarantee, epsilon=epsilon, delta=first.details.get("delta") or None)
     return page
 
 
@@ -122,8 +131,8 @@ def _shown(release: Release) -> str:
 
 
 def fragment_of(release: Release) -> str:
-    """A picture, the tables and the guarantee, without the page around them."""
-    return _drawn(release) + page_of(release, "Release").body()
+    """A picture, the tables and the guarantee with its curve, without the page around them."""
+    return _drawn(release) + _tables(release, "Release", "", 0.95, ()).body() + guarantee_fragment(release.guarantee)
 
 
 def _drawn(release: Release, level: float = 0.95) -> str:

@@ -52,6 +52,7 @@ def _rows(guarantee: Guarantee) -> list[list[str]]:
 def _told(guarantee: Guarantee) -> str:
     draws = "one draw" if guarantee.steps == 1 else f"{guarantee.steps:,} fresh draws"
     warning = "" if guarantee.is_private else "; NOT PRIVATE: test mode"
+    warning += "; LOSES PRIVACY: more than the mechanism on all the data" if guarantee.degrades else ""
     return f"{guarantee.neighbors}, {draws}{warning}"
 
 
