@@ -1,6 +1,7 @@
 """Means, histograms by group and quantiles beside OpenDP and diffprivlib: root mean squared errors in one run.
 
     python benchmarks/query_peers.py --data FOLDER [--runs 200] [--epsilon 0.1 1]
+    python benchmarks/query_peers.py --data FOLDER --declared    # means: the noise by its scales, without any chance
 
 FOLDER holds adult.csv.gz, api_schools.csv.gz and cbp2010_size_classes.csv.gz. All records are asked, at the same
 epsilon and under the same relation; a peer that is not installed is left out, and said so. Errors are over fresh noise,
@@ -15,7 +16,11 @@ The peers give no intervals, so privamp's quantiles are asked without.
 import argparse
 import csv
 import gzip
+import importlib
+import importlib.util
 import math
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +28,7 @@ import numpy as np
 
 from privamp import Neighbors, PrivateMean, open_table
 
+ROOT2 = math.sqrt(2.0)
 Answer = Callable[[], np.ndarray]
 
 
@@ -68,6 +74,20 @@ class OpenDP:
         data = np.clip(x, *bounds).tolist()
         return lambda: np.array([make(data)])
 
+    def known_noise(self, x: np.ndarray, bounds: tuple[float, float], epsilon: float) -> float:
+        """Standard deviation of `known_mean`, from the scale that its calibration finds."""
+        dp = self.dp
+        space = dp.vector_domain(dp.atom_domain(bounds=bounds, nan=False), size=len(x)), dp.symmetric_distance()
+        return ROOT2 * dp.binary_search_param(lambda s: space >> dp.t.then_mean() >> dp.m.then_laplace(s), 2, epsilon)
+
+    def secret_noise(self, x: np.ndarray, bounds: tuple[float, float], epsilon: float) -> float:
+        """The same of `secret_mean`, to first order: the mean of the clipped records times the noise of the count."""
+        dp = self.dp
+        space = dp.vector_domain(dp.atom_domain(bounds=bounds, nan=False)), dp.symmetric_distance()
+        total = dp.binary_search_param(lambda s: space >> dp.t.then_sum() >> dp.m.then_laplace(s), 1, epsilon / 2)
+        count = dp.binary_search_param(lambda s: space >> dp.t.then_count() >> dp.m.then_laplace(s), 1, epsilon / 2)
+        return ROOT2 * math.hypot(total, float(np.clip(x, *bounds).mean()) * count) / len(x)
+
     def secret_mean(self, x: np.ndarray, bounds: tuple[float, float], epsilon: float) -> Answer:
         dp = self.dp
         space = dp.vector_domain(dp.atom_domain(bounds=bounds, nan=False)), dp.symmetric_distance()
@@ -103,19 +123,32 @@ class OpenDP:
         return lambda: np.array([make(data) for make in each])
 
 
+def diffprivlib_tools() -> types.ModuleType:
+    """Only its tools: its forests do not import with newer versions of scikit-learn."""
+    spec = importlib.util.find_spec("diffprivlib")
+    if spec is None or spec.origin is None:
+        raise ImportError("diffprivlib")
+    package = types.ModuleType("diffprivlib")
+    package.__path__ = [str(Path(spec.origin).parent)]
+    sys.modules.setdefault("diffprivlib", package)
+    return importlib.import_module("diffprivlib.tools")
+
+
 class Diffprivlib:
     """Its tools, which hold for one replaced record and a public number of records."""
 
     def __init__(self) -> None:
         import warnings
 
-        from diffprivlib import tools
-
         warnings.simplefilter("ignore")
-        self.tools = tools
+        self.tools = diffprivlib_tools()
 
     def known_mean(self, x: np.ndarray, bounds: tuple[float, float], epsilon: float) -> Answer:
         return lambda: np.array([self.tools.mean(x, epsilon=epsilon, bounds=bounds)])
+
+    def known_noise(self, x: np.ndarray, bounds: tuple[float, float], epsilon: float) -> float:
+        """Laplace noise of scale (U - L)/(n epsilon), as its documentation says."""
+        return ROOT2 * (bounds[1] - bounds[0]) / (len(x) * epsilon)
 
     def quantiles(self, x: np.ndarray, qs: list[float], bounds: tuple[float, float], epsilon: float) -> Answer:
         return lambda: np.array([self.tools.quantile(x, q, epsilon=epsilon / len(qs), bounds=bounds) for q in qs])
@@ -202,14 +235,40 @@ def compared(title: str, asked: argparse.Namespace, epsilon: float, others: dict
         print(line, flush=True)
 
 
+def declared(title: str, asked: argparse.Namespace, epsilon: float, others: dict[str, object]) -> None:
+    """The standard deviation of the noise of a mean as each library calibrates it."""
+    import pyarrow as pa
+
+    file, name, _, bounds = COLUMNS[title]
+    x, _ = column(asked.data / file, name)
+    known = PrivateMean(bounds=bounds, epsilon=epsilon, population=len(x), neighbors=Neighbors.REPLACE_ONE)
+    own = {
+        "known": known.release(x).noise_error,
+        "secret": open_table(pa.table({"x": x})).mean("x", bounds).run(epsilon=epsilon).noise_error,
+    }
+    for what, mine in own.items():
+        line = f"{title:32s} n={len(x):6d} eps {epsilon:4g}  mean, {what:6s} n {float(mine):10.4g}"
+        for who, peer in others.items():
+            if hasattr(peer, f"{what}_noise"):
+                line += f"   {who} {getattr(peer, f'{what}_noise')(x, bounds, epsilon) / float(mine):8.6f}"
+        print(line, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0])
+    parser.add_argument("--declared", action="store_true", help="the noise of means by its scales, without runs")
     parser.add_argument("--only", nargs="+", help="some questions only, such as quantiles")
     asked = parser.parse_args()
     others = peers()
+    if asked.declared:
+        print("standard deviation of the noise as it is calibrated: privamp's, and the peers' over it")
+        for title in COLUMNS:
+            for epsilon in asked.epsilon:
+                declared(title, asked, epsilon, others)
+        return
     print(f"{asked.runs} runs; error of privamp, and the peers' error over it (± its standard error)")
     for title in COLUMNS:
         for epsilon in asked.epsilon:

@@ -1,5 +1,7 @@
 """What is made of noisy answers: plans, the overall mean, cells, centres."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -179,11 +181,55 @@ def test_noise_in_an_empty_bin_does_not_make_the_ball_immense() -> None:
     for _ in range(1000):
         noisy = counts + rng.laplace(0.0, 400.0, counts.size)
         stray += bool(np.any(noisy[140:] > 400.0 * np.log(20.0 * counts.size)))
-        radii.append(radius_of(noisy, 400.0))
+        found = radius_of(noisy, 400.0)
+        assert found is not None
+        radii.append(found.length)
     assert stray > 3
     assert max(radii) <= 2.0
     assert min(radii) >= 0.7
     far = counts.copy()
     far[200] = 30_000.0  # records, not noise: they are most of all
-    assert radius_of(far, 400.0) == _GRID[200]
-    assert radius_of(np.zeros(_GRID.size), 400.0) == 1.0
+    assert radius_of(far, 400.0) == (_GRID[200], 38_000.0)
+    assert radius_of(np.zeros(_GRID.size), 400.0) is None
+
+
+def _private_ball(X: np.ndarray, epsilon: float, seed: int) -> PrivateKMeans:
+    with seeds_allowed():
+        return PrivateKMeans(4, epsilon=epsilon, radius="private", center="private", random_state=seed).fit(X)
+
+
+def test_a_centre_that_would_be_noise_is_not_paid_for() -> None:
+    """1,000 records of 64 columns at epsilon 1: the noise of a centre would be twice the radius, and most of a cost."""
+    rng = np.random.default_rng(5)
+    X = 3.0 + rng.normal(size=(1000, 64))
+    ratios = []
+    for seed in range(5):
+        model = _private_ball(X, 1.0, seed)
+        assert [what for what, *_ in model.budget_][:2] == ["private radius", "noisy histogram of norms"]
+        assert not np.any(model.center_)
+        assert 20.0 < model.radius_ < 40.0
+        ratios.append(-model.score(X) / np.sum((X - X.mean(axis=0)) ** 2))
+    assert np.median(ratios) < 1.6  # 3.5 with a centre that was noise
+
+
+def test_few_records_choose_the_median_of_their_norms() -> None:
+    """At epsilon 0.1 no bin of 1,797 records stands out of its noise; the radius was 1 then, whatever the records."""
+    X = np.random.default_rng(6).normal(size=(1797, 8)) * 100.0  # norms about 270
+    found = [_private_ball(X, 0.1, seed) for seed in range(12)]
+    chosen = [model for model in found if model.budget_[1][0] == "private radius, median"]
+    assert len(chosen) >= 10
+    assert sum(200.0 < model.radius_ < 500.0 for model in chosen) >= 8
+    for model in chosen:
+        assert [round(cost, 6) for _, cost, _ in model.budget_[:2]] == [0.0025, 0.01]
+        assert sum(cost for _, cost, _ in model.budget_) <= 0.1
+        assert model.guarantee_ == pickle.loads(pickle.dumps(model)).guarantee_
+
+
+def test_a_private_centre_is_pulled_toward_the_origin() -> None:
+    """Rows about the origin: the centre is nearer to it than its noise, which is 0.9 of the radius."""
+    X = np.random.default_rng(7).normal(size=(3000, 40)) / np.sqrt(40.0)
+    with seeds_allowed():
+        at = [
+            PrivateKMeans(3, epsilon=0.5, radius=1.5, center="private", random_state=s).fit(X).center_ for s in range(5)
+        ]
+    assert np.median([np.linalg.norm(one) for one in at]) < 0.3 * 0.9 * 1.5

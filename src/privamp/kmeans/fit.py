@@ -19,8 +19,6 @@ from ..core.population import UNNAMED, Population
 from ..core.sample import Sample, SeededSample
 from ..designs.importance import ImportanceSampling
 from ..errors import InvalidInput
-from ..mechanisms.laplace import Laplace
-from ..mechanisms.norm_noise import NormNoise
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import norms
 from ..rules.rule import Rule
@@ -29,8 +27,8 @@ from . import exact
 from .ball import Ball
 from .first_look import MIDDLES, FirstLook, look
 from .fit_plan import Split, choose
-from .privacy_spend import PrivacySpend, Promise
-from .private_ball import private_center, private_radius
+from .privacy_spend import FirstNoise, PrivacySpend, Promise
+from .private_ball import private_ball, private_center, private_radius
 from .sampling import Target, make_rule, noise_level
 from .steps import Progress, Rows, Steps
 from .threads import ThreadPool
@@ -160,7 +158,7 @@ class Fitted:
     epsilon: float
     delta: float
     left: float  # of epsilon, for the sample
-    paid: tuple[Laplace | NormNoise, ...]  # before the sample
+    paid: tuple[FirstNoise, ...]  # before the sample
     what: tuple[str, ...]  # was released by each
     noise_error: FloatArray = field(repr=False)  # of every centre in the last step, in the units of the data
     columns: NDArray[np.intp] = field(repr=False)  # in which centres differ; in the others all are at the overall mean
@@ -247,12 +245,9 @@ def _sum_bits(rule: Rule, seen: FirstLook) -> int:
 
 
 def _ball(request: Request, bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:
-    share = _PRIVATE * request.epsilon
     if request.center is not None:
-        radius = request.radius or private_radius(bill, X, request.center, share, pool)
+        radius = request.radius or private_radius(bill, X, request.center, _PRIVATE, pool).length
         return Ball(request.center, radius)
     if request.radius is not None:
-        return Ball(private_center(bill, X, request.radius, share, pool), request.radius)
-    around = private_radius(bill, X, np.zeros(X.shape[1]), share / 2, pool)
-    center = private_center(bill, X, around, share, pool)
-    return Ball(center, private_radius(bill, X, center, share / 2, pool))
+        return Ball(private_center(bill, X, request.radius, _PRIVATE, pool), request.radius)
+    return private_ball(bill, X, _PRIVATE, pool)

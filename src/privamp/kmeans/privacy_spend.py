@@ -15,11 +15,13 @@ from ..core.neighbors import Neighbors
 from ..core.profile import Profile
 from ..designs.importance import ImportanceSampling
 from ..errors import NoTheorem
+from ..mechanisms.chosen_quantiles import ChosenQuantiles
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import NormNoise
 from ..numerics import rounding
 from ..rules.rule import Rule
 
+FirstNoise = Laplace | NormNoise | ChosenQuantiles  # all of it pure
 FIRST = "basic composition of the first look at all the data with what its answers chose (pure epsilons add up)"
 
 
@@ -30,10 +32,10 @@ class PrivacySpend:
     epsilon: float
     delta: float
     key: Key = field(repr=False)
-    paid: list[Laplace | NormNoise] = field(default_factory=list)
+    paid: list[FirstNoise] = field(default_factory=list)
     what: list[str] = field(default_factory=list)  # was released by each
 
-    def release(self, what: str, mechanism: Laplace | NormNoise, value: Any) -> Any:
+    def release(self, what: str, mechanism: FirstNoise, value: Any) -> Any:
         """Record the mechanism, then add its noise."""
         self.paid.append(mechanism)
         self.what.append(what)
@@ -71,7 +73,7 @@ class FirstThenSample:
 
     epsilon: float
     delta: float
-    paid: tuple[Laplace | NormNoise, ...]  # on all the data
+    paid: tuple[FirstNoise, ...]  # on all the data
     plan: Joint  # on the sample
     rule: Rule
 
@@ -90,7 +92,7 @@ class FirstThenSample:
         return _within(self.epsilon, self.delta, self, assumes, lambda: (*sample.because, FIRST))
 
 
-def left_of(epsilon: float, paid: Sequence[Laplace | NormNoise]) -> float:
+def left_of(epsilon: float, paid: Sequence[FirstNoise]) -> float:
     """Epsilon for the sample, rounded down."""
     if not paid:
         return epsilon

@@ -1,49 +1,81 @@
 """A private ball, paid from the budget: a radius from a noisy histogram of norms, a centre from a noisy mean of clipped
 rows.
 
-The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one bin.
-Bins count that are above what noise alone reaches once in forty fits and lie near the fullest one, or above what it
-reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. Rows outside are
-clipped, never dropped.
+The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one
+bin. Bins count that are above what noise alone reaches once in forty fits and lie near the fullest one, or above
+what it reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. Where no bin
+counts, the median of the norms is chosen by the exponential mechanism, which needs about a tenth of the records, and
+the radius is the grid point above it. Rows outside are shortened, never dropped.
+
+A centre is paid for only where the noisy number of records says that its noise is below half the radius.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..mechanisms.cell_counts import CellCounts
+from ..mechanisms.chosen_quantiles import ChosenQuantiles
 from ..mechanisms.laplace import Laplace
 from ..mechanisms.norm_noise import NormNoise
+from ..mechanisms.rank_choice import STEPS
 from ..numerics.log_domain import FloatArray
 from . import exact
 from .ball import Ball, chunks, measured, shrunk
+from .centres import OverallMean
 from .privacy_spend import PrivacySpend
 from .threads import ThreadPool
 
 _GRID = np.exp2(np.arange(-128, 129) / 2.0)
 _COVERED = 0.975
 _GAP = 4  # bins: a factor of 4
+_CLEAR = 0.5  # of the radius: the noise of a centre that is worth it
+_LAST = 0.1  # share of epsilon for the median of the norms, where the histogram shows nothing
 _BITS = 20  # of a row about the origin: the sum of 2^33 rows is exact
 
 
-def private_radius(bill: PrivacySpend, X: NDArray[Any], center: FloatArray, epsilon: float, pool: ThreadPool) -> float:
-    """A radius about `center`, at `epsilon`."""
-    lengths = measured(Ball(center, 1.0), X, pool)
-    counts = np.bincount(np.searchsorted(_GRID[:-1], lengths), minlength=_GRID.size).astype(np.float64)
-    noise = Laplace(scale=1.0 / epsilon)
-    return radius_of(np.asarray(bill.release("private radius", noise, counts)), noise.scale)
+def private_ball(bill: PrivacySpend, X: NDArray[Any], share: float, pool: ThreadPool) -> Ball:
+    """A ball at 2 `share` of epsilon, or at half of `share` where a centre is not worth its noise."""
+    d = X.shape[1]
+    around = private_radius(bill, X, np.zeros(d), share / 2, pool)
+    if around.records * _CLEAR < 1.5 * d / (share * bill.epsilon):
+        return Ball(np.zeros(d), around.length)
+    center = private_center(bill, X, around.length, share, pool)
+    return Ball(center, private_radius(bill, X, center, share / 2, pool).length)
 
 
-def radius_of(noisy: FloatArray, scale: float) -> float:
-    """The radius from noisy counts with this scale of noise; 1 if there are too few records."""
+class Radius(NamedTuple):
+    """A length, and about how many records led to it: 0 where there were too few to count them."""
+
+    length: float
+    records: float
+
+
+def private_radius(bill: PrivacySpend, X: NDArray[Any], center: FloatArray, share: float, pool: ThreadPool) -> Radius:
+    """A radius about `center`, at `share` of epsilon; at `_LAST` more where that shows no record."""
+    bins = np.searchsorted(_GRID[:-1], measured(Ball(center, 1.0), X, pool))
+    noise = Laplace(scale=1.0 / (share * bill.epsilon))
+    counts = np.bincount(bins, minlength=_GRID.size).astype(np.float64)
+    found = radius_of(np.asarray(bill.release("private radius", noise, counts)), noise.scale)
+    if found is not None:
+        return found
+    median = ChosenQuantiles(_LAST * bill.epsilon, cells=_GRID.size)
+    held = CellCounts.of(bins, np.ones(bins.size, dtype=np.int64))
+    at = int(bill.release("private radius, median", median, held)[0, 0]) // STEPS
+    return Radius(float(_GRID[at]), 0.0)
+
+
+def radius_of(noisy: FloatArray, scale: float) -> Radius | None:
+    """What noisy counts with this scale of noise speak for; None where no bin stands out."""
     likely = noisy >= scale * math.log(20.0 * _GRID.size)
     certain = noisy >= scale * math.log(1e6 * _GRID.size)
     counts = np.where(certain | (likely & _beside(likely, int(np.argmax(noisy)))), noisy, 0.0)
     if not np.any(counts):
-        return 1.0
+        return None
     below = np.cumsum(counts)
-    return float(_GRID[np.searchsorted(below, _COVERED * below[-1])])
+    return Radius(float(_GRID[np.searchsorted(below, _COVERED * below[-1])]), float(below[-1]))
 
 
 def _beside(likely: NDArray[np.bool_], fullest: int) -> NDArray[np.bool_]:
@@ -61,9 +93,12 @@ def _beside(likely: NDArray[np.bool_], fullest: int) -> NDArray[np.bool_]:
     return found
 
 
-def private_center(bill: PrivacySpend, X: NDArray[Any], radius: float, epsilon: float, pool: ThreadPool) -> FloatArray:
-    """The mean of the rows, each shortened to `radius` about the origin, at `epsilon`: two thirds for the sum."""
-    d = X.shape[1]
+def private_center(bill: PrivacySpend, X: NDArray[Any], radius: float, share: float, pool: ThreadPool) -> FloatArray:
+    """The mean of the rows, each shortened to `radius` about the origin, at `share` of epsilon: two thirds for the sum.
+
+    It is pulled toward the origin by the factor of James and Stein, which costs nothing.
+    """
+    d, epsilon = X.shape[1], share * bill.epsilon
     ball = Ball(np.zeros(d), radius)
     lengths = measured(ball, X, pool)
 
@@ -72,10 +107,10 @@ def private_center(bill: PrivacySpend, X: NDArray[Any], radius: float, epsilon: 
 
     sums = pool.map(part, pool.spans(len(X)))
     total = exact.total([np.zeros(d), *(one for several in sums for one in several)]) * 2.0**-_BITS
-    noisy = bill.release("private centre, sum", NormNoise(scale=1.5 / epsilon, dimension=d), total)
-    count = max(float(bill.release("private centre, count", Laplace(scale=3.0 / epsilon), float(len(X)))), 1.0)
-    mean: FloatArray = noisy / count
-    return radius * mean / max(float(np.linalg.norm(mean)), 1.0)
+    noise = NormNoise(scale=1.5 / epsilon, dimension=d)
+    noisy = bill.release("private centre, sum", noise, total)
+    count = bill.release("private centre, count", Laplace(scale=3.0 / epsilon), float(len(X)))
+    return radius * OverallMean.of(noisy, float(count), (d + 1.0) * noise.scale**2).point
 
 
 def _units(rows: FloatArray) -> FloatArray:
