@@ -28,13 +28,13 @@ from .ball import Ball
 from .first_look import MIDDLES, FirstLook, look
 from .fit_plan import Split, choose
 from .privacy_spend import FirstNoise, PrivacySpend, Promise
-from .private_ball import private_ball, private_center, private_radius
+from .private_ball import SHARE, most_for_ball, private_ball, private_center, private_radius
 from .sampling import Target, make_rule, noise_level
 from .steps import Progress, Rows, Steps
 from .threads import ThreadPool
 
 _WIDEST = 1e150  # of which squares are still doubles
-_PRIVATE = 0.05  # share of epsilon for a private radius, and for a private centre
+_ALMOST_ALL = 0.999999  # of epsilon, before the steps
 SAMPLERS = ("privacy-constrained", "coreset", "uniform")
 
 
@@ -67,9 +67,11 @@ class Request:
         if model.sample_size is not None:
             positive(sample_size=model.sample_size)
         in_range(0, 1, open_ends=True, first_look=model.first_look)
+        ball = _public_ball(model, columns)
+        _room_for(model.first_look, most_for_ball(ball[0] is None, ball[1] is None))
         return cls(
             int(model.n_clusters), float(model.epsilon), _delta(model), model.sampler, model.sample_size,
-            model.noise == "gaussian", *_public_ball(model, columns), int(model.n_iter),
+            model.noise == "gaussian", *ball, int(model.n_iter),
             _init(model.init, model.n_clusters, columns), float(model.first_look),
         )  # fmt: skip
 
@@ -77,6 +79,14 @@ class Request:
         """Context of a fit: its key is fresh, and all of it is charged before the first look."""
         promise = Promise(self.epsilon, self.delta)
         return whole_job("k-means", key, lambda neighbors: promise.guarantee(), budget, self.delta or None)
+
+
+def _room_for(first_look: float, ball: float) -> None:
+    """Something must be left for the steps, however much of its share the ball takes."""
+    most = _ALMOST_ALL - ball
+    if first_look > most:
+        why = f" with a private ball, which takes up to {ball:g} of epsilon" if ball else ""
+        raise InvalidInput(f"first_look must be at most {most:.9g}{why}, got {first_look!r} instead")
 
 
 def _delta(model: Any) -> float:
@@ -246,8 +256,8 @@ def _sum_bits(rule: Rule, seen: FirstLook) -> int:
 
 def _ball(request: Request, bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:
     if request.center is not None:
-        radius = request.radius or private_radius(bill, X, request.center, _PRIVATE, pool).length
+        radius = request.radius or private_radius(bill, X, request.center, SHARE, pool).length
         return Ball(request.center, radius)
     if request.radius is not None:
-        return Ball(private_center(bill, X, request.radius, _PRIVATE, pool), request.radius)
-    return private_ball(bill, X, _PRIVATE, pool)
+        return Ball(private_center(bill, X, request.radius, SHARE, pool), request.radius)
+    return private_ball(bill, X, pool)

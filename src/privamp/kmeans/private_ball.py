@@ -4,7 +4,7 @@ rows.
 The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one
 bin. Bins count that are above what noise alone reaches once in forty fits and lie near the fullest one, or above
 what it reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. Where no bin
-counts, the median of the norms is chosen by the exponential mechanism, which needs about a tenth of the records, and
+counts, the median of the norms is chosen by the exponential mechanism, which needs a third as many records, and
 the radius is the grid point above it. Rows outside are shortened, never dropped.
 
 A centre is paid for only where the noisy number of records says that its noise is below half the radius.
@@ -30,20 +30,26 @@ from .threads import ThreadPool
 
 _GRID = np.exp2(np.arange(-128, 129) / 2.0)
 _COVERED = 0.975
+SHARE = 0.05  # of epsilon for a private radius, and for a private centre
 _GAP = 4  # bins: a factor of 4
 _CLEAR = 0.5  # of the radius: the noise of a centre that is worth it
 _LAST = 0.1  # share of epsilon for the median of the norms, where the histogram shows nothing
 _BITS = 20  # of a row about the origin: the sum of 2^33 rows is exact
 
 
-def private_ball(bill: PrivacySpend, X: NDArray[Any], share: float, pool: ThreadPool) -> Ball:
-    """A ball at 2 `share` of epsilon, or at half of `share` where a centre is not worth its noise."""
+def most_for_ball(radius: bool, center: bool) -> float:
+    """The largest share of epsilon that a ball takes whose radius or centre, or both, are private."""
+    return SHARE * (radius + center) + _LAST * radius
+
+
+def private_ball(bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:
+    """Radius and centre; about the origin where a centre is not worth its noise."""
     d = X.shape[1]
-    around = private_radius(bill, X, np.zeros(d), share / 2, pool)
-    if around.records * _CLEAR < 1.5 * d / (share * bill.epsilon):
+    around = private_radius(bill, X, np.zeros(d), SHARE / 2, pool)
+    if around.records * _CLEAR < 1.5 * d / (SHARE * bill.epsilon):
         return Ball(np.zeros(d), around.length)
-    center = private_center(bill, X, around.length, share, pool)
-    return Ball(center, private_radius(bill, X, center, share / 2, pool).length)
+    center = private_center(bill, X, around.length, SHARE, pool)
+    return Ball(center, private_radius(bill, X, center, SHARE / 2, pool).length)
 
 
 class Radius(NamedTuple):
