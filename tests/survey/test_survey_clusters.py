@@ -1,6 +1,7 @@
 """Means and totals from clusters: what one record moves, coverage, and what a plan promises."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ class TestOneRecord:
     @pytest.mark.parametrize("rate", [1.0, 0.3])
     def test_cut_sums_move_by_what_is_declared_at_most(self, rate):
         """Brute force: every record added to every set of records that is large enough to matter."""
-        cut = _Cut.of(1.7, 0.05, 4.0, Clusters(5, 20, 60, rate, np.zeros(1, dtype=np.int64)), 100.0)
+        cut = _Cut.of(1.7, 0.05, 4.0, Clusters(5, 20, 60, rate, np.zeros(1, dtype=np.int64)), 100.0, False)
         unit, most = cut.lattice.most, cut.most
         for total in (0, 1, unit, most - unit, most - 1, most, most + unit, 7 * most):
             for record in (-unit, -unit // 2, -1, 0, 1, unit // 3, unit):
@@ -42,16 +43,25 @@ class TestOneRecord:
                 assert abs(one - other) <= cut.moves
         assert most**2 - (most - unit) ** 2 == cut.moves  # attained
 
-    def test_a_reach_that_is_too_small_is_found(self, monkeypatch):
-        honest = _Cut.of.__func__
+    def test_distances_move_by_one_record_at_most(self):
+        cut = _Cut.of(1.7, 0.05, 4.0, Clusters(5, 20, 7, 1.0, np.zeros(1, dtype=np.int64)), 100.0, True)
+        assert cut.is_distance
+        assert cut.per_record == cut.lattice.most == cut.lattice.whole(np.array([1.7]))[0]
 
-        def planted(cls, *given):
-            cut = honest(cls, *given)
-            return cls(cut.farthest, cut.size, cut.lattice, cut.most, cut.moves // 8, cut.per_square)
+    @pytest.mark.parametrize("is_distance", [True, False])
+    def test_a_reach_that_is_too_small_is_found(self, monkeypatch, is_distance):
+        honest, seen = _Cut.of.__func__, set()
+
+        def one_kind(cls, *given):
+            seen.add(is_distance)
+            return replace(honest(cls, *given), is_distance=is_distance)
 
         audit = surveys._fixed("clusters")
+        monkeypatch.setattr(_Cut, "of", classmethod(one_kind))
         assert audit.perform(12).ok
-        monkeypatch.setattr(_Cut, "of", classmethod(planted))
+        assert seen == {is_distance}
+        small = _Cut.per_record.fget
+        monkeypatch.setattr(_Cut, "per_record", property(lambda cut: small(cut) // 8))
         assert not audit.perform(12).ok
 
 

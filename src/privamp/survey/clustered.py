@@ -8,22 +8,25 @@ for sum E_c^2 is far larger than the sum where clusters differ in size. Two rele
 1. T, C and the weighted sum of squares of records, which gives s^2, the variance between records.
 2. sum of min(|E_c|, t)^2 over drawn clusters, t = 2 s n: a cluster of n records that are all alike passes t in one case
    of twenty. n is the cap where the noise allows it, else twice the average size. One record moves the sum by at most
-   b (2 t - b), b = h + |T/C|.
+   b (2 t - b), b = h + |T/C|. Where the noise of that would be more than half of what clusters of correlated records
+   show: sum of |E_c| instead, not cut, which a record moves by b only. Its noise is a part of S, not of S^2. The root
+   mean square is taken as 1.25 times the mean distance, as for normal sums, or 2 times where clusters differ in size.
 
 S^2 is then (2.) / (l-1). Where the cap is above twice the average size, the part of one cluster of the largest size is
-added, cap^2 v / (k-1), because such a cluster may have been clipped, or not drawn at all; v is twice what (2.) shows of
-the variance between clusters' means, at most s^2. S^2 is never more than cap s^2 N/k, which holds for every population
-with these caps (Cauchy-Schwarz). Noise in an estimated variance is met by 0.6 of its standard deviation (0.5 where
-nothing is cut). The interval has Student's quantile of l - 1 degrees of freedom, and is clipped to the bounds. If N is
-public it replaces C in the sampling error. A total where N is secret is T itself, measured from 0, and S^2 is that of
-the clusters' sums about their mean. The design effect is that of the clusters drawn, as R has it: without the part for
-a large cluster that was cut or missed.
+added, cap^2 v / (k-1), because such a cluster may have been cut, or not drawn at all; v is 2.5 times what the squares
+of (2.) show of the variance between clusters' means, 1.3 times what the distances show, which are proportional to sizes
+and not to their squares; at most s^2. S^2 is never more than cap s^2 N/k, which holds for every population with
+these caps (Cauchy-Schwarz). Noise in an estimated variance is met by 0.6 of its standard deviation (0.5 where nothing
+is cut). The interval has Student's quantile of l - 1 degrees of freedom, and is cut to the bounds. Where N is public it
+stands for C in the sampling error. A total where N is secret is T itself, measured from 0, and S^2 is that of the
+clusters' sums about their mean. The design effect is that of the clusters drawn, as R has it: without the part for a
+large cluster that was cut or missed, and from squares only.
 
 Coverage and widths on schools, municipalities and MU284: benchmarks/cluster_surveys.py, docs/surveys.md.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -44,6 +47,10 @@ _MORE = 2.0  # shares of variance_share that the second release gets
 _GUESS = 0.25  # correlation inside clusters, to choose where sums are cut
 _WIDE = 0.6  # standard deviations of its own noise that an estimated variance is raised by
 _QUIET = 0.5  # the same where nothing is cut off
+_SHAPE = math.sqrt(0.5 * math.pi)  # root mean square over mean distance, of normal numbers
+_UNEVEN = 2.0  # the same where clusters differ in size
+_MISSED = 2.5  # times what cut squares show of the variance between clusters' means
+_FAR = 1.3  # the same for distances, which are not cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +146,20 @@ class _Task:
         records = count if self.asked.records is None else self.asked.records
         s2 = max(squares / count - away**2, 0.0) + _WIDE * wide[2] / count
         s2 = float(np.clip(s2, 1e-4 * self.half**2, self.half**2))
-        cut = _Cut.of(self.half + abs(away), s2, records / c.clusters, c, self.loud.sd * self.second.scale)
+        noise = self.loud.sd * self.second.scale
+        cut = _Cut.of(self.half + abs(away), s2, records / c.clusters, c, noise, self.is_ratio)
         seen = float(
             self.second.answers(self.source.release(plan[1], lambda d: in_grid_units(self._cut(cut, away, d))))[0][0]
         )
-        unit = cut.per_square
         mean = 0.0 if self.is_ratio else max(total**2 - wide[0] ** 2, 0.0) / c.clusters**2 * c.drawn  # l mean^2
-        raised = _WIDE if cut.size < c.cap else _QUIET
-        spread = max(seen * unit - mean, 0.0) + raised * self.loud.sd * self.second.scale * unit
+        spread = cut.spread(seen, noise, mean, c)
         variance = self._variance(spread, s2, records, cut)
         effect = Effect(squares, wide[2], total, count, self.units.by.heaviest, wide[0])
         part = (1.0 - c.share) * c.clusters**2 / c.drawn / (c.drawn - 1)
         again = (1.0 - c.rate) / c.rate * max(squares - total**2 / count, 0.0)
-        noisy = self.loud.sd * self.second.scale * unit
-        shown = {"design_effect": effect.of(part * (seen * unit - mean) + again, part * noisy)}
+        of_squares = part * (seen * cut.per_square - mean) + again
+        told = None if cut.is_distance else effect.of(of_squares, part * noise * cut.per_square)
+        shown = {"design_effect": told}
         if not self.is_ratio:
             return self._source().release(total, math.sqrt(variance), wide[0], df=c.drawn - 1, details=shown)
         per = 1.0 / records if not self.asked.is_total else 1.0
@@ -177,15 +184,15 @@ class _Task:
         rows = np.clip(self.z[at] - away, -cut.farthest, cut.farthest)
         clusters = int(self.clusters.which.max(initial=0)) + 1
         sums = summed(self.clusters.which[at], cut.lattice.whole(rows), clusters).tolist()
-        squares = sum(min(abs(one), cut.most) ** 2 for one in sums)
-        return np.array([self.second.once(0, Fraction(squares, cut.moves))], dtype=np.int64)
+        added = sum(map(abs, sums)) if cut.is_distance else sum(min(abs(one), cut.most) ** 2 for one in sums)
+        return np.array([self.second.once(0, Fraction(added, cut.per_record))], dtype=np.int64)
 
     def _variance(self, spread: float, s2: float, records: float, cut: "_Cut") -> float:
         """Of the weighted sum of residuals."""
         c = self.clusters
         k, n, size = c.clusters, c.drawn, records / c.clusters
         again = (1.0 - c.rate) / c.rate * s2  # per record, of the second stage
-        between = min(s2, 2.0 * spread / (n * size**2))
+        between = min(s2, cut.of_means(spread) / (n * size**2))
         tail = c.cap**2 * between / (k - 1) if c.cap > 2.0 * size else 0.0
         most = c.cap * size * s2 + size * again
         per_cluster = min(spread / (n - 1) + tail, most)
@@ -194,23 +201,50 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Where clusters' sums are cut, in whole multiples of a lattice."""
+    """What the second release adds up of clusters' sums, in whole multiples of a lattice."""
 
     farthest: float  # b
     size: float  # n
     lattice: Lattice
     most: int  # t
-    moves: int  # b (2 t - b): by one record
-    per_square: float  # what one unit of the released number stands for
+    moves: int  # b (2 t - b): a sum of cut squares, by one record
+    rate: float
+    is_distance: bool  # |E|, not cut, and not its square
 
     @classmethod
-    def of(cls, farthest: float, s2: float, average: float, clusters: Clusters, noise: float) -> "_Cut":
+    def of(cls, farthest: float, s2: float, average: float, clusters: Clusters, noise: float,
+           is_ratio: bool) -> "_Cut":  # fmt: skip
         """Where to cut; `noise` is that of the second release, in units of what one record moves it."""
         sd, cap = math.sqrt(s2), float(clusters.cap)
         noise_of_all = noise * farthest * (2.0 * cap * min(2.0 * sd, farthest) - farthest) / clusters.rate**2
-        is_quiet = noise_of_all <= 0.5 * _GUESS * clusters.drawn * average**2 * s2
+        allowed = 0.5 * _GUESS * clusters.drawn * average**2 * s2
+        is_quiet = noise_of_all <= allowed
         size = cap if is_quiet else min(cap, max(2.0 * average, 1.0))
         lattice = Lattice.of(np.array([farthest]), clusters.cap)
         most = max(int(min(2.0 * sd, farthest) * size * clusters.rate / float(lattice.unit[0])), lattice.most)
         moves = lattice.most * (2 * most - lattice.most)
-        return cls(farthest, size, lattice, most, moves, moves * (float(lattice.unit[0]) / clusters.rate) ** 2)
+        made = cls(farthest, size, lattice, most, moves, clusters.rate, False)
+        return replace(made, is_distance=is_ratio and noise * made.per_square > allowed)
+
+    @property
+    def per_record(self) -> int:
+        """What one record moves the released sum by at most: b, or b (2 t - b)."""
+        return self.lattice.most if self.is_distance else self.moves
+
+    @property
+    def per_square(self) -> float:
+        """What one unit of a released sum of squares stands for."""
+        return self.moves * (float(self.lattice.unit[0]) / self.rate) ** 2
+
+    def of_means(self, spread: float) -> float:
+        """The part of a sum of squares that is taken for clusters of the average size whose means vary as they do."""
+        return _FAR * (_SHAPE / _UNEVEN) ** 2 * spread if self.is_distance else _MISSED * spread
+
+    def spread(self, seen: float, noise: float, mean: float, clusters: Clusters) -> float:
+        """The sum of squares, raised by a part of the standard deviation of its noise."""
+        if self.is_distance:
+            total = (max(seen, 0.0) + _WIDE * noise) * self.farthest / self.rate
+            shape = _SHAPE if self.size >= clusters.cap else _UNEVEN
+            return (shape * total) ** 2 / clusters.drawn
+        raised = _WIDE if self.size < clusters.cap else _QUIET
+        return max(seen * self.per_square - mean, 0.0) + raised * noise * self.per_square
