@@ -96,6 +96,17 @@ def test_sentences_notice_a_better_uniform_sample():
     assert not as_expected(trade_offs.over_epsilon(trade_offs.Costs("made up", 1000, swapped)))
 
 
+def test_an_epsilon_at_which_a_sampler_has_no_such_size_is_told_apart():
+    epsilons = (0.5, 1.0, 1000.0, math.inf)
+    found = {(s, 100, e): 0.2 + 0.1 / e for s in dp_lloyd.SAMPLERS for e in epsilons}
+    del found["opt", 100, 0.5]
+    costs = trade_offs.Costs("made up", 1000, found)
+    assert costs.common(100) == [1.0, 1000.0]
+    checks = list(trade_offs.over_epsilon(costs))
+    assert [check.what for check in checks if check.apart] == ["made up, m = 100: the three samplers at epsilon 0.5"]
+    assert len(trade_offs.picture([costs], "epsilon").axes) == 1
+
+
 def test_sentences_over_the_size_notice_a_rising_cost():
     sizes, epsilons = (100, 500, 900), (3.0,)
     found = {

@@ -108,7 +108,7 @@ def _listed(entries: "dict[str, Entry]", json: bool) -> None:
 
 def _run(entry: "Entry", out: Path, full: bool, json: bool) -> None:
     with _into(out), waiting(entry.title, quiet=json):
-        outcome = (entry.full if full and entry.full else entry.run)(out)
+        outcome = entry.reproduce(out, full)
     if json:
         emit({"name": entry.name, "ok": outcome.ok, "text": outcome.text, "files": [str(f) for f in outcome.files]})
     else:

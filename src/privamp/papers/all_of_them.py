@@ -56,7 +56,7 @@ def run_all(
 def _result(entry: Entry, out_dir: Path, full: bool) -> Result:
     started = time.perf_counter()
     try:
-        outcome = (entry.full if full and entry.full else entry.run)(out_dir)
+        outcome = entry.reproduce(out_dir, full)
     except (PrivampError, ImportError) as error:
         outcome = Outcome("", (), True, (apart(entry.title, "all of it", f"not run: {error}"),))
     except ArithmeticError as error:  # a root that was not found is a failure of ours

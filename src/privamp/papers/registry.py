@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..errors import InvalidInput
 from ..validation import meant
+from .partial import resumed
 from .printed import Check
 
 
@@ -40,6 +41,13 @@ class Entry:
     run: Callable[[Path], Outcome]  # writes its files into the folder, all or none
     full: Callable[[Path], Outcome] | None = None  # the paper's whole setting, where `run` is a quick version of it
     errata: str = ""  # the heading of docs/errata.md, as a link names it, under which its errata stand
+
+    def reproduce(self, out_dir: Path, full: bool = False) -> Outcome:
+        """Run it; a full run that was stopped goes on with the parts it had finished."""
+        if not full or self.full is None:
+            return self.run(out_dir)
+        with resumed(out_dir / f"{self.name}.partial.json"):
+            return self.full(out_dir)
 
 
 @cache

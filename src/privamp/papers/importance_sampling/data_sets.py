@@ -5,7 +5,7 @@ Centred, cut at the 97.5 percentile of the norm, centred again.
 Song, Pose, MiniBooNE and FMA are not at hand; of RNA two thirds of the rows are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -31,17 +31,20 @@ ABSENT: Final = tuple(name for name in PRINTED if name not in FILES)
 PART = "157,413 of the 488,565 rows are missing from the file"
 NOT_HERE = "the data set is not at hand"
 
+Rows32 = NDArray[np.float32]
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Prepared rows (n, d); the ball about them is taken as public, as the paper does."""
 
     x: FloatArray
+    norms: FloatArray = field(init=False)  # distances from the centre, (n,)
+    single: Rows32 = field(init=False)  # x in single precision, for Lloyd's steps
 
-    @property
-    def norms(self) -> FloatArray:
-        """Distances from the centre."""
-        return np.asarray(np.linalg.norm(self.x, axis=1))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "norms", np.linalg.norm(self.x, axis=1))
+        object.__setattr__(self, "single", self.x.astype(np.float32))
 
     def in_the_unit_ball(self, most: int) -> "Rows":
         """At most so many rows, evenly thinned, divided by the largest norm of all."""

@@ -7,11 +7,12 @@ and the mean squared norm are taken as public. Costs are medians over seeds, on 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.mechanism import Mechanism
 from ...mechanisms.laplace import Laplace
@@ -24,10 +25,11 @@ from ...rules.norm_histogram import NormHistogram
 from ...rules.profiles import LinearProfile
 from ...rules.rule import Rule
 from ...rules.uniform import uniform
-from .data_sets import Rows
+from .data_sets import Rows, Rows32
 
 K, STEPS = 25, 10
 SAMPLERS = ("unif", "core", "opt")
+_BLOCK = 4096  # rows
 _LEVEL = 0.5  # the norm of centres that the noise is split for
 
 
@@ -77,26 +79,31 @@ def _rule(sampler: str, rows: Rows, size: float, n: int, mechanism: Mechanism) -
     return coreset(profile, share=0.5, size=size, population=n, mean_squared_norm=mean, radius=1.0)
 
 
-def fitted(rows: Rows, how: Plan, start: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Centres (k, d) after the steps."""
-    x, weights = rows.x, np.ones(len(rows.x))
-    if how.rule is not None:
-        q = how.rule.of_norms(rows.norms)
+def probabilities(rows: Rows, how: Plan) -> FloatArray | None:
+    """The chance of every row, or None where all are kept."""
+    return how.rule.of_norms(rows.norms) if how.rule is not None else None
+
+
+def fitted(rows: Rows, how: Plan, q: FloatArray | None, start: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Centres (k, d) after the steps; `q` is what `probabilities` gives."""
+    x, weights = rows.single, np.ones(len(rows.x), np.float32)
+    if q is not None:
         kept = rng.random(len(x)) < q
-        x, weights = x[kept], 1.0 / q[kept]
+        x, weights = x[kept], (1.0 / q[kept]).astype(np.float32)
     centres = start
     for _ in range(STEPS):
         centres = one_step(x, weights, centres, how, rng)
     return centres
 
 
-def one_step(x: FloatArray, w: FloatArray, centres: FloatArray, how: Plan, rng: np.random.Generator) -> FloatArray:
+def one_step(x: Rows32, w: Rows32, centres: FloatArray, how: Plan, rng: np.random.Generator) -> FloatArray:
     """Noisy sums over noisy counts; a centre without records keeps its place, and all stay in the ball."""
     k, d = centres.shape
-    own = nearest(x, centres)
-    members = np.zeros((len(x), k))
-    members[np.arange(len(x)), own] = w
-    sums, counts = members.T @ x, members.sum(axis=0)
+    sums, counts = np.zeros((k, d)), np.zeros(k)
+    for part, own, _ in nearest(x, centres):
+        members = own * w[part]
+        sums += members @ x[part]
+        counts += members.sum(axis=1)
     if how.sums > 0.0:
         direction = rng.normal(size=(k, d))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
@@ -107,15 +114,32 @@ def one_step(x: FloatArray, w: FloatArray, centres: FloatArray, how: Plan, rng: 
     return np.asarray(moved / lengths)
 
 
-def nearest(x: FloatArray, centres: FloatArray) -> FloatArray:
-    """The number of each row's nearest centre."""
-    return np.asarray(np.argmin(np.sum(centres**2, axis=1) - 2.0 * (x @ centres.T), axis=1))
+def nearest(x: Rows32, centres: FloatArray) -> Iterator[tuple[slice, NDArray[np.bool_], Rows32]]:
+    """For each block of rows: which, who is nearest to which centre (k, rows), and the squared distance less |x|^2.
+
+    Single precision, in blocks that fit into the processor's cache: a quarter of the time of one pass in double.
+    """
+    lengths = np.sum(centres**2, axis=1)[:, None].astype(np.float32)
+    scaled = (-2.0 * centres).astype(np.float32)
+    for at in range(0, len(x), _BLOCK):
+        part = slice(at, at + _BLOCK)
+        apart = scaled @ x[part].T
+        apart += lengths
+        best = apart.min(axis=0)
+        own = apart == best
+        if np.count_nonzero(own) > best.size:  # equally near to several: the first has it
+            own = np.argmax(own, axis=0) == np.arange(len(centres))[:, None]
+        yield part, own, best
 
 
 def cost(x: FloatArray, centres: FloatArray) -> float:
     """Mean squared distance to the nearest centre."""
-    best = np.min(np.sum(centres**2, axis=1) - 2.0 * (x @ centres.T), axis=1)
-    return float(np.mean(np.sum(x**2, axis=1) + best))
+    return float(np.mean(np.sum(x**2, axis=1))) + least(x.astype(np.float32), centres)
+
+
+def least(x: Rows32, centres: FloatArray) -> float:
+    """The mean over rows of the squared distance to the nearest centre, less |x|^2."""
+    return math.fsum(float(best.sum(dtype=np.float64)) for _, _, best in nearest(x, centres)) / len(x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +168,9 @@ class Trial:
             how = Plan(made.rule, 0.0, 0.0)
         else:
             how = plan(sampler, self.rows, size, epsilon)
-        found = []
+        found, q = [], probabilities(self.rows, how)
         for seed in seeds:
             rng = np.random.default_rng(seed)
             start = self.public[rng.choice(len(self.public), K, replace=False)]
-            found.append(cost(self.rows.x, fitted(self.rows, how, start, rng)))
+            found.append(self.no_learning + least(self.rows.single, fitted(self.rows, how, q, start, rng)))
         return np.array(found)

@@ -15,7 +15,7 @@ from ..files import Table, compared
 from ..printed import Check, inside, said
 from ..registry import Entry, Outcome
 from .data_sets import PRINTED, read
-from .dp_lloyd import SAMPLERS, STEPS, Plan, Trial, fitted, plan
+from .dp_lloyd import SAMPLERS, STEPS, Trial, fitted, plan
 from .figure_2 import IS
 from .timing_rows import FULL_SECONDS, lines
 
@@ -90,7 +90,7 @@ def timed(trial: Trial, sampler: str, size: int) -> Seconds:
     kept = np.flatnonzero(rng.random(n) < q)
     drawn = clock()
     chosen = type(trial.rows)(trial.rows.x[kept])
-    fitted(chosen, Plan(None, how.sums, how.counts), trial.public[:25], rng)
+    fitted(chosen, how, None, trial.public[:25], rng)
     return Seconds(weighed - began, drawn - weighed, clock() - drawn)
 
 

@@ -4,12 +4,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import Infeasible
+from ..partial import part
 from ..printed import Check, apart, said
 from .data_sets import NOT_HERE, read
 from .dp_lloyd import SAMPLERS, K, Trial
@@ -28,6 +30,7 @@ LOOKED = (
 WRONG_NOISE = (
     "the figure, if made by the released code, has d times too little noise: differences at small epsilon are hidden"
 )
+TOO_LARGE = "a sampler cannot have so large a sample at this epsilon: opt keeps few records far out, and needs noise"
 
 OVERLAP = 100.0  # from here on the paper's curves lie on each other
 
@@ -54,6 +57,11 @@ class Costs:
         """Every epsilon."""
         return sorted({epsilon for _, _, epsilon in self.found})
 
+    def common(self, size: int) -> list[float]:
+        """The finite epsilons at which all three samplers have this size."""
+        finite = (e for e in self.epsilons if math.isfinite(e))
+        return [e for e in finite if all((sampler, size, e) in self.found for sampler in SAMPLERS)]
+
     def gap(self, size: int, epsilons: Sequence[float]) -> float:
         """How many times the cost of uniform sampling is that of the other two, on average over epsilon."""
         others = [0.5 * (self.at("core", size, e) + self.at("opt", size, e)) for e in epsilons]
@@ -73,7 +81,10 @@ def measured(
                 continue
             for epsilon in epsilons:
                 with suppress(Infeasible):  # opt has a largest size: beyond it, less noise is not enough
-                    costs = trial.costs(sampler, size, epsilon, range(seeds))
+                    costs = part(
+                        ("costs", name, n, sampler, size, epsilon, seeds),
+                        partial(trial.costs, sampler, size, epsilon, range(seeds)),
+                    )
                     found[sampler, size, epsilon] = float(np.median(costs)) / trial.no_learning
     return Costs(name, n, found)
 
@@ -90,22 +101,23 @@ def ours(name: str, most: int, share: float, epsilons: Sequence[float], seeds: i
 
     trial = Trial.of(read(name), most)
     size, found = int(share * len(trial.rows.x)), {}
+
+    def once(epsilon: float) -> list[float]:
+        model = PrivateKMeans(K, epsilon=epsilon, sampler="privacy-constrained", sample_size=size, radius=1.0, n_jobs=1)
+        return [cost(trial.rows.x, model.fit(trial.rows.x).cluster_centers_)]
+
     for epsilon in epsilons:
-        costs = []
-        for _ in range(seeds):
-            model = PrivateKMeans(
-                K, epsilon=epsilon, sampler="privacy-constrained", sample_size=size, radius=1.0, n_jobs=1
-            )
-            costs.append(cost(trial.rows.x, model.fit(trial.rows.x).cluster_centers_))
+        costs = [part(("ours", name, size, epsilon, run), partial(once, epsilon)) for run in range(seeds)]
         found[epsilon] = float(np.median(costs)) / trial.no_learning
     return found
 
 
 def over_epsilon(costs: Costs) -> Iterator[Check]:
     """Figures 3 and 6."""
-    private = [e for e in costs.epsilons if math.isfinite(e)]
     for m in costs.sizes:
-        where = f"{costs.name}, m = {m}"
+        where, private = f"{costs.name}, m = {m}", costs.common(m)
+        for epsilon in (e for e in costs.epsilons if math.isfinite(e) and e not in private):
+            yield apart(f"{where}: the three samplers at epsilon {epsilon:g}", "curves", TOO_LARGE)
         gaps = {e: _over(costs, "unif", m, e) for e in private}
         shown = ", ".join(f"{g:.2f}" for g in gaps.values())
         yield said(f"{where}: unif is always the worst", min(gaps.values()) * TIE >= 1.0,
@@ -186,7 +198,7 @@ def picture(several: Sequence[Costs], over: str) -> "Figure":
         for sampler in dict.fromkeys(s for s, _, _ in costs.found):
             colour, dash = LOOKS[sampler]
             if over == "epsilon":
-                x = [e for e in costs.epsilons if math.isfinite(e)]
+                x = [e for e in costs.epsilons if math.isfinite(e) and (sampler, int(fixed), e) in costs.found]
                 y = [costs.at(sampler, int(fixed), e) for e in x]
             else:
                 x = [float(m) for m in costs.sizes if sampler == "full" or (sampler, m, fixed) in costs.found]

@@ -7,6 +7,7 @@ the public m: the mean is sum(x)/m, the variance sum(x^2 - 8)/m + 8 minus the sq
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from ...core.sample import Drawn
 from ...numerics.log_domain import FloatArray
 from ...report.html import Report
 from ..files import columns, csv_of, publish
+from ..partial import part
 from ..printed import HEADER, Check, counted
 from ..registry import Entry, Outcome
 from . import experiment as experiment
@@ -92,7 +94,10 @@ def rows(repetitions: int, resamples: int, which: tuple[tuple[str, int], ...] = 
     data = np.clip(np.random.default_rng(7).normal(size=(repetitions, noise.N)), -4.0, 4.0)
     for name, b in which:
         of = noise.design(name, b)
-        plain = np.array([estimates(name, of, values, resamples) for values in data])
+        plain = np.array([
+            part((name, b, resamples, i), partial(estimates, name, of, values, resamples))
+            for i, values in enumerate(data)
+        ])  # fmt: skip
         moves = (noise.RANGE / noise.M, (16.0 if name == "Poisson" else noise.RANGE**2) / noise.M)
         unit = noise.honest_ratio(of)
         paper = (noise.printed_sigma(of, noise.RANGE), noise.printed_sigma(of, noise.RANGE**2))

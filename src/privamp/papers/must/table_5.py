@@ -8,6 +8,7 @@ sampling.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from ...report.html import Report
 from ...sgd.clipped_gradients import clipped_sum_of
 from ...sgd.descent import Descent
 from ..files import columns, csv_of, publish
+from ..partial import part
 from ..printed import HEADER, Check, agrees, counted
 from ..registry import Entry, Outcome
 from . import experiment as experiment
@@ -95,14 +97,17 @@ def trained(of: Design, sigma: float, repetitions: int) -> Runs:
     descent = Descent(
         design=of, clip=CLIP, steps=T, sigma=sigma * M, learning_rate=RATE, population=N, neighbors=experiment.RO
     )
-    errors, found = [], []
-    for _ in range(repetitions):
+
+    def once(x: FloatArray, y: FloatArray) -> list[float]:
+        beta = descent.run(clipped_sum_of(x, y, lambda score: score, CLIP), np.zeros(3), Population(N)).parameters
+        return [float(np.sqrt(np.mean((y - x @ beta) ** 2))), *beta]
+
+    found = []
+    for run in range(repetitions):
         x = np.hstack([np.ones((N, 1)), rng.normal(size=(N, 2))])
         y = x @ TRUE + rng.normal(size=N)
-        beta = descent.run(clipped_sum_of(x, y, lambda score: score, CLIP), np.zeros(3), Population(N)).parameters
-        errors.append(float(np.sqrt(np.mean((y - x @ beta) ** 2))))
-        found.append(beta)
-    return Runs(np.array(errors), np.array(found))
+        found.append(part((of, sigma, run), partial(once, x, y)))
+    return Runs(np.array(found)[:, 0], np.array(found)[:, 1:])
 
 
 def noise_checks(epsilon: float, name: str) -> Iterator[Check]:
