@@ -4,6 +4,7 @@
 
 - agrees: privamp's upper bound is the printed value, within the tolerance that the source states;
 - looser: the value is an upper bound, and privamp's is smaller; `why` says how it was found;
+- lower: the value is a lower bound, and privamp's upper bound is not below it; `why` says how it was found;
 - false: an attack reaches more than the printed value, so it is no guarantee; `why` says how it was found.
 """
 
@@ -31,6 +32,9 @@ def check(fact):
     elif verdict == "looser":
         assert upper <= value + tolerance, told
         assert fact["why"], told
+    elif verdict == "lower":
+        assert upper >= value - tolerance, told
+        assert fact["why"], told
     else:
         assert verdict == "false", told
         assert lower > value + tolerance, told
@@ -57,7 +61,8 @@ def test_every_value(fact):
 def test_a_wrong_value_is_caught():
     """The planted mistake: the printed value a hundredth off, or called false."""
     fact = next(fact for fact in ONE if 0.05 < fact["value"] < 0.2)
-    for change in ({"value": fact["value"] * 1.01}, {"verdict": "false", "why": "-"}):
+    wrong = {"value": fact["value"] * 1.01}
+    for change in (wrong, wrong | {"verdict": "lower", "why": "-"}, {"verdict": "false", "why": "-"}):
         with pytest.raises(AssertionError, match="printed"):
             check(fact | change)
 
@@ -69,7 +74,7 @@ def test_the_pages_counts_are_those_of_the_facts():
     counts = Counter((fact["peer"], fact["verdict"]) for fact in FACTS)
     assert {peer for peer, _ in counts} == PEERS
     for peer in PEERS:
-        row = " | ".join(str(counts[peer, verdict]) for verdict in ("agrees", "looser", "false"))
+        row = " | ".join(str(counts[peer, verdict]) for verdict in ("agrees", "looser", "lower", "false"))
         assert f"| {peer} | {row} |" in page
 
 
@@ -86,6 +91,19 @@ def test_the_value_by_mpmath_where_dp_accounting_is_too_small():
     found = mpmath.findroot(lambda x: mpmath.log(without_replacement(x, "0.1", 2) / mpmath.mpf("1e-6")), (7, 8))
     assert float(found) == pytest.approx(7.6950806915713, rel=1e-12)
     assert without_replacement(2.7356, "0.1", 2) > 1e-3  # what their 2.7356 is worth
+
+
+def test_the_value_by_hand_where_dp_accountings_mixtures_are_too_small():
+    """0.8 (2 Phi(1/2) - 1) is delta(0) of a sum that one record moves by sigma with chance 0.8."""
+    mpmath.mp.dps = 40
+    exact = mpmath.mpf("0.8") * (2 * mpmath.ncdf(0.5) - 1)
+    several = [fact for fact in FACTS if fact["verdict"] == "false" and fact["peer"].startswith("dp_accounting")]
+    assert len(several) == 9
+    assert all("test_mixture_gaussian" in fact["source"] for fact in several)
+    first = [fact for fact in several if fact["mechanism"].endswith("chances=0.2+0.8") and fact["at"] == 0.0]
+    for fact in first:
+        assert fact["value"] < 0.274 < exact
+        assert said(fact)[0] == pytest.approx(float(exact), rel=1e-12)
 
 
 def test_the_inventory_counts_what_was_taken():

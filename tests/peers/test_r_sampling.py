@@ -1,4 +1,4 @@
-"""R `sampling` prints no values: its manual says by which rule, for which numbers. The same numbers here, exactly."""
+"""R `sampling` 2.11: its manual says by which rule and for which numbers; its vignettes print mostly random ones."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -25,6 +25,14 @@ def met(design):
 def test_inclusion_probabilities_are_cut_at_one_again_and_again():
     """inclusionprobabilities(1:20, 12): 18 to 20 are certain, and 9 more of 1 to 17 are k/17 each."""
     assert capped_exactly(list(range(1, 21)), 12) == [Fraction(min(k, 17), 17) for k in range(1, 21)]
+
+
+def test_totals_of_a_vignette():
+    """inst/doc/HT_Hajek_estimators.pdf, Cases 1 and 3: 589 units, 20 drawn; 3 each, and 1/pi with pi as k is."""
+    probabilities = capped_exactly(list(range(1, 590)), 20)
+    assert sum(probabilities) == 20
+    assert 3 * len(probabilities) == 1767
+    assert f"{float(sum(1 / chance for chance in probabilities)):.2f}" == "60436.25"
 
 
 def test_sampford_draws_with_the_prescribed_probabilities():
