@@ -12,7 +12,7 @@ from privamp.errors import InvalidInput
 from privamp.papers.importance_sampling import coreset_property, dp_lloyd, streaming, table_1, timing, trade_offs
 from privamp.papers.importance_sampling.data_sets import Rows, prepared, read
 from privamp.papers.importance_sampling.timing_rows import lines
-from privamp.papers.printed import as_expected
+from privamp.papers.printed import DIFFERS, ERRATUM, as_expected
 from privamp.papers.registry import entries
 from privamp.rules.coreset_size import all_centres_size, coreset_size
 
@@ -94,6 +94,30 @@ def test_sentences_notice_a_better_uniform_sample():
     assert as_expected(trade_offs.over_epsilon(good))
     swapped = {(s, m, e): found["core" if s == "unif" else "unif" if s == "core" else s, m, e] for s, m, e in found}
     assert not as_expected(trade_offs.over_epsilon(trade_offs.Costs("made up", 1000, swapped)))
+
+
+def test_a_cost_above_no_learning_is_an_erratum_only_where_the_released_noise_hides_it():
+    epsilons = (0.5, 1000.0, math.inf)
+    found = {(s, 100, e): 0.2 + 0.5 / e for s in dp_lloyd.SAMPLERS for e in epsilons}
+    for released, kind in (({100: 0.3}, ERRATUM), ({100: 1.1}, DIFFERS), ({}, DIFFERS)):
+        *_, last = trade_offs.over_epsilon(trade_offs.Costs("made up", 1000, found, released))
+        assert last.kind == kind
+        assert not last.agrees
+
+
+def test_the_released_noise_is_d_times_too_small():
+    """Its radius has the mean b, that of the private one d b."""
+    rng, d = np.random.default_rng(5), 40
+    rows = Rows(np.zeros((2000, d)))
+    radii = []
+    for shape in (None, 1):
+        plan = dp_lloyd.Plan(None, 0.01, 1e-9, shape)
+        steps = (
+            dp_lloyd.one_step(rows.single, np.ones(2000, np.float32), np.zeros((1, d)), plan, rng) for _ in range(400)
+        )
+        radii.append(2000 * np.mean([np.linalg.norm(step) for step in steps]))
+    assert radii[0] == pytest.approx(0.01 * d, rel=0.1)
+    assert radii[1] == pytest.approx(0.01, rel=0.3)
 
 
 def test_an_epsilon_at_which_a_sampler_has_no_such_size_is_told_apart():

@@ -8,7 +8,7 @@ and the mean squared norm are taken as public. Costs are medians over seeds, on 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -40,6 +40,7 @@ class Plan:
     rule: Rule | None  # None: all rows, each with weight 1
     sums: float
     counts: float
+    shape: int | None = None  # of the Gamma radius of the sums' noise; None: the dimension, which is right
 
 
 def count_to_sum(dimension: int) -> float:
@@ -107,7 +108,7 @@ def one_step(x: Rows32, w: Rows32, centres: FloatArray, how: Plan, rng: np.rando
     if how.sums > 0.0:
         direction = rng.normal(size=(k, d))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        sums = sums + direction * rng.gamma(d, how.sums, (k, 1))
+        sums = sums + direction * rng.gamma(how.shape or d, how.sums, (k, 1))
         counts = counts + rng.laplace(0.0, how.counts, k)
     moved = np.where((counts > 1.0)[:, None], sums / np.maximum(counts, 1.0)[:, None], centres)
     lengths = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1.0)
@@ -161,13 +162,15 @@ class Trial:
         """The cost with all centres at 0: the mean squared norm."""
         return float(np.mean(self.rows.norms**2))
 
-    def costs(self, sampler: str, size: float, epsilon: float, seeds: Sequence[int]) -> FloatArray:
-        """The cost on all rows, by seed; epsilon infinite means no noise."""
+    def costs(
+        self, sampler: str, size: float, epsilon: float, seeds: Sequence[int], shape: int | None = None
+    ) -> FloatArray:
+        """The cost on all rows, by seed; epsilon infinite means no noise, shape 1 that of the released code."""
         if math.isinf(epsilon):
             made = plan(sampler, self.rows, size, 1.0) if sampler != "full" else Plan(None, 0.0, 0.0)
             how = Plan(made.rule, 0.0, 0.0)
         else:
-            how = plan(sampler, self.rows, size, epsilon)
+            how = replace(plan(sampler, self.rows, size, epsilon), shape=shape)
         found, q = [], probabilities(self.rows, how)
         for seed in seeds:
             rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ LOOKED = (
 WRONG_NOISE = (
     "the figure, if made by the released code, has d times too little noise: differences at small epsilon are hidden"
 )
+RELEASED = "it holds with the noise of the released code, d times too little, and not with that of a private method"
 TOO_LARGE = "a sampler cannot have so large a sample at this epsilon: opt keeps few records far out, and needs noise"
 
 OVERLAP = 100.0  # from here on the paper's curves lie on each other
@@ -42,6 +43,7 @@ class Costs:
     name: str
     records: int
     found: Mapping[tuple[str, int, float], float]
+    released: Mapping[int, float] = field(default_factory=dict)  # by size: the largest, least epsilon, released noise
 
     def at(self, sampler: str, size: int, epsilon: float) -> float:
         """One median; the size of `full` is all records."""
@@ -87,6 +89,20 @@ def measured(
                     )
                     found[sampler, size, epsilon] = float(np.median(costs)) / trial.no_learning
     return Costs(name, n, found)
+
+
+def with_released_noise(costs: Costs, most: int, seeds: int) -> Costs:
+    """The same, with the costs at the least epsilon under the noise of the released code, d times too little."""
+    trial, found = Trial.of(read(costs.name), most), {}
+    for m in costs.sizes:
+        least = costs.common(m)[0]
+        several = (
+            part(("released", costs.name, costs.records, sampler, m, least, seeds),
+                 partial(trial.costs, sampler, m, least, range(seeds), 1))
+            for sampler in SAMPLERS
+        )  # fmt: skip
+        found[m] = max(float(np.median(one)) for one in several) / trial.no_learning
+    return replace(costs, released=found)
 
 
 def largest_core(trial: Trial) -> int:
@@ -135,8 +151,11 @@ def over_epsilon(costs: Costs) -> Iterator[Check]:
         top = max(costs.at(s, m, least) for s in SAMPLERS)
         rises = all(costs.at(s, m, least) >= costs.at(s, m, private[-1]) for s in SAMPLERS)
         what = f"{where}: as epsilon falls the cost approaches, but stays below, that of no learning"
-        shown = f"{top:.3f} times at epsilon {least:g}"
-        yield said(what, rises and top < 1.0, shown, differs=WRONG_NOISE)
+        shown, holds = f"{top:.3f} times at epsilon {least:g}", rises and top < 1.0
+        if not holds and m in costs.released:
+            shown += f"; {costs.released[m]:.3f} with the noise of the released code"
+        is_erratum = not holds and costs.released.get(m, math.inf) < 1.0
+        yield said(what, holds, shown, RELEASED if is_erratum else "", differs="" if is_erratum else WRONG_NOISE)
 
 
 def over_size(costs: Costs) -> Iterator[Check]:
