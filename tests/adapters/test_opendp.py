@@ -8,11 +8,14 @@ import pytest
 from privamp import (
     ApproxDP,
     Budget,
+    DiscreteGaussian,
+    DiscreteLaplace,
     Gaussian,
     InvalidInput,
     Key,
     Laplace,
     Neighbors,
+    NormNoise,
     NoTheorem,
     Poisson,
     Population,
@@ -284,3 +287,20 @@ def test_sentences():
     with pytest.raises(InvalidInput, match=r"failed while running a measurement") as told:
         run_on(Poisson(1.0).draw(3, Key.generate()), clamped_sum(dp.m.then_laplace(2.0)), ["12345", "6", "7"])
     assert "12345" not in str(told.value)
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(1.0), DiscreteGaussian(4.0)])
+def test_discrete_noise_is_for_integers(mechanism):
+    measurement = Amplified(mechanism, Poisson(0.5)).measurement(1e-6)
+    assert isinstance(measurement([0, 1, 1, 5]), int)
+    assert measurement.map(1)[0] == pytest.approx(amplify(mechanism, Poisson(0.5)).epsilon(1e-6), rel=1e-9)
+    with pytest.raises(TypeError):
+        measurement([0.5, 1.0])  # before anything is drawn
+
+
+@pytest.mark.parametrize("mechanism", [PureDP(1.0), NormNoise(1.0, 3), Laplace(1.0, 1.0, RO)])
+def test_what_could_answer_no_vector_is_refused_before_it_is_paid_for(mechanism):
+    """It was made, charged the budget at every call, and then failed."""
+    design = Poisson(0.5) if mechanism.neighbors == AR else WithoutReplacement(2, 4)
+    with pytest.raises(InvalidInput, match="clips one number of each record"):
+        Amplified(mechanism, design).measurement()

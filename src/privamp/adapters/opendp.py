@@ -58,8 +58,8 @@ class Amplified:
     def measurement(self, delta: float = 0.0, *, budget: BudgetLike | None = None) -> Any:
         """OpenDP's measurement: pure (max divergence), or with a `delta` > 0 approximate, the same at every distance.
 
-        Its domain is vectors of floats, under replace-one of the size that the design declares. Every invocation is
-        charged to the `budget`, if given, before it draws noise.
+        Its domain is vectors of floats (of integers where the noise is discrete), under replace-one of the size that
+        the design declares. Every invocation is charged to the `budget`, where one is given, before it draws noise.
         """
         in_range(0, 1, delta=delta)
         if budget is not None:
@@ -68,23 +68,25 @@ class Amplified:
         found = self.guarantee()
         relation = found.neighbors
         _check_design(self.design, relation)
+        number = _number(self.mechanism)
         upper = found.upper.symmetrised()
 
         def epsilon(distance: int) -> float:
             return group(upper, distance).rounded_up().epsilon(delta) if distance else 0.0
 
-        def release(records: Sequence[float]) -> float:
+        def release(records: Sequence[float]) -> float | int:
             sample = self.design.draw(len(records), Key.generate())
             sample._planned([self.mechanism], budget, "OpenDP measurement", delta or None)
-            return float(sample.release(self.mechanism, np.asarray(records, dtype=np.float64)))
+            return number(sample.release(self.mechanism, np.asarray(records, dtype=number)))
 
         with answered("opendp", "making a measurement"):
+            atom = dp.atom_domain(T=float, nan=False) if number is float else dp.atom_domain(T=int)
             size = self.design.public_size if relation == RO else None
-            domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
+            domain = dp.vector_domain(atom, size=size)
             metric = dp.change_one_distance() if relation == RO else dp.symmetric_distance()
             pure = dp.max_divergence()
             measure, told = (dp.approximate(pure), lambda d: (epsilon(d), delta)) if delta else (pure, epsilon)
-            return dp.m.make_user_measurement(domain, metric, measure, release, told, TO=float)
+            return dp.m.make_user_measurement(domain, metric, measure, release, told, TO=number)
 
 
 def _check_design(design: Design, relation: Neighbors) -> None:
@@ -109,6 +111,18 @@ def _check_design(design: Design, relation: Neighbors) -> None:
             "records, so whether it answers would reveal the number; use Poisson, or a public number of records and "
             "replace-one"
         )
+
+
+def _number(mechanism: Mechanism) -> type[float] | type[int]:
+    """Of which numbers it hides a sum; what could answer no vector is refused before anything is drawn or paid."""
+    bound = mechanism.row_bound
+    if bound is None or bound.are_replaced or (bound.width or 1) > 1:
+        raise InvalidInput(
+            f"the measurement clips one number of each record around 0, and {type(mechanism).__name__} as given does "
+            "not say how far one added record may move the sum of such numbers; take Laplace, Gaussian or discrete "
+            "noise stated for add-remove"
+        )
+    return int if bound.is_whole else float
 
 
 def _check_features() -> None:
