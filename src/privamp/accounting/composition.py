@@ -63,6 +63,7 @@ def compose(
     0.102499
     """
     whole(1, steps=steps)
+    steps = int(steps)  # NumPy's short integers overflow
     if interval is not None:
         positive(interval=interval)
     several = (guarantees,) if isinstance(guarantees, Guarantee) else tuple(guarantees)

@@ -19,7 +19,7 @@ from ..mechanisms.gaussian import Gaussian
 from ..mechanisms.laplace import Laplace
 from ..validation import in_range, whole
 from .dp_events import guarantee_of
-from .dp_mechanisms import NotPrivate, down
+from .dp_mechanisms import NotPrivate, counted, down, listed
 from .peers import imported
 
 with imported("dp-accounting", "privamp.adapters.dp_accounting"):
@@ -137,11 +137,11 @@ class GuaranteeAccountant(PrivacyAccountant):
         return None
 
     def _read(self, event: Any, count: int) -> Guarantee:
-        """Compositions of our events are split up, so that one tree may contain both kinds."""
-        if isinstance(event, dp.ComposedDpEvent) and event.events:
-            return compose([self._read(part, count) for part in event.events])
-        if isinstance(event, dp.SelfComposedDpEvent) and event.count:
-            return self._read(event.event, count * event.count)
+        """Their composition of ours is taken apart, so that both may stand in one tree."""
+        if isinstance(event, dp.ComposedDpEvent) and listed(event):
+            return compose([self._read(part, count) for part in listed(event)])
+        if isinstance(event, dp.SelfComposedDpEvent) and counted(event):
+            return self._read(event.event, count * counted(event))
         if isinstance(event, GuaranteeEvent):
             found = event.guarantee()
             if found.neighbors != self.neighbors:

@@ -30,7 +30,7 @@ from ..errors import InvalidInput
 from ..mechanisms.black_box import PureDP
 from ..mechanisms.gaussian import Gaussian
 from ..validation import whole
-from .dp_mechanisms import NotPrivate, down, gaussian_of, mechanism_of
+from .dp_mechanisms import NotPrivate, counted, down, gaussian_of, listed, mechanism_of
 from .peers import answered, imported
 
 with imported("dp-accounting", "privamp.adapters.dp_events"):
@@ -66,11 +66,10 @@ def _steps(event: Any, times: int, neighbors: Neighbors) -> Iterator[Step]:
     if kind is dp.NoOpDpEvent or (has_numbers and any(getattr(event, name, None) == 0 for name in _NOBODY)):
         return
     if kind is dp.ComposedDpEvent:
-        for part in event.events:
+        for part in listed(event):
             yield from _steps(part, times, neighbors)
     elif kind is dp.SelfComposedDpEvent:
-        whole(0, count=event.count)
-        yield from _steps(event.event, times * event.count, neighbors)
+        yield from _steps(event.event, times * counted(event), neighbors)
     elif kind in _SAMPLED:
         inner = _together(event.event)
         if inner is not None:
@@ -100,12 +99,11 @@ def _together(event: Any) -> Mechanism | None:
 def _on_one_sample(event: Any, times: int) -> Iterator[tuple[Mechanism | None, int]]:
     kind = type(event)
     if kind is dp.ComposedDpEvent:
-        for part in event.events:
+        for part in listed(event):
             yield from _on_one_sample(part, times)
     elif kind is dp.SelfComposedDpEvent:
-        whole(0, count=event.count)
-        if event.count:
-            yield from _on_one_sample(event.event, times * event.count)
+        if counted(event):
+            yield from _on_one_sample(event.event, times * counted(event))
     elif kind in _SAMPLED or kind is dp.TruncatedSubsampledGaussianDpEvent:
         raise InvalidInput(
             f"a {kind.__name__} inside another sampling event is not supported; state one design for both"
@@ -124,8 +122,9 @@ def _everybody(mechanism: Mechanism, neighbors: Neighbors) -> Design:
 
 
 def _truncated(event: Any, neighbors: Neighbors) -> Design:
-    rate, most, n = event.sampling_probability, event.truncated_batch_size, event.dataset_size
-    whole(1, dataset_size=n)
+    rate, most = event.sampling_probability, event.truncated_batch_size
+    whole(1, dataset_size=event.dataset_size)
+    n = int(event.dataset_size)
     if neighbors == Neighbors.REPLACE_ONE:
         return TruncatedPoisson(rate, most, n, n)
     return TruncatedPoisson(rate, most, n - 1, n + 1)

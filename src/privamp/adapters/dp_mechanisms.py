@@ -1,7 +1,7 @@
 """One event of dp-accounting on its data, as a mechanism of privamp."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.mechanism import Mechanism
@@ -31,6 +31,19 @@ def mechanism_of(event: Any) -> Mechanism | None:
             f"privamp reads no {type(event).__name__}; it reads {known}, and samples and compositions of them"
         )
     return reader(event)
+
+
+def counted(event: Any) -> int:
+    """How often a SelfComposedDpEvent repeats its event; as Python's number, because NumPy's short ones overflow."""
+    whole(0, count=event.count)
+    return int(event.count)
+
+
+def listed(event: Any) -> Sequence[Any]:
+    """The events of a ComposedDpEvent; an iterator would be empty when it is read again."""
+    if not isinstance(event.events, Sequence):
+        raise InvalidInput(f"ComposedDpEvent needs a list of events, got {type(event.events).__name__} instead")
+    return event.events
 
 
 def gaussian_of(event: Any) -> Mechanism:

@@ -96,6 +96,20 @@ def keep_plain(thing: Any) -> None:
         object.__setattr__(thing, one.name, plain(getattr(thing, one.name)))
 
 
+def keep_doubles(thing: Any) -> None:
+    """Store NumPy's numbers of a frozen dataclass as Python's own, and leave everything else as it is."""
+    for name in thing.__dataclass_fields__:
+        value = getattr(thing, name, None)
+        if isinstance(value, np.generic) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
+            object.__setattr__(thing, name, _doubles(value))
+
+
+def _doubles(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    return tuple(map(_doubles, value)) if type(value) is tuple else value
+
+
 def keep_in_order(thing: Any, *names: str) -> None:
     """Store these fields of a frozen dataclass as tuples if they are iterable; sets and mappings are rejected."""
     for name in names:

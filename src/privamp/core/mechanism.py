@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any, ClassVar
 
 from ..chance.stream import Stream
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
 from ..validation import nonnegative, positive, whole
+from .identity import keep_doubles
 from .influence import Influence
 from .line_attack import Places
 from .multiplicity import Multiplicity
@@ -38,6 +40,17 @@ class Change:
 ONE = Change()
 
 
+def _of_plain_numbers(check: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Check a mechanism after its numbers are Python's own: in single precision a curve would come out too small."""
+
+    @wraps(check)
+    def checked(self: Any) -> None:
+        keep_doubles(self)
+        check(self)
+
+    return checked
+
+
 class Mechanism(ABC):
     """Frozen dataclass per kind. `neighbors` is the relation its parameters are stated for."""
 
@@ -51,6 +64,11 @@ class Mechanism(ABC):
         super().__init_subclass__(**named)
         if "release" in vars(cls):  # mechanisms of other packages are taped too
             cls.release = heard(cls.release)  # type: ignore[method-assign,assignment]
+        if "__post_init__" in vars(cls):
+            cls.__post_init__ = _of_plain_numbers(vars(cls)["__post_init__"])  # type: ignore[method-assign]
+
+    def __post_init__(self) -> None:
+        keep_doubles(self)
 
     @abstractmethod
     def profile(self, neighbors: Neighbors, change: Change = ONE) -> Profile:
