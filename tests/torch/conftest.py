@@ -11,3 +11,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore:.*:FutureWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel:UserWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning"))

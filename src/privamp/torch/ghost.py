@@ -4,6 +4,9 @@ One forward and one backward pass per batch; the backward pass stops at the laye
 parameter is computed twice. Nothing of a batch is kept once its weighted sum is made.
 """
 
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,44 +14,81 @@ import torch
 from torch import nn
 
 from ..errors import InvalidInput
-from .layers import Gradients, Measured, measure_of
+from .layers import Part, rule_of
+from .layout import Layout, layout_of
 from .precision import full_precision, shortened, widened
+from .swapping import Slots, row_each, slots_of, swap
+from .uses import Measured, Written, measured, precision_of
 
 Tensor = Any
-
-_MIXING = (nn.modules.batchnorm._BatchNorm,)  # InstanceNorm too, when it keeps running statistics
+Gradients = list[tuple[Any, Tensor]]
 
 
 @dataclass(slots=True)
 class _Call:
     name: str
-    layer: Any
+    parts: Callable[[Tensor, Tensor], list[Part]] = field(repr=False)
     inputs: Tensor = field(repr=False)
     edge: Any = field(repr=False)
 
 
 class GradientRecorder:
-    """Attached to a module; records only between `listen` and `measure`."""
+    """Attached to a module; listens only between `listen` and `measure`. `apart`: modules computed record by record."""
 
-    def __init__(self, module: Any) -> None:
-        self._layers = trainable_layers(module)
-        self._calls: list[_Call] = []
-        self._records: int | None = None
-        self._strangers: list[Tensor] = []  # which records have ids that an embedding does not know
+    def __init__(self, module: Any, apart: frozenset[str] = frozenset()) -> None:
+        self._module, self.apart = module, apart
+        self.layout: Layout = layout_of(module, apart)
+        self._follows: dict[tuple[str, int], list[bool]] = {}  # does an input belong to records? known by trial
+        self._is_learning = False
+        self.shapes: dict[str, int] = {}  # dimensions of length 1 between the records and an own parameter; -1: its own
+        self._own = Slots([], [])
+        self._is_going_back = False
+        self.forget()
+        rules = {name: rule_of(layer) for name, layer in self.layout.heard.items()}
+        self._replaced = [kind(self, name, layer) for name, (layer, kind) in self.layout.replaced.items()]
         self._hooks = [
-            layer.register_forward_hook(lambda m, args, out, name=name: self._heard(name, m, args, out))
-            for name, layer in self._layers.items()
+            layer.register_forward_hook(
+                lambda m, args, kwargs, out, name=name: self._heard(name, m, rules[name], args, kwargs, out),
+                with_kwargs=True,
+            )
+            for name, layer in self.layout.heard.items()
         ]
-        tables = [layer for layer in module.modules() if isinstance(layer, nn.Embedding)]
-        self._hooks += [layer.register_forward_pre_hook(lambda m, args: self._within(m, args)) for layer in tables]
+        tables = {n: m for n, m in module.named_modules() if isinstance(m, nn.Embedding)} | self.layout.heard
+        self._hooks += [
+            layer.register_forward_pre_hook(lambda m, a, k, name=name: self._entering(name, m, a, k), with_kwargs=True)
+            for name, layer in tables.items()
+        ]
+        self._hooks += [
+            module.register_forward_pre_hook(lambda m, args: self._begins()),
+            module.register_forward_hook(lambda m, args, out: self._ends(), always_call=True),
+        ]
 
     def listen(self, records: int) -> None:
         """Expect one forward pass of so many records."""
-        self._calls, self._records, self._strangers = [], records, []
+        self.forget()
+        self._records = self._size = records
 
     def forget(self) -> None:
-        """Drop what was recorded, and expect nothing."""
-        self._calls, self._records, self._strangers = [], None, []
+        """Drop what was heard, and expect nothing."""
+        self._size = 0
+        self._calls: list[_Call] = []
+        self._records: int | None = None
+        self._strangers: list[Tensor] = []  # which records have ids that an embedding does not know
+        self._turns: dict[str, int] = {}
+
+    @property
+    def expected(self) -> int:
+        """How many records the pass has."""
+        return self._size
+
+    @contextlib.contextmanager
+    def learning(self) -> Iterator[None]:
+        """Forward passes of made-up batches show which inputs follow their size: those do at every size."""
+        self._is_learning = True
+        try:
+            yield
+        finally:
+            self._is_learning = False
 
     def edges(self) -> tuple[list[str], list[Any]]:
         """Names of the recorded layers, and where their outputs enter the graph."""
@@ -59,60 +99,161 @@ class GradientRecorder:
         """Whether a forward pass is expected."""
         return self._records is not None
 
+    @property
+    def is_tapping(self) -> bool:
+        """Whether layers compute by steps: while listening, and where checkpoints compute again on the way back."""
+        return self._records is not None or self._is_going_back
+
     def detach(self) -> None:
         """Take the hooks off the module."""
         for hook in self._hooks:
             hook.remove()
+        for replaced in self._replaced:
+            replaced.restore()
 
-    def _heard(self, name: str, layer: Any, arguments: tuple[Any, ...], output: Tensor) -> None:
+    def following(self, name: str, tensors: list[Tensor]) -> list[bool]:
+        """Which of the inputs of this call belong to records, a row each; the others belong to all."""
+        if self._is_going_back:
+            return self._followed(name)
+        turn = self._turns.get(name, 0)
+        self._turns[name] = turn + 1
+        now = [t.shape[:1] == (self.expected,) for t in tensors]
+        if self._is_learning:
+            known = self._follows.get((name, turn), now)
+            self._follows[name, turn] = [a and b for a, b in zip(known, now, strict=True)]
+        known = self._follows.get((name, turn), [True] * len(now))
+        if len(known) != len(now) or any(k and not n for k, n in zip(known, now, strict=True)):
+            raise _not_apart(name)
+        if any(not k and t.requires_grad and self._is_learning for k, t in zip(known, tensors, strict=True)):
+            raise _not_apart(name)  # computed from what was trained, so it should be the records'
+        return known
+
+    def _followed(self, name: str) -> list[bool]:
+        """On the way back, where checkpoints compute again in another order."""
+        every = [known for (called, _), known in self._follows.items() if called == name]
+        if any(known != every[0] for known in every):
+            raise InvalidInput(
+                f"layer {name!r} is called with inputs of records and with inputs of all, and computed again on the "
+                "way back; leave it out of activation checkpointing"
+            )
+        return every[0] if every else [True]
+
+    def for_each(self, name: str, x: Tensor) -> Tensor:
+        """An input with a row per record: what belongs to all is given to each."""
+        if self.following(name, [x])[0]:
+            return x
+        return x.expand(self._size, *(x.shape[1:] if x.shape[:1] == (1,) else x.shape))
+
+    def hear(self, name: str, inputs: Tensor, output: Tensor, parts: Callable[[Tensor, Tensor], list[Part]]) -> None:
+        """A use of parameters from this input to this output."""
         if self._records is None or not torch.is_grad_enabled():
             return
-        inputs = arguments[0].detach()
         if inputs.shape[:1] != (self._records,) or output.shape[:1] != (self._records,):
-            raise InvalidInput(
-                f"layer {name!r} must keep records apart in its first dimension, but its input or output has another "
-                "length there than the batch; use batch-first layers, and between drawing and step call the model "
-                "only on the batch"
-            )
+            raise _not_apart(name)
         # The edge is taken now: an activation that works in place would move it later.
-        self._calls.append(_Call(name, layer, inputs, torch.autograd.graph.get_gradient_edge(output)))
+        self._calls.append(_Call(name, parts, inputs, torch.autograd.graph.get_gradient_edge(output)))
 
-    def _within(self, table: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Ids that are not in the table become 0, and their records count as nothing: an error would leak
-        information."""
-        if self._records is None or not arguments or arguments[0].shape[:1] != (self._records,):
+    def hear_rows(self, name: str, parameter: Any, rows: Tensor) -> None:
+        """A tensor with a row per record stands for this parameter."""
+        self.hear(name, rows.detach(), rows, lambda _, back: [Part(parameter, Written(back))])
+
+    def _heard(self, name: str, layer: Any, rule: Any, args: Any, kwargs: Any, output: Tensor) -> None:
+        if self._records is not None and torch.is_grad_enabled():
+            inputs = (args[0] if args else next(iter(kwargs.values()))).detach()
+            self.hear(name, inputs, output, lambda a, back: rule(layer, a, back))
+
+    def _entering(self, name: str, layer: Any, args: Any, kwargs: Any) -> Any:
+        """What belongs to all records is given to each; ids that no row of a table has become 0.
+
+        Records with such ids count as nothing: to stop would tell.
+        """
+        if not self.is_tapping or not (args or kwargs):
             return None
-        ids = arguments[0]
-        is_row = (ids >= 0) & (ids < table.num_embeddings)
-        self._strangers.append(~(is_row.flatten(1).all(dim=1) if ids.dim() > 1 else is_row))
-        return (ids.where(is_row, torch.zeros_like(ids)), *arguments[1:])
+        first = None if args else next(iter(kwargs))
+        x = args[0] if args else kwargs[first]
+        if name in self.layout.heard and torch.is_grad_enabled():
+            x = self.for_each(name, x)
+        if isinstance(layer, nn.Embedding) and x.shape[:1] == (self._size,):
+            is_row = (x >= 0) & (x < layer.num_embeddings)
+            self._strangers.append(~(is_row.flatten(1).all(dim=1) if x.dim() > 1 else is_row))
+            x = x.where(is_row, torch.zeros_like(x))
+        return ((x, *args[1:]), kwargs) if args else (args, {**kwargs, first: x})
+
+    def _begins(self) -> None:
+        """The forward pass of the whole module begins: own parameters get a row per record."""
+        if self._records is None:
+            return
+        for norm in self.layout.still:
+            norm.training = False  # also after model.train()
+        if self.shapes and torch.is_grad_enabled():
+            swap(self._own, self._own_rows())
+
+    def _ends(self) -> None:
+        if self.shapes:
+            swap(self._own, self._own.parameters)
+
+    def give_rows(self, shapes: dict[str, int]) -> None:
+        """Own parameters of these names get a row per record, with so many dimensions of length 1 after it (-1: the
+        parameter's first dimension, of length 1, becomes that of records).
+        """
+        self.shapes, self._own = shapes, slots_of(self._module, [self.layout.own[name] for name in shapes])
+
+    def _own_rows(self) -> list[Tensor]:
+        every = []
+        for (name, between), parameter in zip(self.shapes.items(), self._own.parameters, strict=True):
+            one = parameter if between < 0 else parameter.reshape(1, *[1] * between, *parameter.shape)
+            every.append(row_each(one, (self._size, *one.shape[1:])))
+            self.hear_rows(name, parameter, every[-1])
+        return every
+
+    @contextlib.contextmanager
+    def _going_back(self, size: int) -> Iterator[None]:
+        """Where checkpoints compute again, it is as in the forward pass, but nothing is heard."""
+        self._is_going_back, self._size = True, size
+        if self.shapes:
+            swap(self._own, self._own_rows())
+        try:
+            yield
+        finally:
+            self._is_going_back, self._strangers = False, []
+            self._ends()
 
     def measure(self, losses: Tensor) -> "Recorded":
-        """Norms of the gradients of `losses`, one loss per record of the recorded pass."""
-        calls, self._calls, self._records = self._calls, [], None
-        strangers, self._strangers = self._strangers, []
-        silent = self._layers.keys() - {call.name for call in calls}
+        """Norms of the gradients of `losses`, one loss per record of the pass that was heard."""
+        calls, strangers, size = self._calls, self._strangers, self._size
+        self.forget()
+        expected = {*self.layout.heard, *self.layout.replaced, *self.layout.own}
+        silent = expected - {call.name for call in calls}
         if silent:
             raise InvalidInput(
                 f"layer {min(silent)!r} has trainable parameters but took no part in the batch; call the model once "
-                "per batch, call layers as modules (not through their weights), and freeze what is not used"
+                "per batch, call layers as modules (not through their weights), freeze what is not used, and "
+                "checkpoint activations with use_reentrant=False"
             )
-        backs = torch.autograd.grad(losses.sum(), [call.edge for call in calls], allow_unused=True)
-        heard: dict[str, tuple[Any, list[Tensor], list[Tensor]]] = {}
-        for call, back in zip(calls, backs, strict=True):
-            if back is not None:
-                _, inputs, sent = heard.setdefault(call.name, (call.layer, [], []))
-                inputs.append(_alike(call.inputs, back))
-                sent.append(widened(back))
+        with self._going_back(size):
+            backs = torch.autograd.grad(losses.sum(), [call.edge for call in calls], allow_unused=True)
+        parts: list[Part] = []
+        with torch.no_grad(), full_precision(losses.device.type):
+            for call, back in zip(calls, backs, strict=True):
+                if back is not None:
+                    back = widened(back)
+                    parts += call.parts(_alike(call.inputs, back), back)
         counts = torch.isfinite(losses.detach())
         for unknown in strangers:
             counts = counts & ~unknown
-        return Recorded(list(heard.values()), counts)
+        return Recorded(parts, counts)
+
+
+def _not_apart(name: str) -> InvalidInput:
+    return InvalidInput(
+        f"layer {name!r} must keep records apart in its first dimension, but its input or output has another length "
+        "there than the batch; use batch-first layers, and between drawing and step the model only on the batch"
+    )
 
 
 def _alike(inputs: Tensor, back: Tensor) -> Tensor:
     """What went in, as numbers of the kind of what came back; ids stay ids."""
-    return inputs.to(widened(back).dtype) if inputs.is_floating_point() else inputs
+    return inputs.to(back.dtype) if inputs.is_floating_point() else inputs
 
 
 class Recorded:
@@ -121,85 +262,62 @@ class Recorded:
     `counts` says which records have a gradient at all; the norm of others is not a number.
     """
 
-    def __init__(self, heard: list[tuple[Any, list[Tensor], list[Tensor]]], counts: Tensor) -> None:
-        self._kind, self._dtypes = counts.device.type, [backs[0].dtype for _, _, backs in heard]
+    def __init__(self, parts: list[Part], counts: Tensor) -> None:
+        self._kind = counts.device.type
         with torch.no_grad(), full_precision(self._kind):
-            measured = _measured(heard)
-            squares = sum((m.squares for m in measured), start=torch.zeros_like(counts, dtype=torch.float64))
+            found = _measured(parts)
+            squares = sum((m.squares for *_, m in found), start=torch.zeros_like(counts, dtype=torch.float64))
             self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
             usable = torch.isfinite(self.norms)
             if not bool(usable.all()):  # 0 times nan is nan, so those records leave the sum altogether
-                measured = _measured(
-                    [(m, [_only(t, usable) for t in i], [_only(t, usable) for t in b]) for m, i, b in heard]
-                )
-        self._measured = measured
+                found = _measured([Part(p.parameter, p.use.only(usable), p.rows) for p in parts])
+        self._found = found
 
     def weighted(self, weights: Tensor) -> Gradients:
         """(parameter, sum over records of weight times gradient), for every trainable parameter."""
+        sums: dict[int, tuple[Any, Tensor]] = {}
         with torch.no_grad(), full_precision(self._kind):
-            given = zip(self._measured, self._dtypes, strict=True)
-            return [pair for m, dtype in given for pair in m.weighted(shortened(weights, dtype))]
+            for parameter, rows, dtype, one in self._found:
+                total = one.summed(shortened(weights, dtype))
+                if rows is None:
+                    sums[id(parameter)] = parameter, total
+                else:
+                    none = torch.zeros(parameter.shape, dtype=total.dtype, device=total.device)
+                    sums.setdefault(id(parameter), (parameter, none))[1][slice(*rows)] = total
+        return list(sums.values())
 
 
-def _measured(heard: list[tuple[Any, list[Tensor], list[Tensor]]]) -> list[Measured]:
+def _measured(parts: list[Part]) -> list[tuple[Any, Any, Any, Measured]]:
+    """Each parameter, or each of the maps packed into it, with all of its uses together."""
+    groups: dict[int, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(id(part.parameter), []).append(part)
     found = []
-    for layer, inputs, backs in heard:
-        measure = measure_of(layer)
-        if measure is None:
-            raise InvalidInput(
-                f"the gradients of a {type(layer).__name__} cannot be measured record by record; freeze it or "
-                "replace it"
-            )
-        found.append(measure(layer, inputs, backs))
+    for group in groups.values():
+        parameter, ranges = group[0].parameter, {part.rows for part in group}
+        if _overlap(ranges):
+            group, ranges = [_as_whole(part) for part in group], {None}
+        for rows in ranges:
+            uses = [part.use for part in group if part.rows == rows]
+            shape = parameter.shape if rows is None else (rows[1] - rows[0], *parameter.shape[1:])
+            found.append((parameter, rows, precision_of(uses[0]), measured(uses, shape)))
     return found
 
 
-def _only(values: Tensor, usable: Tensor) -> Tensor:
-    shape = (-1, *[1] * (values.dim() - 1))
-    return torch.where(usable.reshape(shape), values, torch.zeros((), dtype=values.dtype, device=values.device))
+def _overlap(ranges: set[Any]) -> bool:
+    """Whether some rows are used as parts of different maps, so that their gradients must be added up first."""
+    if ranges == {None}:
+        return False
+    given = sorted(rows for rows in ranges if rows is not None)
+    return None in ranges or any(a[1] > b[0] for a, b in itertools.pairwise(given))
 
 
-def trainable_layers(module: Any) -> dict[str, Any]:
-    """Layers with trainable parameters, by name; raises for those that cannot be measured record by record."""
-    found: dict[str, Any] = {}
-    owners: dict[int, str] = {}
-    for name, layer in module.named_modules():
-        _refuse_mixing(name, layer)
-        own = [p for p in layer.parameters(recurse=False) if p.requires_grad]
-        if not own:
-            continue
-        _refuse_unknown(name, layer)
-        for parameter in own:
-            if id(parameter) in owners:
-                raise InvalidInput(
-                    f"layers {owners[id(parameter)]!r} and {name!r} share a parameter, whose gradient would be counted "
-                    "twice; give each its own, or call one layer twice"
-                )
-            owners[id(parameter)] = name
-        found[name] = layer
-    if not found:
-        raise InvalidInput("the module has no trainable parameters; set requires_grad on what should learn")
-    return found
-
-
-def _refuse_mixing(name: str, layer: Any) -> None:
-    running = isinstance(layer, nn.modules.instancenorm._InstanceNorm) and layer.track_running_stats
-    if running or (isinstance(layer, _MIXING)):
-        raise InvalidInput(
-            f"layer {name!r} is a {type(layer).__name__}, which mixes the records of a batch, so no record has a "
-            "gradient of its own; use GroupNorm or LayerNorm"
-        )
-
-
-def _refuse_unknown(name: str, layer: Any) -> None:
-    kind = type(layer).__name__
-    where = f"layer {name!r}" if name else "the module itself"
-    if measure_of(layer) is None:
-        raise InvalidInput(
-            f"{where} ({kind}) has trainable parameters and no rule for the norms of its gradients; build it from "
-            "Linear, Conv1d, Conv2d, Embedding, LayerNorm, GroupNorm and privamp.torch.LSTM, or freeze it"
-        )
-    if isinstance(layer, nn.Embedding) and (layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse):
-        raise InvalidInput(f"{where} ({kind}) must not use max_norm, scale_grad_by_freq or sparse; turn them off")
-    if getattr(layer, "padding_mode", "zeros") != "zeros":
-        raise InvalidInput(f"{where} ({kind}) must pad with zeros, got {layer.padding_mode!r} instead")
+def _as_whole(part: Part) -> Part:
+    """The gradient of the whole parameter, written out."""
+    if part.rows is None:
+        return part
+    start, stop = part.rows
+    rows = part.use.written((stop - start, *part.parameter.shape[1:]))
+    whole = rows.new_zeros(rows.shape[0], *part.parameter.shape)
+    whole[:, start:stop] = rows
+    return Part(part.parameter, Written(whole))

@@ -13,7 +13,7 @@ from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
-from . import made_up, records_apart
+from . import made_up, measuring, records_apart
 from .banded_noise import BandedNoise
 from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
@@ -84,6 +84,7 @@ class Run:
         try:
             tried = learner.example if learner.example is not None else records.made_up(_TRIED)
             self._blank = made_up.rows(tried, slice(0, 1))
+            measuring.settle(self, tried)
             records_apart.check(self, tried)
             self._require_same_buffers()
         except BaseException:
@@ -98,6 +99,11 @@ class Run:
         self.batches.begin_stretch(self._key)
         self._bands.begin_anew()
         self._is_begun = self._is_stuck = False
+
+    def measure_apart(self, names: frozenset[str]) -> None:
+        """Compute these modules record by record from now on, since their gradients have no rule."""
+        self.recorder.detach()
+        self.recorder = GradientRecorder(self.module, names)
 
     @property
     def device(self) -> Any:

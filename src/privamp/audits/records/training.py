@@ -200,7 +200,7 @@ def _vanishing() -> Iterator[None]:
         wide, single = flat.double().norm(dim=1), flat.float().square().sum(dim=1).double().sqrt()
         return wide.where(single > 2.0**64, single + 2.0**-100)
 
-    with _unchecked(), patch("privamp.torch.layers.norms_of", norms):
+    with _unchecked(), patch("privamp.torch.uses.norms_of", norms):
         yield
 
 

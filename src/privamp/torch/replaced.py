@@ -1,0 +1,58 @@
+"""Layers whose forward pass is made otherwise while a batch is listened to, so that each use of a parameter is heard.
+
+Fused kernels (attention, LSTM) show nothing of what happens inside. A replaced layer computes the same by steps, and
+reports every linear map to the recorder. Outside of training steps the layer's own forward pass runs.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn import functional
+
+from .layers import linear_parts
+
+if TYPE_CHECKING:
+    from .ghost import GradientRecorder
+
+Tensor = Any
+
+
+class Replaced:
+    """Stands in for the forward pass of one module until `restore`."""
+
+    def __init__(self, recorder: "GradientRecorder", name: str, module: Any) -> None:
+        self._recorder, self._name, self._module = recorder, name, module
+        self._before = vars(module).get("forward")
+        self._plain = module.forward
+        module.forward = self.forward
+
+    def restore(self) -> None:
+        """Give the module its own forward pass back."""
+        if self._before is None:
+            del self._module.forward
+        else:
+            self._module.forward = self._before
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """By steps while a batch is listened to, else as ever."""
+        if not (self._recorder.is_tapping and torch.is_grad_enabled()):
+            return self._plain(*args, **kwargs)
+        return self.by_steps(*args, **kwargs)
+
+    def by_steps(self, *args: Any, **kwargs: Any) -> Any:
+        """The same result, with every use of a parameter reported."""
+        raise NotImplementedError
+
+    def linear(self, x: Tensor, weight: Any, bias: Any, rows: tuple[int, int] | None = None) -> Tensor:
+        """x times the weight (or these rows of it) plus the bias, heard by the recorder."""
+        x = self._recorder.for_each(self._name, x)
+        here = slice(None) if rows is None else slice(*rows)
+        result = functional.linear(x, weight[here], None if bias is None else bias[here])
+        inputs = x.detach()
+        self._recorder.hear(self._name, inputs, result, lambda a, back: linear_parts(weight, bias, a, back, rows=rows))
+        return result
+
+
+def is_replaced(module: Any) -> bool:
+    """Whether the forward pass of this module is replaced already, by an engine that is still attached."""
+    return isinstance(getattr(vars(module).get("forward"), "__self__", None), Replaced)
