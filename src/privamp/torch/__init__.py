@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from .engine import PrivacyEngine, Progress, device
     from .importance import ImportanceRule
     from .lstm import LSTM
+    from .memory import BatchMemoryManager
     from .plan import Plan
 
-__all__ = ["LSTM", "DPISPlan", "ImportanceRule", "Plan", "PrivacyEngine", "Progress", "device"]
+__all__ = ["LSTM", "BatchMemoryManager", "DPISPlan", "ImportanceRule", "Plan", "PrivacyEngine", "Progress", "device"]
 
 _HOME = {
+    "BatchMemoryManager": "memory",
     "LSTM": "lstm",
     "DPISPlan": "dpis",
     "ImportanceRule": "importance",

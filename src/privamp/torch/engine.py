@@ -22,6 +22,7 @@ from ..validation import whole
 from . import checkpoint as files
 from .choices import Choices, batches_of, epoch_of, planned
 from .dpis import DPISPlan
+from .from_loader import SIZE_IS_PUBLIC, check_loader, sizes_of
 from .keeping import Keeper, go_back, state_of, stored_key
 from .learner import Compute, Learner, usual
 from .loader import BatchSource
@@ -61,6 +62,7 @@ class PrivacyEngine:
         self._budget = budget
         self._run: Run | None = None
         self._neighbors: Neighbors | None = None
+        self._facts: tuple[str, ...] = ()  # what else the guarantee assumes
 
     def make_private(
         self,
@@ -90,6 +92,8 @@ class PrivacyEngine:
         compute: Compute | None = None,
         example: Any = None,
         public_size: int | None = None,
+        epochs: int | None = None,
+        penalty: Callable[[Any], Any] | None = None,
         **dpis: Any,
     ) -> tuple[Any, Any, Any, BatchSource]:
         """Attach the run to the module and the optimiser; returns module, optimizer, criterion, batches.
@@ -106,9 +110,26 @@ class PrivacyEngine:
 
         Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
         must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that
-        do not accept arbitrary numbers. `compute(module, criterion, batch)` computes the losses of a batch if they are
-        not `criterion(module(*inputs), target)`. `public_size` is an old name of `population`.
+        do not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
+        `criterion(module(*inputs), target)`. `public_size` is an old name of `population`.
+
+        With criterion=None the model returns its own loss, computed from the labels of its batch. `epochs` in place of
+        `sample_rate`, `steps` and `population` takes them from the batch size and the length of the data loader, whose
+        number of records is then public. `penalty(module)` is a term of the parameters alone, such as a weight decay.
         """
+        check_loader(data_loader)
+        if epochs is not None:
+            taken = sizes_of(data_loader, epochs)
+            given = {"sample_rate": sample_rate, "steps": steps, "population": population}
+            twice = [name for name, value in given.items() if value is not None]
+            if twice or not isinstance(sampler, str):
+                raise InvalidInput(
+                    f"epochs takes {', '.join(given)} from the data loader; leave out "
+                    f"{twice[0] if twice else 'epochs, since the sampler knows them'}"
+                )
+            sample_rate, steps, population = taken["sample_rate"], taken["steps"], taken["population"]
+            steps_per_epoch = steps_per_epoch or taken["steps_per_epoch"]
+            self._facts = (SIZE_IS_PUBLIC,)
         if public_size is not None and population is None:
             renamed("public_size", "population")
             population = public_size
@@ -134,7 +155,15 @@ class PrivacyEngine:
         stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
         key = self._key if stored is None else stored_key(stored)
         check_key(key, stored, self._budget)
-        learner = Learner(module, optimizer, criterion, scheduler, compute or usual, example)
+        learner = Learner(
+            module,
+            optimizer,
+            criterion,
+            scheduler=scheduler,
+            compute=compute or usual,
+            penalty=penalty,
+            example=example,
+        )
         run = Run(plan, batches_of(plan, people), key, learner, records)
         keeper = None
         if checkpoint is not None:
@@ -146,7 +175,33 @@ class PrivacyEngine:
             raise
         self._key, self._run = key, run
         logger.info("%s; try the model on public records first", AS_ZERO)
-        return module, optimizer, run.criterion, BatchSource(run, steps_per_epoch or epoch_of(plan))
+        returned = None if criterion is None else run.criterion
+        return module, optimizer, returned, BatchSource(run, steps_per_epoch or epoch_of(plan))
+
+    def make_private_with_epsilon(
+        self,
+        *,
+        module: Any,
+        optimizer: Any,
+        data_loader: Any,
+        target_epsilon: float,
+        target_delta: float,
+        epochs: int,
+        max_grad_norm: float,
+        criterion: Any = None,
+        sampler: str = "uniform",
+        **options: Any,
+    ) -> tuple[Any, Any, Any, BatchSource]:
+        """`make_private` as Opacus has it: batch size and number of records are those of the data loader.
+
+        Returns module, optimizer, criterion, batches, as Opacus does with ghost clipping. The noise is the least with
+        which all `epochs` are (target_epsilon, target_delta)-DP; DP-SGD by Poisson sampling unless `sampler` says else.
+        """
+        return self.make_private(
+            module=module, optimizer=optimizer, criterion=criterion, data_loader=data_loader, epochs=epochs,
+            target_epsilon=target_epsilon, target_delta=target_delta, max_grad_norm=max_grad_norm, sampler=sampler,
+            **options,
+        )  # fmt: skip
 
     @property
     def step(self) -> int:
@@ -196,15 +251,15 @@ class PrivacyEngine:
         return total / max(drawn, 1), drawn
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """The guarantee of all planned steps together, taken or not."""
-        return _marked(self.plan.guarantee(None, neighbors or self._neighbors), self._key)
+        """What all the planned steps cost together, taken or not."""
+        return self._marked(self.plan.guarantee(None, neighbors or self._neighbors), self._key)
 
     def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
         """The guarantee of the steps begun so far, or None before the first; for "dpis" the limit of the whole run."""
         begun = self._running.charged
         if begun == 0 and self._running.batches.side_releases == 0:
             return None
-        return _marked(self.plan.guarantee(max(begun, 1), neighbors or self._neighbors), self._key)
+        return self._marked(self.plan.guarantee(max(begun, 1), neighbors or self._neighbors), self._key)
 
     def get_epsilon(self, delta: float) -> float:
         """Epsilon of the steps begun so far: a step that was lost in a crash counts."""
@@ -280,15 +335,15 @@ class PrivacyEngine:
 
     def _pay(self, run: Run, key: Key, *, resumed: bool) -> None:
         def certified(neighbors: Neighbors | None) -> Guarantee:
-            return _marked(run.plan.guarantee(None, neighbors), key)
+            return self._marked(run.plan.guarantee(None, neighbors), key)
 
         paid = open_run(run.plan, key, certified, self._budget, resumed=resumed)
         if paid is not None:
             paid.follow(run)
 
-
-def _marked(guarantee: Guarantee, key: Key) -> Guarantee:
-    return replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE)) if key.is_test else guarantee
+    def _marked(self, guarantee: Guarantee, key: Key) -> Guarantee:
+        more = (*self._facts, NOT_PRIVATE) if key.is_test else self._facts
+        return replace(guarantee, assumes=(*guarantee.assumes, *more))
 
 
 def device(name: str) -> Any:

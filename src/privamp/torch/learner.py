@@ -13,22 +13,37 @@ import torch
 from torch import nn
 
 from ..errors import InvalidInput
-from . import made_up
+from . import made_up, own_losses
 
 if TYPE_CHECKING:
     from .run import Run
 
 Tensor = Any
 _CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)
+_ONE_EACH = (
+    "the criterion must give one loss per record; use a torch loss, or a function that returns a vector as long as the "
+    "batch"
+)
 _SUMS = ("sum", "batchmean")  # reductions that add up what belongs to one record
 Compute = Callable[[Any, Any, Any], Any]
 """(module, criterion, batch) -> what the criterion gave, as in a training loop."""
 
 
 def usual(module: Any, criterion: Any, batch: Any) -> Any:
-    """What the criterion gives for inputs and a target that stands last."""
-    *inputs, target = batch
-    return criterion(module(*inputs), target)
+    """What the criterion gives for inputs and a target that stands last, or under "labels"; or the model's own loss."""
+    if criterion is None:
+        output = module(**batch) if isinstance(batch, dict) else module(*batch)
+        return own_losses.found_in(output)
+    if isinstance(batch, dict):
+        inputs = {name: value for name, value in batch.items() if name != "labels"}
+        return criterion(_scores(module(**inputs)), batch["labels"])
+    *some, target = batch
+    return criterion(_scores(module(*some)), target)
+
+
+def _scores(output: Any) -> Any:
+    """The tensor of an output that has several parts, such as those of Hugging Face."""
+    return output if isinstance(output, torch.Tensor) else getattr(output, "logits", output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +55,7 @@ class Learner:
     criterion: Any
     scheduler: Any = None
     compute: Compute = usual
+    penalty: Any = None  # a term of the loss that depends on the module alone
     example: Any = None  # made-up records to try it on; of the data's own shape by default
 
 
@@ -49,6 +65,7 @@ class PrivateCriterion:
     def __init__(self, criterion: Any, run: "Run") -> None:
         self._criterion, self._run = criterion, run
         self._single = copy.copy(criterion)
+        self._is_flat = False
         if hasattr(criterion, "reduction"):
             self._single.reduction = "none"
 
@@ -62,9 +79,10 @@ class PrivateCriterion:
         """One loss per record, 0 for records that have none."""
         if not isinstance(output, torch.Tensor) or output.dim() == 0:
             raise InvalidInput("the criterion must be given the model's output as one tensor, a row per record")
+        output, targets, self._is_flat = self._by_record(output, targets)
         targets, is_sane = self._within_range(output, targets)
         try:
-            losses = self.unguarded(output, *targets)
+            losses = self._of_records(output, *targets)
         except (InvalidInput, torch.OutOfMemoryError):
             raise
         except Exception:
@@ -73,16 +91,48 @@ class PrivateCriterion:
 
     def unguarded(self, output: Tensor, *targets: Any) -> Tensor:
         """One loss per record, or whatever the criterion raises."""
+        if isinstance(output, torch.Tensor) and output.dim():
+            output, targets, self._is_flat = self._by_record(output, targets)
+        return self._of_records(output, *targets)
+
+    def _by_record(self, output: Tensor, targets: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...], bool]:
+        """Rows of a flattened batch, (records x places, ...), as (records, places, ...); the places count as one."""
+        count, rows = self._run.recorder.expected, output.shape[0]
+        labels = targets[0] if targets else None
+        if not isinstance(labels, torch.Tensor) or not count:
+            return output, targets, False
+        if rows != count and rows % count == 0 and labels.shape[:1] == (rows,):
+            targets = tuple(t.unflatten(0, (count, -1)) if isinstance(t, torch.Tensor) else t for t in targets)
+            return output.unflatten(0, (count, -1)), targets, True
+        if isinstance(self._criterion, _CLASSES) and output.dim() == 3 and labels.dim() == 2:
+            is_last = labels.shape == output.shape[:2] and labels.shape != (rows, *output.shape[2:])
+            return output, targets, is_last  # classes last, where torch would have them second
+        return output, targets, False
+
+    def _of_records(self, output: Tensor, *targets: Any) -> Tensor:
+        if self._is_flat:
+            return self._of_places(output, targets)
         losses = self._single(output, *targets)
         if not isinstance(losses, torch.Tensor) or losses.shape[:1] != output.shape[:1]:
-            raise InvalidInput(
-                "the criterion must give one loss per record; use a torch loss, or a function that returns a vector as "
-                "long as the batch"
-            )
+            raise InvalidInput(_ONE_EACH)
         if losses.dim() == 1:
             return losses
         rest = losses.flatten(1)
         return rest.sum(dim=1) if getattr(self._criterion, "reduction", "mean") in _SUMS else rest.mean(dim=1)
+
+    def _of_places(self, output: Tensor, targets: tuple[Any, ...]) -> Tensor:
+        """The mean over a record's places, those with the label to ignore left out."""
+        flat = [t.flatten(0, 1) if isinstance(t, torch.Tensor) else t for t in targets]
+        losses = self._single(output.flatten(0, 1), *flat)
+        if not isinstance(losses, torch.Tensor) or losses.shape[:1] != (output.shape[0] * output.shape[1],):
+            raise InvalidInput(_ONE_EACH)
+        losses = losses.reshape(*output.shape[:2], -1).flatten(1)
+        if getattr(self._criterion, "reduction", "mean") in _SUMS:
+            return losses.sum(dim=1)
+        ignored = getattr(self._criterion, "ignore_index", None)
+        if ignored is None or losses.shape[1] != output.shape[1]:
+            return losses.mean(dim=1)
+        return losses.sum(dim=1) / (targets[0] != ignored).reshape(losses.shape).sum(dim=1).clamp(min=1)
 
     def _within_range(self, output: Tensor, targets: tuple[Any, ...]) -> tuple[tuple[Any, ...], Tensor | None]:
         """Class labels that are not a column of the output become 0, and their records are marked."""
@@ -91,7 +141,7 @@ class PrivateCriterion:
             return targets, None
         if labels.is_floating_point() or labels.shape[:1] != output.shape[:1] or output.dim() < 2:
             return targets, None
-        is_class = (labels >= 0) & (labels < output.shape[1])
+        is_class = (labels >= 0) & (labels < output.shape[2 if self._is_flat else 1])
         is_class |= labels == getattr(self._criterion, "ignore_index", 0)
         is_sane = is_class.flatten(1).all(dim=1) if labels.dim() > 1 else is_class
         return (labels.where(is_class, torch.zeros_like(labels)), *targets[1:]), is_sane
@@ -100,7 +150,7 @@ class PrivateCriterion:
         """The criterion failed: raise if it fails on made-up values too (the shapes are wrong), else the records'
         losses are 0."""
         try:
-            self.unguarded(*made_up.like([output, *targets], output.shape[0]))
+            self._of_records(*made_up.like([output, *targets], output.shape[0]))
         except Exception as error:
             raise InvalidInput(
                 f"the criterion fails on numbers of these shapes ({type(error).__name__}); check its arguments"
@@ -110,34 +160,38 @@ class PrivateCriterion:
         nothing = output.flatten(1).sum(dim=1).masked_fill(torch.ones(len(output), device=output.device).bool(), 0.0)
         if not some:
             return nothing
-        found = self.unguarded(output[at], *made_up.rows(list(targets), at))
+        found = self._of_records(output[at], *made_up.rows(list(targets), at))
         return nothing.to(found.dtype).index_put((at,), found)
 
     def _has_one(self, output: Tensor, targets: tuple[Any, ...], record: int) -> bool:
         here = slice(record, record + 1)
         try:
             with torch.no_grad():
-                self.unguarded(output[here], *made_up.rows(list(targets), here))
+                self._of_records(output[here], *made_up.rows(list(targets), here))
         except Exception:
             return False
         return True
 
 
 class PrivateLoss:
-    """The losses of a drawn batch: secret. `backward` measures, weighs and adds up the gradients."""
+    """The losses of a drawn batch: secret. `backward` measures, weighs and adds up the gradients.
 
-    __slots__ = ("_losses", "_run")
+    Numbers may be added, and it may be multiplied and divided by numbers: each record's loss is, before its gradient is
+    clipped.
+    """
+
+    __slots__ = ("_run", "losses")
 
     def __init__(self, losses: Tensor, run: "Run") -> None:
-        self._losses, self._run = losses, run
+        self.losses, self._run = losses, run
 
     def backward(self) -> None:
         """Once per batch."""
-        self._run.backward(self._losses)
+        self._run.backward(self.losses)
 
     def detach(self) -> Tensor:
-        """The mean loss of the batch: secret, without noise."""
-        return self._losses.detach().mean() if self._losses.numel() else self._losses.new_zeros(())
+        """The mean loss of the batch: secret, it carries no noise."""
+        return self.losses.detach().mean() if self.losses.numel() else self.losses.new_zeros(())
 
     def item(self) -> float:
         """The mean loss of the batch: secret, without noise."""
@@ -146,5 +200,27 @@ class PrivateLoss:
     def __float__(self) -> float:
         return self.item()
 
+    def __mul__(self, factor: Any) -> "PrivateLoss":
+        return PrivateLoss(self.losses * _number(factor), self._run)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> "PrivateLoss":
+        return PrivateLoss(self.losses / _number(divisor), self._run)
+
+    def __add__(self, term: Any) -> "PrivateLoss":
+        return PrivateLoss(self.losses + _number(term), self._run)
+
+    __radd__ = __add__
+
     def __repr__(self) -> str:
         return "PrivateLoss(secret)"
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (int, float)):
+        return float(value)
+    raise InvalidInput(
+        f"a private loss goes with numbers only, got a {type(value).__name__} instead, which may hold other records; "
+        "give a term of the parameters as penalty= to make_private, and a term of a record inside the criterion"
+    )

@@ -1,5 +1,6 @@
 """What the training loop iterates over: batches that the run draws, an epoch at a time."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,15 @@ class BatchSource:
             yield run.read(first)
             for part in parts:
                 yield run.read(part)
+
+    @contextlib.contextmanager
+    def in_parts_of(self, size: int) -> Iterator[None]:
+        """Steps in parts of at most so many records, until the block ends."""
+        before, self._run.most = self._run.most, size
+        try:
+            yield
+        finally:
+            self._run.most = before
 
     def __len__(self) -> int:
         """Steps in a full pass."""

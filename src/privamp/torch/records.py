@@ -15,13 +15,9 @@ from .seeding import reading
 Bools = NDArray[np.bool_]
 
 _NO_THEOREM = {
-    "RandomSampler": (
-        "shuffled batches use every record once per pass, so batches depend on one another and no amplification "
-        "theorem applies"
-    ),
-    "WeightedRandomSampler": (
-        "its weights are a function of all records, so one record changes the probabilities of all others"
-    ),
+    "RandomSampler": "shuffled batches use every record once per pass, so batches depend on one another and nothing is "
+    "proved that would amplify (BallsInBins(rounds, epochs) takes every record once an epoch, too)",
+    "WeightedRandomSampler": "its weights are a function of all records, so one record changes everybody's chance",
 }
 
 

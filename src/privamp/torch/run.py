@@ -17,13 +17,13 @@ from . import made_up, measuring, records_apart
 from .banded_noise import BandedNoise
 from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
+from .forward_pass import ForwardPass, with_penalty
 from .ghost import GradientRecorder
-from .learner import Learner, PrivateCriterion
+from .learner import Learner, PrivateCriterion, PrivateLoss
 from .optimizers import check_optimizer, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records
 from .release import noisy_gradients
-from .seeding import Surroundings, seed_of
 
 if TYPE_CHECKING:
     from .keeping import Keeper
@@ -45,6 +45,8 @@ class Run:
         self.plan, self.batches, self.module, self.optimizer, self.records = plan, batches, module, optimizer, records
         self.compute, self.scheduler = learner.compute, learner.scheduler
         self.criterion = PrivateCriterion(learner.criterion, self)
+        self.has_own_loss, self._penalty = learner.criterion is None, learner.penalty
+        self.most = plan.physical_batch  # records held in memory at a time
         self.step = 0  # steps taken
         self.charged = 0  # steps begun, which is what is paid for
         self.stretch = 0
@@ -70,7 +72,6 @@ class Run:
         self._is_replayed = False
         self._padding = 0  # records behind the part that weigh nothing
         self._place: tuple[str | int, ...] = ("made up", 0)
-        self._random: list[Surroundings] = []
         self._secret = key
         self._bands = BandedNoise(getattr(plan, "bands", 1))
         batches.begin_run(key)
@@ -78,8 +79,7 @@ class Run:
         self._hooks = [
             optimizer.register_step_pre_hook(lambda opt, args, kwargs: self._before_optimizer(args, kwargs)),
             optimizer.register_step_post_hook(lambda opt, args, kwargs: self._after_optimizer()),
-            module.register_forward_pre_hook(lambda m, args: self._seed()),
-            module.register_forward_hook(lambda m, args, out: self._unseed(), always_call=True),
+            *ForwardPass(self).hooks,
         ]
         try:
             tried = learner.example if learner.example is not None else records.made_up(_TRIED)
@@ -151,7 +151,7 @@ class Run:
         self._begin()
         self._attempt = mine = object()
         batch = self.batches.drawn(self.step, self.charged - 1)
-        size = self.plan.physical_batch or max(batch.positions.size, 1)
+        size = self.most or max(batch.positions.size, 1)
         starts = range(0, max(batch.positions.size, 1), size)
         for number, start in enumerate(starts):
             if self._attempt is not mine:
@@ -165,7 +165,7 @@ class Run:
             self._padding = self._missing(part.positions.size) if padded else int(part.positions.size == 0)
             self.recorder.listen(part.positions.size + self._padding)
             yield part
-            if self._attempt is mine and (self._part is not None or self._is_measured):
+            if self._attempt is mine and (self._part is not None or (self._is_measured and self._is_last)):
                 raise InvalidInput(
                     "a batch was left unfinished; call loss.backward() and optimizer.step() for every batch"
                 )
@@ -189,8 +189,7 @@ class Run:
     def _missing(self, drawn: int) -> int:
         """How many records pad a part, within the memory limit."""
         missing = -drawn % _PADDED.get(self.device.type, 1)
-        most = self.plan.physical_batch
-        return missing if most is None else min(missing, most - drawn)
+        return missing if self.most is None else min(missing, self.most - drawn)
 
     def read(self, part: Batch) -> Any:
         """The records of a part, some of them once more with weight 0; a made-up one if no one was drawn."""
@@ -214,7 +213,7 @@ class Run:
         """Losses; where the model fails, of those records on which it does not fail: stopping would leak information
         about a record."""
         try:
-            return self.compute(self.module, self.criterion.losses, batch), None
+            return self._computed(batch), None
         except InvalidInput:
             raise
         except torch.OutOfMemoryError:
@@ -224,14 +223,19 @@ class Run:
         if not some:
             return None, np.empty(0, np.int64)
         self.recorder.listen(len(some))
-        losses = self.compute(self.module, self.criterion.losses, made_up.rows(batch, torch.tensor(some)))
+        losses = self._computed(made_up.rows(batch, torch.tensor(some)))
         return losses, np.array(some, dtype=np.int64)
+
+    def _computed(self, batch: Any) -> Tensor:
+        """One loss per record, the model's own where there is no criterion."""
+        found = self.compute(self.module, None if self.has_own_loss else self.criterion.losses, batch)
+        return found.losses if isinstance(found, PrivateLoss) else found
 
     def _works(self, batch: Any) -> bool:
         self.recorder.listen(1)
         try:
             with torch.no_grad():
-                self.compute(self.module, self.criterion.losses, batch)
+                self._computed(batch)
         except Exception:
             return False
         return True
@@ -268,7 +272,7 @@ class Run:
     def norms(self, positions: Ints) -> FloatArray:
         """Gradient norms of any records under the current parameters: secret."""
         found = [np.empty(0)]
-        size = self.plan.physical_batch or 1024
+        size = self.most or 1024
         for start in range(0, positions.size, size):
             some = positions[start : start + size]
             batch, lost = self._taken(some)
@@ -303,6 +307,7 @@ class Run:
             raise InvalidInput("this batch belongs to a step that is over; draw the next one")
         key = self._key.subkey("noise", self.step)
         gradients = noisy_gradients(key, self.parameters, self._sums, self.batches, self._bands)
+        gradients = with_penalty(self._penalty, self.module, self.parameters, gradients)
         if self.keeper is not None:
             self.keeper.append(self._entry(gradients))
         self._sums, self._is_begun, self._is_stuck = {}, False, True
@@ -379,6 +384,10 @@ class Run:
                 "without noise; use layers that keep no running statistics"
             )
 
+    def seed_key(self) -> Key:
+        """What dropout and the like are drawn from in this pass."""
+        return self._key.subkey("forward", *self._place)
+
     @contextlib.contextmanager
     def placed(self, *place: str | int) -> Iterator[None]:
         """Forward passes meanwhile draw by another seed."""
@@ -387,16 +396,6 @@ class Run:
             yield
         finally:
             self._place = before
-
-    def _seed(self) -> None:
-        """Dropout and the like are drawn from the attempt too."""
-        if self.recorder.is_listening:
-            self._random.append(Surroundings(self.device))
-            self._random[-1].seed(seed_of(self._key.subkey("forward", *self._place)))
-
-    def _unseed(self) -> None:
-        if self._random:
-            self._random.pop().restore()
 
 
 def _versions(module: Any) -> dict[str, tuple[int, int]]:

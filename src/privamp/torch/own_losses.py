@@ -1,0 +1,98 @@
+"""Losses that a model computes itself, one for each record where torch would take the mean of the batch.
+
+While a batch is listened to, torch's loss functions inside the model give a vector with one loss per record. Places of
+a record (words) are averaged, those with the label `ignore_index` left out. Labels that are no class make the record's
+loss 0: to stop would tell about it. That rows of a flattened batch stand record by record is checked with the rest, on
+made-up records.
+"""
+
+import inspect
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from ..errors import InvalidInput
+
+Tensor = Any
+_BY_CLASS = (functional.cross_entropy, functional.nll_loss)
+_LOSSES = (
+    *_BY_CLASS, functional.mse_loss, functional.l1_loss, functional.smooth_l1_loss, functional.huber_loss,
+    functional.binary_cross_entropy, functional.binary_cross_entropy_with_logits,
+)  # fmt: skip
+_SIGNATURES = {function: inspect.signature(function) for function in _LOSSES}
+
+
+class OwnLosses(TorchFunctionMode):  # type: ignore[misc]
+    """Within this mode the losses of torch are those of so many records."""
+
+    def __init__(self, records: int) -> None:
+        super().__init__()
+        self._records = records
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The function, or one loss per record."""
+        kwargs = kwargs or {}
+        signature = _SIGNATURES.get(function)
+        if signature is None:
+            return function(*args, **kwargs)
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        if given.arguments["reduction"] == "none":
+            return function(*args, **kwargs)
+        return _by_record(function, dict(given.arguments), self._records)
+
+
+def _by_record(function: Any, options: dict[str, Any], records: int) -> Tensor:
+    how, options["reduction"] = options["reduction"], "none"
+    rows = options["input"].shape[0]
+    if rows % max(records, 1):
+        raise InvalidInput(
+            f"the model computes its own loss over {rows} rows, which are not the same number for each record; let it "
+            "give a loss per record, or compute the loss by a criterion"
+        )
+    is_sane, weights = None, None
+    if function in _BY_CLASS and not options["target"].is_floating_point():
+        labels, ignored = options["target"], options["ignore_index"]
+        is_kept = labels != ignored
+        is_class = ((labels >= 0) & (labels < options["input"].shape[1])) | ~is_kept
+        is_sane = is_class.reshape(records, -1).all(dim=1)
+        options["target"] = labels = labels.where(is_class, torch.zeros_like(labels))
+        weights = is_kept.to(options["input"].dtype)
+        if options["weight"] is not None:
+            weights = weights * options["weight"][labels.where(is_kept, torch.zeros_like(labels))]
+    losses = function(**options).reshape(records, -1)
+    total = losses.sum(dim=1)
+    if how != "sum":
+        share = losses.shape[1] if weights is None else weights.reshape(records, -1).sum(dim=1).clamp(min=1e-30)
+        total = total / share
+    return total if is_sane is None else total.masked_fill(~is_sane, 0.0)
+
+
+def found_in(output: Any) -> Tensor | None:
+    """The loss that a model gave with its output, or None."""
+    if isinstance(output, dict) or hasattr(output, "loss"):
+        return output.get("loss") if isinstance(output, dict) else output.loss
+    first = output[0] if isinstance(output, (list, tuple)) and output else output
+    return first if isinstance(first, torch.Tensor) and first.dim() <= 1 else None
+
+
+def put_into(output: Any, loss: Any) -> Any:
+    """The output with another loss in its place."""
+    if isinstance(output, dict):
+        output["loss"] = loss
+        return output
+    if hasattr(output, "loss"):
+        output.loss = loss
+        return output
+    return (loss, *output[1:]) if isinstance(output, (list, tuple)) else loss
+
+
+def require_one_each(loss: Any, records: int) -> None:
+    """A loss of the model's own must be one per record."""
+    if not isinstance(loss, torch.Tensor) or loss.shape != (records,):
+        raise InvalidInput(
+            "criterion=None means that the model returns its own loss, but it gives none that is one per record; let "
+            "it compute it by torch's losses (cross_entropy, mse_loss, ...) from its labels, or give a criterion"
+        )

@@ -1,0 +1,116 @@
+"""Scripts written for Opacus: its names, its loaders, its virtual steps; what has no place here is named."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset  # noqa: E402
+
+from privamp import InvalidInput, NoTheorem  # noqa: E402
+from privamp.testing import seeded_key  # noqa: E402
+from privamp.torch import BatchMemoryManager, PrivacyEngine  # noqa: E402
+
+torch.set_num_threads(1)
+torch.manual_seed(0)
+DATA = TensorDataset(torch.randn(60, 4), torch.arange(60) % 3)
+
+
+def private(method="make_private", loader=None, **options):
+    torch.manual_seed(1)
+    model = nn.Linear(4, 3).double()
+    engine = PrivacyEngine(key=seeded_key(1))
+    data = TensorDataset(DATA.tensors[0].double(), DATA.tensors[1])
+    settings = {"criterion": nn.CrossEntropyLoss(), "max_grad_norm": 1.0, "epochs": 2, "sampler": "uniform"}
+    parts = getattr(engine, method)(
+        module=model, optimizer=torch.optim.SGD(model.parameters(), 0.1),
+        data_loader=loader or DataLoader(data, batch_size=12), **(settings | options),
+    )  # fmt: skip
+    return engine, parts
+
+
+def test_rate_steps_and_number_come_from_the_loader():
+    engine, (*_, loader) = private(noise_multiplier=1.0)
+    plan = engine.plan
+    assert (plan.rate, plan.steps, plan.population, len(loader)) == (0.2, 10, 60, 5)
+    assert "number of records" in " ".join(engine.guarantee().assumes)
+    assert "number of records" not in " ".join(private(noise_multiplier=1.0, epochs=None, steps=2, sample_rate=0.2,
+                                                       population=60)[0].guarantee().assumes)  # fmt: skip
+
+
+def test_epsilon_is_kept_after_all_epochs():
+    engine, (model, optimizer, criterion, loader) = private(
+        "make_private_with_epsilon", target_epsilon=3.0, target_delta=1e-5
+    )
+    for _ in range(2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+    assert engine.is_finished
+    assert 2.9 < engine.get_epsilon(1e-5) <= 3.0
+
+
+def grads(scale=lambda loss: loss, **options):
+    _, (model, optimizer, criterion, loader) = private(noise_multiplier=1e-12, **options)
+    x, y = next(iter(loader))
+    scale(criterion(model(x), y)).backward()
+    optimizer.step()
+    return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+def test_losses_go_with_numbers():
+    plain, half = grads(max_grad_norm=100.0), grads(lambda loss: loss / 2 + 1, max_grad_norm=100.0)
+    torch.testing.assert_close(half, plain / 2)
+    torch.testing.assert_close(grads(lambda loss: 0.5 * loss, max_grad_norm=100.0), plain / 2)
+    with pytest.raises(InvalidInput, match="penalty="):
+        grads(lambda loss: loss + torch.ones(()))
+
+
+def test_a_penalty_is_added_after_the_noise():
+    plain = grads()
+    torch.manual_seed(1)
+    weights = torch.cat([p.flatten() for p in nn.Linear(4, 3).double().parameters()]).detach()
+    found = grads(penalty=lambda module: sum(p.square().sum() for p in module.parameters()))
+    torch.testing.assert_close(found, plain + 2 * weights)
+
+
+@pytest.mark.parametrize("every", [True, False], ids=["step at every part", "step at the last"])
+def test_virtual_steps_are_the_same_steps(every):
+    def moved(size):
+        engine, (model, optimizer, criterion, loader) = private(noise_multiplier=1.0)
+        with BatchMemoryManager(data_loader=loader, max_physical_batch_size=size, optimizer=optimizer) as parts:
+            for x, y in parts:
+                assert len(x) <= size
+                criterion(model(x), y).backward()
+                if every or engine._run._is_last:
+                    optimizer.step()
+        assert engine.step == 5
+        return model.weight.detach()
+
+    torch.testing.assert_close(moved(4), moved(1000), rtol=1e-10, atol=1e-12)
+
+
+class Two(BatchSampler):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("loader", "kind", "words"),
+    [
+        (DataLoader(DATA, batch_size=4, shuffle=True), NoTheorem, "BallsInBins"),
+        (DataLoader(DATA, batch_size=4, drop_last=True), InvalidInput, "TruncatedPoisson"),
+        (DataLoader(DATA, batch_sampler=Two(SequentialSampler(DATA), 2, False)), NoTheorem, "batch sampler"),
+        (DataLoader(DATA, batch_size=None), InvalidInput, "batch_size"),
+    ],
+)
+def test_what_a_loader_asks_for_in_vain_is_named(loader, kind, words):
+    with pytest.raises(kind, match=words) as caught:
+        private(loader=loader, noise_multiplier=1.0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"epochs": 0}, {"epochs": 1.5}, {"steps": 3}, {"sample_rate": 0.1}])
+def test_epochs_say_everything(options):
+    with pytest.raises(InvalidInput, match="epochs"):
+        private(noise_multiplier=1.0, **options)
