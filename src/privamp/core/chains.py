@@ -13,6 +13,7 @@ noise does for a pure box. After Dong, Roth & Su 2022, Theorem 2.14. Proof: docs
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,37 +82,29 @@ def _followed(curve: Curve, end: float) -> tuple[FloatArray, FloatArray]:
 
 
 class Chain:
-    """A number of steps, each with these lines in its own direction and in the opposite one."""
+    """Steps from R_0 on, each with the lines of its own direction and of the opposite one."""
 
-    def __init__(self, own: Lines, other: Lines, records: int) -> None:
-        self.own, self.other, self.records = own, other, records
+    def __init__(self, steps: Sequence[tuple[Lines, Lines]]) -> None:
+        self.steps = steps
 
     def followed(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(sum of x_i, log of the bound there), both rounded up, for tests of chance 1/(1 + e^start) at R_0."""
         log_chance, log_rest = -np.logaddexp(0.0, start), -np.logaddexp(0.0, -start)
         total, size, log_delta = np.zeros_like(start), np.zeros_like(start), np.full_like(start, -np.inf)
-        for _ in range(self.records):
-            slope, intercept, log_rest = self._step(log_chance, log_rest)
+        for own, other in self.steps:
+            slope, intercept, log_rest = _step(own, other, log_chance, log_rest)
             log_chance = np.minimum(np.logaddexp(slope + log_chance, intercept), 0.0)
             log_rest = np.where(slope >= 0.0, log1mexp(log_chance), log_rest)
             log_delta = np.logaddexp(slope + log_delta, intercept)
             total, size = total + slope, size + np.abs(slope)
-        return total + _UP * size, log_delta + _UP * self.records * (1.0 + size)
-
-    def _step(self, log_chance: FloatArray, log_rest: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The slope's and the intercept's logarithm of the best line, and log(1 - chance) after a sinking one."""
-        up, down = self.own.rising(log_chance), self.other.sinking(log_rest)
-        sinks = (up == 0) & (self.other.epsilon.size > 1)
-        fall, lost = self.other.epsilon[down], self.other.log_delta[down]
-        slope = np.where(sinks, -fall, self.own.epsilon[up])
-        intercept = np.where(sinks, np.logaddexp(log1mexp(-fall), lost - fall), self.own.log_delta[up])
-        return slope, intercept, np.where(log_rest > lost, log_diff(np.maximum(log_rest, lost), lost), -np.inf) - fall
+        return total + _UP * size, log_delta + _UP * len(self.steps) * (1.0 + size)
 
     def table(self) -> Table:
         """The curve from the chance at which all slopes are steepest to where they cancel."""
-        low, high = self._reach(self.other, self.other.down), self._reach(self.own, self.own.up)
+        low = sum(_reach(other, other.down) for _, other in self.steps) + 10.0
+        high = sum(_reach(own, own.up) for own, _ in self.steps) + 10.0
         start = np.unique(np.concatenate([np.linspace(-low, high, 2 * _START), np.linspace(-40.0, 40.0, 2 * _START)]))
-        own = float(self.own.log_delta[0]) + math.log(self.records)
+        own = float(np.logaddexp.reduce([own.log_delta[0] for own, _ in self.steps])) + _UP * len(self.steps)
 
         def sampled(at: FloatArray) -> tuple[FloatArray, FloatArray]:
             total, log_delta = self.followed(at)
@@ -132,9 +125,20 @@ class Chain:
             total, log_delta = self.followed(start)
         return chord
 
-    def _reach(self, lines: Lines, hand_over: FloatArray) -> float:
-        known = hand_over[np.isfinite(hand_over)]
-        return self.records * float(lines.epsilon[-1]) - (float(known[-1]) if known.size else 0.0) + 10.0
+
+def _step(own: Lines, other: Lines, log_chance: FloatArray, log_rest: FloatArray) -> tuple[FloatArray, ...]:
+    """The slope's and the intercept's logarithm of the best line, and log(1 - chance) after a sinking one."""
+    up, down = own.rising(log_chance), other.sinking(log_rest)
+    sinks = (up == 0) & (other.epsilon.size > 1)
+    fall, lost = other.epsilon[down], other.log_delta[down]
+    slope = np.where(sinks, -fall, own.epsilon[up])
+    intercept = np.where(sinks, np.logaddexp(log1mexp(-fall), lost - fall), own.log_delta[up])
+    return slope, intercept, np.where(log_rest > lost, log_diff(np.maximum(log_rest, lost), lost), -np.inf) - fall
+
+
+def _reach(lines: Lines, hand_over: FloatArray) -> float:
+    known = hand_over[np.isfinite(hand_over)]
+    return float(lines.epsilon[-1]) - (float(known[-1]) if known.size else 0.0)
 
 
 def _chord_at_one(left: tuple[float, float], right: tuple[float, float]) -> float:
@@ -147,13 +151,18 @@ def _chord_at_one(left: tuple[float, float], right: tuple[float, float]) -> floa
 
 
 def chain_curve(own: Curve, other: Curve, records: int) -> Curve:
-    """delta_J(eps) for eps >= 0 from the curve of one step and that of its opposite; computed on first use."""
+    """delta_J(eps) for eps >= 0 from the curve of one step and that of its opposite; made when first asked for."""
+    return steps_curve([(own, other)] * records)
+
+
+def steps_curve(steps: Sequence[tuple[Curve, Curve]]) -> Curve:
+    """The same for steps with curves of their own, (R_i+1 against R_i, the opposite), the first from R_0."""
     made: list[Table] = []
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
         if not made:
-            lines = Lines(own)
-            made.append(Chain(lines, lines if other is own else Lines(other), records).table())
+            lines = {curve: Lines(curve) for curve in {curve for step in steps for curve in step}}
+            made.append(Chain([(lines[own], lines[other]) for own, other in steps]).table())
         return made[0].log_delta(epsilon)
 
-    return Curve(log_delta, records * own.largest_loss)
+    return Curve(log_delta, math.fsum(own.largest_loss for own, _ in steps))

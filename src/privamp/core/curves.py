@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_diff, log_expm1, log_sum
-from .chains import chain_curve
+from .chains import chain_curve, steps_curve
 from .profile import Curve, Profile
 
 _FOLLOWED = 512  # records up to which a chain is followed step by step
@@ -123,6 +123,17 @@ def _group_curve(own: Curve, other: Curve, records: int) -> Curve:
     if math.isfinite(end):
         curves.append(directed_curve(end, records * other.largest_loss))
     return Curve(lambda at: np.minimum.reduce([curve(at) for curve in curves]), end)
+
+
+def out_and_in(one: Profile) -> Profile:
+    """A record leaves at one place and another one enters elsewhere: one step of each direction, at most."""
+    if one.largest_loss == 0.0:
+        return one
+    end = one.forward.largest_loss + one.backward.largest_loss
+    curves = [steps_curve([(one.backward, one.forward), (one.forward, one.backward)])]
+    if math.isfinite(end):
+        curves.append(directed_curve(end, end))
+    return Profile.symmetric(Curve(lambda at: np.minimum.reduce([curve(at) for curve in curves]), end))
 
 
 _CANDIDATES = np.append(0.0, np.geomspace(1e-3, 1e3, 241))

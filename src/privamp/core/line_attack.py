@@ -16,6 +16,7 @@ from .profile import Profile
 
 LogTail = Callable[[FloatArray], FloatArray]
 Places = Mapping[float, float]  # where the noise is centred → with which chance
+_TARGETS, _SMALL = (1e-3, 1e-6), 0.05  # deltas, and an epsilon, for which attacks are chosen
 
 
 def seen_on_a_line(log_tail: LogTail, edges: FloatArray, p: Places, q: Places) -> Profile:
@@ -40,3 +41,12 @@ def _cells(log_tail: LogTail, edges: FloatArray) -> FloatArray:
         from_right = log_diff(above[:-1], np.minimum(above[1:], above[:-1]))
         from_left = log_diff(below[1:], np.minimum(below[:-1], below[1:]))
     return as_floats(np.where(right, from_right, from_left))
+
+
+def best_of(attacks: Mapping[str, Profile]) -> dict[str, Profile]:
+    """Those that are best at some deltas and, for many rounds, at a small epsilon."""
+    if not attacks:
+        return {}
+    best = {max(attacks, key=lambda name: attacks[name].epsilon(delta)) for delta in _TARGETS}
+    best.add(max(attacks, key=lambda name: float(attacks[name].delta(_SMALL))))
+    return {name: attacks[name] for name in sorted(best)}

@@ -8,10 +8,10 @@ Theorem 1 (add/remove). log(1 + qr(a-1)/(q + (1-q) b^-(c-1) d^c)); for r = 1, a^
 Theorem 2 (replaced inside a cluster). log[(qb + (1-q)w)/(qd + (1-q)w)], w = b^-(c-1) d^c; for r = 1,
 log(1 + (a^2-1)q/(q + (1-q) a^-(2c-2))). Both are exactly the supremum over all populations within the cap, also
 when every cluster has a cap of its own; between given sizes `pair_loss` is exact.
-Theorem 3 (replace-one). Moving from one cluster to another costs at most two times Theorem 1.
+Theorem 3 (replace-one). Moving from one cluster to another costs no more than Theorem 2.
 Theorem 4 (`second_stage` members of each drawn cluster, without replacement). Valid, not tight, may degrade.
 Theorem 8 (Gaussian noise, all members kept). Exact, cluster_gaussian.py.
-Theorem 10 (Gaussian noise, members kept by coins). cluster_coins.py.
+Theorem 10 (Gaussian noise, members kept by coins). cluster_coins.py; along a chain, cluster_chain.py.
 Theorem 9 (transport; (eps, delta) and Gaussian noise with second stages, trimming and moves). cluster_transport.py.
 Theorem 5 (`trim`). Cutting large clusters down lets a newcomer displace a member: Theorem 2 under add/remove.
 
@@ -41,6 +41,7 @@ from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import log_drop, log_mix
 from ..validation import whole
+from . import cluster_chain as chain
 from . import cluster_coins as coins
 from . import cluster_gaussian as gaussian
 from . import cluster_loss as loss
@@ -51,6 +52,7 @@ from .pure_only import is_black_box, lower_profile, pure_epsilon, replaced_profi
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
+_FEWEST = 20  # records: the exact verifier, which asks for sums in smaller cases, does not know distances
 
 
 def _added(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -84,7 +86,8 @@ def _moved(design: "ClusterSampling", mechanism: Mechanism, neighbors: Neighbors
     if design.second_size:  # the population in between may have one cluster below min_size
         size = max(design.min_size, design.second_size + 1)
         return upper_profile(2.0 * design.some_members_loss(epsilon, size))
-    return upper_profile(2.0 * (design.replaced_loss(epsilon) if design.trim else design.added_loss(epsilon)))
+    # out, then in: log[(b+w)/(1+w)] + log[(1+w)/(d+w)], which is what a record replaced in its place loses
+    return upper_profile((2.0 if design.trim else 1.0) * design.replaced_loss(epsilon))
 
 
 def _in_each(design: "ClusterSampling", mechanism: Mechanism, one: Callable[..., Profile]) -> Profile:
@@ -149,6 +152,7 @@ class ClusterSampling(Clustered):
         ),
         *gaussian.theorems("Clusters", _in_each),
         *coins.theorems("Clusters, members by coins"),
+        *chain.THEOREMS,
         *transport.THEOREMS,
     )
 
@@ -342,20 +346,23 @@ class ClusterSampling(Clustered):
                 yield design, design.sized(sizes)
 
     def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
-        """Members kept by coins: a sum in which the record stands with its cluster, against it, or alone."""
-        by_coins = isinstance(self.second_stage, Poisson) and not self.trim and neighbors.records == 1
-        if not by_coins or is_black_box(mechanism, neighbors):
+        """Some members: a sum in which the record stands with its cluster, against it, or alone; or how near it is."""
+        if self.second_stage is None or self.trim or neighbors.records > 1 or is_black_box(mechanism, neighbors):
             return Clustered.attacks(self, mechanism, neighbors)
-        lines = coins.lines(neighbors, self.share, self.rate, max(self.caps) - 1)
+        lines, cap, seen = {}, max(self.caps), {}
+        if not self.second_size:
+            lines, seen = coins.lines(neighbors, self.share, self.rate, cap - 1), chain.seen(self, mechanism, neighbors)
+        elif self.clusters * cap >= _FEWEST and self.are_alike:
+            lines = transport.taken(neighbors, self.share, self.second_size, cap, self.min_size)
         found = {name: mechanism.on_a_line(*places) for name, places in lines.items()}
-        return {name: attack for name, attack in found.items() if attack is not None}
+        return {name: attack for name, attack in found.items() if attack is not None} | seen
 
     def attack(self, mechanism: Mechanism, neighbors: Neighbors) -> Profile | None:
         """The worst event of a black box, or Gaussian sums at equal caps: the supremum; else one record looked for."""
         plain = self.second_stage is None and not self.trim and len(set(self.caps)) == 1
         if mechanism.is_gaussian and neighbors.records == 1 and plain:
             return _in_each(self, mechanism, gaussian.added if neighbors.kind == AR.kind else gaussian.replaced)
-        if isinstance(self.second_stage, Poisson) and not is_black_box(mechanism, neighbors):
+        if self.second_stage is not None and not is_black_box(mechanism, neighbors):
             found = self.attacks(mechanism, neighbors) if not self.trim and neighbors.records == 1 else {}
             return Profile.maximum(found.values()) if found else None
         if not is_black_box(mechanism, neighbors):

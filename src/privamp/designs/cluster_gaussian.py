@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.curves import group
+from ..core.curves import out_and_in
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
@@ -111,11 +111,6 @@ def replaced(theta: float, chance: float, others: Sequence[tuple[float, float]])
     return Profile.symmetric(one_against_several(chance, 2.0 * theta, far))
 
 
-def moved(one: Profile) -> Profile:
-    """Out of one cluster and into another: two steps of the larger direction."""
-    return group(one.symmetrised(), 2)
-
-
 def theorems(subject: str, in_each: InEach) -> tuple[Theorem, ...]:
     """The three statements about a design of whole clusters."""
 
@@ -132,7 +127,7 @@ def three_statements(of: str, page: str, one_more: Bound, inside: Bound, *, are_
     """One record more, one replaced inside its cluster, and one that moves, which follows from the first."""
 
     def elsewhere(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-        return moved(one_more(design, mechanism, neighbors))
+        return out_and_in(one_more(design, mechanism, neighbors))
 
     return (
         Theorem(f"{of}, one record more, Gaussian", page, AR.kind, AR.kind, are_tight, one_more, _is_gaussian),

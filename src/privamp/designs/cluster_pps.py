@@ -5,7 +5,7 @@ M is pure eps-DP under add/remove, a = e^eps; c_h a public cap on the size of cl
 Theorem 6 (public probabilities pi, add/remove). Between given sizes exactly
 log(1 + pi_i(a-1)/(pi_i + sum_{h != i} pi_h a^-(n_i + n_h))), n_i counted in the smaller population; the supremum
 over all populations within the caps has n_i = c_i - 1 and n_h = c_h. Replaced inside its cluster:
-log(1 + pi_i(a^2-1)/(pi_i + sum pi_h a^-(n_i + n_h - 2))), n = c. Replace-one: at most twice the first.
+log(1 + pi_i(a^2-1)/(pi_i + sum pi_h a^-(n_i + n_h - 2))), n = c. Replace-one: no more than that.
 
 Theorem 7 (probability proportional to size). Under add/remove an empty cluster makes the loss unbounded, so
 this is refused unless every cluster is publicly non-empty; then at most
@@ -56,7 +56,7 @@ def _replaced(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) 
 
 
 def _moved(design: "ClusterPPS", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(2.0 * design.worst(pure_epsilon(mechanism, AR), AR))
+    return upper_profile(design.worst(pure_epsilon(mechanism, AR), WITHIN))
 
 
 def _in_each(design: "ClusterPPS", mechanism: Mechanism, one: Callable[..., Profile]) -> Profile:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from ..core.curves import out_and_in
 from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
@@ -29,6 +30,7 @@ from ..core.theorem import Theorem
 from ..core.transport import Components, has_noise, is_covered, transported
 from ..errors import NoTheorem
 from .cluster_gaussian import is_covered_by_gaussian
+from .kept_sizes import has_a_grid
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _MOST = 6  # members by coins up to which the program is solved
@@ -138,6 +140,23 @@ def full_clusters(
     return _joined({float(cap): chance}, elsewhere), _joined({after: chance}, elsewhere)
 
 
+def taken(neighbors: Neighbors, chance: float, kept: int, cap: int, smallest: int) -> dict[str, tuple[Places, Places]]:
+    """Two less the distance to the samples with the record, where `kept` members of each drawn cluster stay.
+
+    Another member in its place is 2 away, another cluster in its cluster's place 2 `kept`.
+    """
+    found, is_added = {}, neighbors.kind == AR.kind
+    members = max(kept, smallest) + 1 if is_added else max(smallest, 1)  # of the changed cluster, with the record
+    if kept < members <= cap:
+        inside, far = chance * kept / members, 2.0 - 2.0 * kept
+        p = _joined({2.0: inside}, {0.0: chance - inside})
+        found["another member"] = _joined(p, {far: 1.0 - chance}), _joined({0.0: chance}, {far: 1.0 - chance})
+    own = min(kept, cap)
+    if smallest <= own - is_added:  # everybody stays: as for whole clusters
+        found["everybody"] = full_clusters(neighbors, chance, own, [(1.0 - chance, own)])
+    return found
+
+
 def _joined(one: Places, other: Places) -> Places:
     return {at: one.get(at, 0.0) + other.get(at, 0.0) for at in (*one, *other)}
 
@@ -153,8 +172,8 @@ def _coins(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
         raise NoTheorem("this theorem is about members kept by coins")
     if design.trim:
         raise NoTheorem("trimmed clusters whose members are kept by coins are covered for pure mechanisms")
-    if not is_covered(mechanism):
-        raise NoTheorem("members kept by coins have a theorem for pure mechanisms, and no program is solved for them")
+    if not is_covered(mechanism) or has_a_grid(mechanism):
+        raise NoTheorem("members kept by coins have theorems for pure mechanisms and for noise on a line")
     cap, is_replaced = max(design.caps), neighbors.kind == RO.kind
     return transported([by_coins(design.share, design.rate, cap, cap, is_replaced=is_replaced)], mechanism)
 
@@ -191,7 +210,7 @@ def _inside(design: Any, mechanism: Mechanism) -> Profile:
 
 def _moved_transport(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
     if design.trim or design.second_stage is not None:
-        raise NoTheorem("moves between clusters are covered for whole clusters, or for pure mechanisms")
+        return out_and_in(_one_more_or_less(design, mechanism))
     if mechanism.is_gaussian or not is_covered(mechanism):
         raise NoTheorem(_OWN)
     inside = _inside(design, mechanism)
@@ -199,6 +218,16 @@ def _moved_transport(design: Any, mechanism: Mechanism, neighbors: Neighbors) ->
         return inside
     across = transported([moved(design.chosen, design.clusters, max(design.caps))], mechanism)
     return Profile.maximum([inside, across]).symmetrised()
+
+
+def _one_more_or_less(design: Any, mechanism: Mechanism) -> Profile:
+    """The release without the record that leaves and without the one that enters may have a smaller cluster."""
+    if design.second_size:
+        least = max(design.min_size - 1, 0)
+        return transported(some_members(design.share, design.second_size, max(design.caps), least), mechanism)
+    if design.second_stage is not None:
+        return _coins(design, mechanism, AR)
+    return transported([added(design.share, max(design.caps), max(design.caps), displaced=True)], mechanism)
 
 
 def _one_cluster(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:

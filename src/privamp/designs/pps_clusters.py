@@ -47,6 +47,7 @@ from .pure_only import is_black_box, lower_profile, pure_epsilon
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 WITHIN = replace(RO, scope="within cluster")
 PAGE = "docs/designs/pps.md, Thm 8"
+_FEWEST = 20  # records: the exact verifier, which asks for sums in smaller cases, does not know distances
 
 
 def _kinds(design: "PPSClusters") -> list[Kind]:
@@ -230,7 +231,15 @@ class PPSClusters(Clustered):
             alone = mechanism.on_a_line({2.0: q, 0.0: 1.0 - q}, {0.0: 1.0}) if q < 1.0 else None
             out = (-m, 1.0 - pi)
             with_it = mechanism.on_a_line(_places((m, pi), out), _places((m - 2.0, q), (m, pi - q), out))
-            for label, attack in ((f"alone at {pi:.6g}", alone), (f"with its cluster at {pi:.6g}", with_it)):
+            far = (2.0 - 2.0 * m, 1.0 - pi)  # two less the distance to the samples with the record
+            near = mechanism.on_a_line(_places((2.0, q), (0.0, pi - q), far), _places((0.0, pi), far))
+            near = near if self.records >= _FEWEST else None
+            tried = (
+                (f"alone at {pi:.6g}", alone),
+                (f"with its cluster at {pi:.6g}", with_it),
+                (f"near {pi:.6g}", near),
+            )
+            for label, attack in tried:
                 if attack is not None:
                     found[label] = attack
         return found

@@ -28,6 +28,7 @@ from .multiplicity import shared_absence
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/transport.md, Thm 4"
+_FEWEST = 20  # records: the exact verifier, which asks for sums in smaller cases, does not know distances
 _SCANNED = 200  # numbers of records looked at for an attack on sizes rounded by a rule
 
 
@@ -102,7 +103,8 @@ def _scenes(design: Any) -> dict[str, tuple[Places, Places]]:
     if design.at_most is not None:
         last = design.at_most - 1
         first = math.ceil(math.floor(design.share * last) / design.share)  # its share is nearly whole
-        return {f"{n} others": against_all(design.share, design.share, n, design.how) for n in {first, last}}
+        found = {f"{n} others": against_all(design.share, design.share, n, design.how) for n in {first, last}}
+        return found | (_seen_sizes(design.share, last) if design.how == "random" else {})
     if design.how != "random":
         return {f"{n} others": against_all(design.share, design.share, n, design.how) for n in range(20)}
     r = float(design.share)
@@ -110,6 +112,16 @@ def _scenes(design: Any) -> dict[str, tuple[Places, Places]]:
     whole = {2.0: r * (1.0 - r), 1.0: r, 0.0: (1.0 - r) ** 2}
     carried = {1.0: r, -1.0: 1.0 - r}, {0.0: r, -1.0: 1.0 - r}
     return {"whole": (whole, {0.0: 1.0}), "carried": carried, "alone": ({1.0: r, 0.0: 1.0 - r}, {0.0: 1.0})}
+
+
+def _seen_sizes(rate: Fraction, last: int) -> dict[str, tuple[Places, Places]]:
+    """The record, and how far the number of others is from the usual one, at the most others whose share is whole."""
+    others = last - last % rate.denominator
+    if others < _FEWEST:
+        return {}
+    more, inside = rate, rate * others / (others + 1)  # one record more in the sample; the record in, of as many
+    whole = {2.0: float((1 - more) * inside), 1.0: float(more), 0.0: float((1 - more) * (1 - inside))}
+    return {"whole": (whole, {0.0: 1.0})}
 
 
 def against_all(after: Fraction, before: Fraction, others: int, how: str) -> tuple[Places, Places]:

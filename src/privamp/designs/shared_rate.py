@@ -47,10 +47,11 @@ from . import rounded_transport as transport
 from .fixed_size import BottomK
 from .flips import Flips, exchanged, one_more
 from .keyed_order import all_once, draw_size, joined, ordered, sizes_then_subsets
+from .moved_sums import best, largest_loss, worst_event
 from .moves import moved
 from .multiplicity import shared_absence
 from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
-from .strata_seen import sizes_seen, weighted_event
+from .strata_seen import sizes_seen
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 _LARGEST = 100.0  # epsilon: events of black boxes are weighed up to here
@@ -84,10 +85,8 @@ def _moved(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> 
         return upper_profile(twice)
     share = rounded.share_replaced(design.rate, design.rounding)
     inside = float(log_mix(float(share), 2.0 * epsilon))
-    ways = [one for hub in moved(design.components()) for one in (hub, hub.turned)]
-    laws = [({float(c): x for c, x in one.p.items()}, {-float(c): x for c, x in one.q.items()}) for one in ways]
-    through = [weighted_event(p, q, epsilon) for p, q in laws]
-    return upper_profile(min(twice, max(inside, *through) * (1.0 + 1e-12)))
+    through = largest_loss(moved(design.components()), epsilon)
+    return upper_profile(min(twice, max(inside * (1.0 + 1e-12), through)))
 
 
 def _added_transport(design: "SharedRate", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -276,13 +275,12 @@ class SharedRate(Design):
         scenes = {} if chance >= 1.0 else {"one stratum": ({2.0: chance, 0.0: 1.0 - chance}, {0.0: 1.0})}
         if self.rounding == "random" and self.strata > 1 and neighbors.scope == "anywhere":
             scenes |= sizes_seen(self.size, self.at_least, self.strata, neighbors.kind)
-        if is_black_box(mechanism, neighbors):
-            epsilon = pure_epsilon(mechanism, AR)
-            losses = [float(log_mix(chance, 2.0 * epsilon))]
-            losses += [weighted_event(*scene, epsilon) for scene in scenes.values() if epsilon < _LARGEST]
-            return {None: lower_profile(max(losses))}
-        found = {name: mechanism.on_a_line(*scene) for name, scene in scenes.items()}
-        return {name: attack for name, attack in found.items() if attack is not None}
+        if not is_black_box(mechanism, neighbors):
+            return dict(best(scenes, mechanism))
+        epsilon = pure_epsilon(mechanism, AR)
+        event = worst_event(scenes.values(), mechanism, AR)
+        alone = lower_profile(float(log_mix(chance, 2.0 * epsilon)))
+        return {None: alone if event is None else Profile.maximum([alone, event])}
 
     @classmethod
     def small_cases(cls) -> Iterator[tuple["SharedRate", Population]]:

@@ -9,23 +9,24 @@ mean (N+1)r', whole part k and fraction g, and others of M records lose one with
     every other   1 away with chance M(r - r')
 
 A function of the sample that counts all of these has steps of at most one per record. Moved from one stratum to
-another: the same for the stratum it leaves and, with the other sign, for the one it enters, at one rate r. Built from
+another, at one rate r: moved_sums.py. Built from
 `fewest` records on: the exact verifier, which asks for sums in smaller cases, does not know such functions.
 """
 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import product
 from math import gcd
 
-from ..core.line_attack import Places
 from ..core.neighbors import Neighbors
+from .moved_sums import Scene, between, of_share
 
 Law = Mapping[float, float]
 _MOST_STRATA = 200  # whose sizes are added up one by one
 
 
-def sizes_seen(size: int, at_least: int, strata: int, kind: str, fewest: int = 20) -> dict[str, tuple[Places, Places]]:
+def sizes_seen(size: int, at_least: int, strata: int, kind: str, fewest: int = 20) -> dict[str, Scene]:
     """Places of the sum in the smallest population, or nothing where its shares are not whole."""
     n = at_least
     if gcd(n, size) < strata or size >= n or n < fewest or strata > _MOST_STRATA:
@@ -33,11 +34,7 @@ def sizes_seen(size: int, at_least: int, strata: int, kind: str, fewest: int = 2
     pieces, unit = gcd(n, size), n // gcd(n, size)  # a stratum of `unit` records, or of several times as many, is whole
     own = max(min(pieces // 10, pieces - strata + 1), 1)
     if kind == Neighbors.REPLACE_ONE.kind:
-        half = (pieces - 1) // 2  # pieces of the two strata; who is left over is in a third one, the same in both
-        if not half or (strata == 2 and n - 1 > 2 * half * unit):
-            return {}
-        leaves = _own(unit * half, Fraction(size, n))
-        return {"moved": (leaves, {-place: chance for place, chance in leaves.items()})}
+        return _moves(Fraction(size, n), unit, pieces, strata)
     law: Law = _own(unit * own, Fraction(size, n + 1))
     fall = Fraction(size, n) - Fraction(size, n + 1)
     left = pieces - own
@@ -46,6 +43,23 @@ def sizes_seen(size: int, at_least: int, strata: int, kind: str, fewest: int = 2
         chance = float(records * fall)
         law = _sum(law, {1.0: chance, 0.0: 1.0 - chance})
     return {"sizes seen": (dict(law), {0.0: 1.0})}
+
+
+def _moves(rate: Fraction, unit: int, pieces: int, strata: int) -> dict[str, Scene]:
+    """Out of one of two strata and into the other. Who is left over is in a third one, the same in both.
+
+    A stratum is whole without the record, or with it (carried: it has one record less); one of each fill a population.
+    """
+    first, second, found = pieces // 2, pieces - pieces // 2, {}
+    for kinds in product(("whole", "carried, one sign", "carried, two signs"), repeat=2):
+        are_whole = [kind == "whole" for kind in kinds]
+        sizes = [(pieces - 1) // 2] * 2 if all(are_whole) else [first, second]
+        records = [unit * size - (not whole) for size, whole in zip(sizes, are_whole, strict=True)]
+        left = unit * pieces - 1 - sum(records)  # of everybody but the record that moves
+        if min(sizes) > 0 and (left == 0 or strata > 2):
+            out, into = (of_share(float(rate), _own(n, rate))[kind] for n, kind in zip(records, kinds, strict=True))
+            found[f"moved, {kinds[0]} to {kinds[1]}"] = between(out, into)
+    return found
 
 
 def _own(others: int, rate: Fraction) -> dict[float, float]:
@@ -63,12 +77,3 @@ def _sum(first: Law, second: Law) -> Law:
         for other, q in second.items():
             found[one + other] = found.get(one + other, 0.0) + p * q
     return found
-
-
-def weighted_event(p: Places, q: Places, epsilon: float) -> float:
-    """The loss of an event with weight e^(epsilon place): an epsilon-DP mechanism on sums of steps of one allows it."""
-    highest = max(*p, *q)
-    top, bottom = (
-        math.fsum(chance * math.exp(epsilon * (place - highest)) for place, chance in law.items()) for law in (p, q)
-    )
-    return math.log(top / bottom) if top > 0.0 and bottom > 0.0 else 0.0

@@ -25,6 +25,7 @@ import numpy as np
 from ..chance.keys import Key
 from ..core.curves import directed_curve
 from ..core.design import Design, Units
+from ..core.hub_plan import Hub
 from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
@@ -37,8 +38,10 @@ from ..core.theorem import Theorem
 from ..core.transport import has_noise, through_hubs
 from ..errors import InvalidInput, NoTheorem
 from ..numerics.log_domain import FloatArray
+from . import moved_sums
 from .moves import between
 from .poisson import Poisson
+from .pure_only import is_black_box, pure_epsilon, upper_profile
 from .simple_random import WithoutReplacement
 from .strata import joined, neighboring, split, within
 
@@ -117,6 +120,13 @@ def _anywhere_transport(design: "Stratified", mechanism: Mechanism, neighbors: N
     within = _worst_stratum(design, mechanism, neighbors)
     if len(design.strata) == 1:
         return _alone(design, mechanism, within)
+    moves = through_hubs(_kinds_of_moves(design, mechanism), mechanism)
+    if not _is_dear(design):
+        return Profile.maximum([within, moves]).symmetrised()
+    return tabled(Profile.maximum([within, tabled(moves.symmetrised(), 1)]).symmetrised())
+
+
+def _kinds_of_moves(design: "Stratified", mechanism: Mechanism) -> list[Hub]:
     if any(mechanism.in_stratum(name) != mechanism for name, _ in design.strata):
         raise NoTheorem("strata with sensitivities of their own have no common distance")
     times = Counter(part for _, part in design.strata)
@@ -124,10 +134,16 @@ def _anywhere_transport(design: "Stratified", mechanism: Mechanism, neighbors: N
     worst = [between(out, into) for s, t in pairs for out, into in product(s.components(), t.components())]
     if len(worst) > _MOST_PAIRED:
         raise NoTheorem(f"{len(worst)} kinds of moves between strata are more than the {_MOST_PAIRED} looked at")
-    moves = through_hubs(worst, mechanism)
-    if not _is_dear(design):
-        return Profile.maximum([within, moves]).symmetrised()
-    return tabled(Profile.maximum([within, tabled(moves.symmetrised(), 1)]).symmetrised())
+    return worst
+
+
+def _anywhere_pure(design: "Stratified", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    """The same for any event of a black box."""
+    within, epsilon = _worst_stratum(design, mechanism, neighbors), pure_epsilon(mechanism, AR)
+    if len(design.strata) == 1:
+        return _alone(design, mechanism, within)
+    moves = upper_profile(moved_sums.largest_loss(_kinds_of_moves(design, mechanism), epsilon))
+    return Profile.maximum([within, moves]).symmetrised()
 
 
 def _moved(out: Profile, into: Profile) -> Profile:
@@ -198,6 +214,10 @@ class Stratified(Design):
         Theorem(
             "Stratified, replaced anywhere, transport", "docs/transport.md, Thm 7", AR.kind, RO.kind, False,
             _anywhere_transport, has_noise,
+        ),
+        Theorem(
+            "Stratified, replaced anywhere, any event", "docs/transport.md, Thm 7", AR.kind, RO.kind, False,
+            _anywhere_pure, lambda mechanism: mechanism.any_event,
         ),
     )  # fmt: skip
 
@@ -360,10 +380,19 @@ class Stratified(Design):
         return Profile.maximum(found.values()) if found else None
 
     def attacks(self, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any, Profile]:
-        """Those of each stratum: the record stays where it is."""
+        """Those of each stratum, where the record stays where it is, and sums that see it move."""
         plain = replace(neighbors, scope="anywhere")
         found: dict[Any, Profile] = {}
         cases = {(part, mechanism.in_stratum(name)): name for name, part in reversed(self.strata)}
         for (part, own), name in cases.items():
             found |= {(name, label): attack for label, attack in part.attacks(own, plain).items()}
+        if neighbors == RO and len(self.strata) > 1 and {own for _, own in cases} == {mechanism}:
+            found |= self._seen_moving(mechanism)
         return found
+
+    def _seen_moving(self, mechanism: Mechanism) -> dict[Any, Profile]:
+        scenes = moved_sums.of_strata(Counter(part for _, part in self.strata).items())
+        if not is_black_box(mechanism, RO):
+            return dict(moved_sums.best(scenes, mechanism))
+        event = moved_sums.worst_event(scenes.values(), mechanism, AR)
+        return {"moved": event} if event else {}

@@ -7,7 +7,7 @@ order="slots": a record's slot is its id modulo `step`, a public function of the
 That is one of k = step clusters. With a = e^eps, q = 1/k, at most c = `max_slot` records in any slot:
     one record more, exactly the supremum:        log(1 + (a-1) q/(q + (1-q) a^-(2c-1)))
     one replaced inside its slot, the supremum:   log(1 + (a^2-1) q/(q + (1-q) a^-(2c-2)))
-    one replaced by any other: at most twice the first.
+    one replaced by any other: no more than that.
 
 order="sorted", or any order by rank, is refused: one insertion shifts everybody behind it into another slot, and
 the loss grows with the sample (at n = 4, step 2, eps = 1 it is 2.62). Proofs: docs/designs/systematic.md.
@@ -80,7 +80,7 @@ def _slot_replaced(design: "Systematic", mechanism: Mechanism, neighbors: Neighb
 
 
 def _slot_moved(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    return upper_profile(2.0 * design.slot_added(_loss(design, mechanism, "slots")))
+    return upper_profile(design.slot_replaced(_loss(design, mechanism, "slots")))
 
 
 def _shuffled_noise(design: "Systematic", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
