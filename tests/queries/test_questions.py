@@ -146,13 +146,13 @@ REFUSED = [
     (lambda t: t.count().by("g", ["a", "a"]), "given once"),
     (lambda t: t.count().by("g", [0.5]), "must be text"),
     (lambda t: t.count().by("x", ["a"]), "to be grouped by"),
-    (lambda t: t.count().by("g", ["a"]).by("g", ["b"]), "by 'g' already"),
+    (lambda t: t.count().by("g", ["a"]).by("g", ["b"]), "split by 'g'"),
     (lambda t: t.join(t), "cannot be joined"),
     (lambda t: t.plan([]), "at least one question"),
     (lambda t: t.plan([table().count()]), "its own table"),
     (lambda t: t.sample(PoissonPPS(0.5, 0.1)), "treats all records alike"),
     (lambda t: t.sample(0.1), "such as Poisson"),
-    (lambda t: t.histogram("x", [1, 1]), "rising"),
+    (lambda t: t.histogram("x", [1, 1]), "increasing order"),
     (lambda t: t.histogram("x", 0, (0, 1)), "bins"),
     (lambda t: t.quantile("x", [], (0, 1)), "at least one probability"),
     (lambda t: t.median("x", (0, 1)).run(epsilon=0), "epsilon"),
@@ -172,7 +172,7 @@ def test_what_cannot_be_asked_is_said_in_one_sentence(ask, sentence):
 def test_the_sample_of_a_key_answers_once():
     t = table(key=seeded_key(9), population="people")
     t.count().run(epsilon=1.0)
-    with pytest.raises(InvalidInput, match="answered"):
+    with pytest.raises(InvalidInput, match="a release was made"):
         t.median("x", (0, 80)).run(epsilon=1.0)
 
 

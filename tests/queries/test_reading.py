@@ -164,7 +164,7 @@ REFUSED = [
     (lambda t: t.proportion("g", "a", missing="no"), "True, False or None"),
     (lambda t: t.mean("x", (0, 5e-324)), "another unit"),
     (lambda t: t.sum("x", (-1.7e308, 1.7e308)), "another unit"),
-    (lambda t: t.histogram("x", 4, (1.0, 1.0 + 4e-16)), "rising"),
+    (lambda t: t.histogram("x", 4, (1.0, 1.0 + 4e-16)), "increasing order"),
     (lambda t: t.quantile("x", [0.5, 0.5], (0, 1)), "must be different"),
     (lambda t: t.count().weighing(1e308), "weight"),
 ]
