@@ -112,7 +112,7 @@ def test_a_reservation_of_a_crashed_program_is_cancelled_with_a_reason(budget):
         budget.cancel(number, "the machine was switched off")
     assert spent(budget) == 0.0
     assert [entry.reason for entry in budget.log()] == ["the machine was switched off"] * 2
-    with pytest.raises(InvalidInput, match="is cancelled already"):
+    with pytest.raises(InvalidInput, match="is already cancelled"):
         alive.spend()  # it was alive after all: it learns so before it draws noise
     for wrong, words in ((99, "no entry 99"), (1, "no entry 1"), (5, "records the outcome of entry")):
         with pytest.raises(InvalidInput, match=words):

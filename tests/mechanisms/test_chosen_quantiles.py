@@ -159,5 +159,5 @@ def test_the_mechanism_draws_by_its_definition():
 
 
 def test_falling_probabilities_are_refused():
-    with pytest.raises(InvalidInput, match="rising"):
+    with pytest.raises(InvalidInput, match="increasing"):
         ChosenQuantiles(1.0, cells=10, probabilities=(0.5, 0.25))

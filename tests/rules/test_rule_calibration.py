@@ -122,7 +122,7 @@ def test_one_record_moves_one_bin_by_one():
         NormHistogram([1.0, 0.5], [1, 1])
     with pytest.raises(InvalidInput):
         NormHistogram([1.0], [-1])
-    with pytest.raises(InvalidInput, match="twice"):
+    with pytest.raises(InvalidInput, match="influence halves"):
         noise_for_size(lambda b: Laplace(b**2), PUBLIC, size=10, epsilon=1.0)
 
 
