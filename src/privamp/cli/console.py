@@ -15,6 +15,7 @@ from typing import Any
 
 SCHEMA = 1
 _WIDE = 120  # for files and pipes, which have no width of their own
+_BROKEN = 16  # letters from which on a word in a table may be broken
 _PATIENCE = 1.0  # seconds before a progress bar appears
 # C0 and C1 controls, DEL, the marks that change the direction of text, and halves of characters
 _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -75,17 +76,43 @@ def facts(rows: Iterable[tuple[str, str]], title: str | None = None) -> None:
 
 
 def grid(title: str, heads: list[str], rows: Iterable[list[str]], best: int | None = None) -> None:
-    """A table with a heading; words left, numbers right; row `best` is highlighted."""
+    """A table with a heading; words left, numbers right; row `best` stands out.
+
+    Where a terminal is too narrow for whole words side by side, each row is a paragraph.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    rows, screen = list(rows), console()
+    least = _least_widths(heads, rows)
+    if sum(least) + 3 * len(least) - 1 > screen.width:  # three signs stand between columns
+        _paragraphs(screen, title, [head.lstrip("<") for head in heads], rows, best)
+        return
     table = Table(title=_plain(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for head in heads:
-        left = head.startswith("<")
-        table.add_column(head.lstrip("<"), justify="left" if left else "right", overflow="fold")
+    for head, width in zip(heads, least, strict=True):
+        side: Any = "left" if head.startswith("<") else "right"
+        table.add_column(head.lstrip("<"), justify=side, overflow="fold", min_width=width)
     for index, row in enumerate(rows):
         table.add_row(*map(_plain, row), style="bold green" if index == best else None)
-    console().print(table)
+    screen.print(table)
+
+
+def _least_widths(heads: list[str], rows: list[list[str]]) -> list[int]:
+    """Of the columns of a table that breaks only long words."""
+    columns = zip((head.lstrip("<") for head in heads), *rows, strict=True)
+    longest = (max((len(word) for cell in column for word in cell.split()), default=0) for column in columns)
+    return [min(_BROKEN, width) for width in longest]
+
+
+def _paragraphs(screen: Any, title: str, heads: list[str], rows: list[list[str]], best: int | None) -> None:
+    screen.print(_plain(title), style="bold")
+    ranks = 0 if heads[0] else 1  # a column without a head has the ranks
+    for index, row in enumerate(rows):
+        screen.print()
+        screen.print(_plain(" ".join(row[: ranks + 1])), style="bold green" if index == best else "bold")
+        for head, cell in zip(heads[ranks + 1 :], row[ranks + 1 :], strict=True):
+            if cell:
+                screen.print(_plain(f"  {head}: {cell}" if head else f"  {cell}"))
 
 
 def number(value: float | None, digits: int = 4) -> str:

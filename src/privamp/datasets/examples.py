@@ -11,6 +11,7 @@ import numpy as np
 
 from ..atomic_files import draft_of
 from ..errors import InvalidInput
+from ..validation import meant
 from . import made, stores
 
 Columns = dict[str, "np.ndarray[Any, Any]"]
@@ -83,7 +84,7 @@ def find(name: str) -> Example:
     for example in _EXAMPLES:
         if example.name == name:
             return example
-    raise InvalidInput(f"there is no example {name!r}; there are {', '.join(names())}")
+    raise InvalidInput(f"there is no example {name!r}; there are {', '.join(names())}{meant(name, names())}")
 
 
 def load(name: str) -> Columns:
