@@ -27,12 +27,14 @@ def explorer(tmp_path_factory):
     with log.open("w") as errors:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=surroundings)
     try:
-        yield re.search(r"http\S+", server.stdout.readline())[0]
+        address = re.search(r"http\S+", server.stdout.readline())[0]
+        yield address
     finally:
         server.terminate()
         printed = server.communicate(timeout=20)[0]
     said = log.read_text() + printed
     assert "Traceback" not in said, said
+    assert address.split("/")[3] not in said, "the token was logged"
 
 
 @pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other modules cannot share

@@ -77,7 +77,7 @@ def _chart(title: str, words: str, names: Sequence[str], series: Sequence[dict[s
         "textStyle": {"color": GREY},
         "aria": {"enabled": True, "description": words},
         "grid": {"left": 8, "right": 16, "top": 16, "bottom": 56, "containLabel": True},
-        "legend": {"bottom": 0, "textStyle": {"color": GREY}},
+        "legend": {"type": "scroll", "bottom": 0, "textStyle": {"color": GREY}},
         "tooltip": {"trigger": "axis", "confine": True},
         "xAxis": {"type": "category", "data": list(names), "axisLabel": {"color": GREY}},
         "yAxis": {"type": "value", "axisLabel": {"color": GREY},
@@ -95,7 +95,9 @@ def _errors(ready: Sequence[Allocated]) -> Chart:
     )
     series = [{"name": name, "data": data, "itemStyle": {"color": color}} for name, color, data in parts]
     words = "; ".join(f"{METHODS[found.method]} {found.error:.4g}" for found in ready)
-    return _chart("Standard error of the mean", words, [METHODS[found.method] for found in ready], series)
+    made = _chart("Standard error of the mean", words, [METHODS[found.method] for found in ready], series)
+    made.options["xAxis"]["axisLabel"] |= {"interval": 0, "fontSize": 11}  # every name, on a phone too
+    return made
 
 
 def _bars(state: State, ready: Sequence[Allocated]) -> Chart:

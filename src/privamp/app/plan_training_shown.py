@@ -83,6 +83,7 @@ def _over_epochs(state: State, results: Mapping[str, Any]) -> Chart:
     title = f"ε at δ = {as_asked(state.delta)} over the epochs: certified (solid), reached by an attack (dashed)"
     words = "Epsilon grows with the epochs for each schedule; the table has the numbers at the end."
     made = lines_chart(title, words, ({"name": "epochs", "min": 0}, {"name": "ε", "min": 0}), series)
-    made.options["legend"] = {"bottom": 0, "data": list(specs(state, state.epochs)), "textStyle": {"color": "#8a939c"}}
+    names = list(specs(state, state.epochs))
+    made.options["legend"] = {"type": "scroll", "bottom": 0, "data": names, "textStyle": {"color": "#8a939c"}}
     made.options["grid"]["bottom"] = 60
     return made

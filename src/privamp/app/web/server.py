@@ -1,5 +1,6 @@
 """The server: one process, 127.0.0.1 only, quiet."""
 
+import logging
 import re
 import socket
 import threading
@@ -78,6 +79,7 @@ def bound(port: int) -> socket.socket:
 
 def application(token: str, port: int) -> Guard:
     """The pages behind the guard."""
+    logging.getLogger("nicegui").setLevel(logging.ERROR)  # it would write addresses it does not know, with the token
     outer = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     for view in VIEWS:
         ui.page(view.path, title=f"{view.title} · privamp")(_page_of(view, f"/{token}"))

@@ -48,5 +48,6 @@ details ul { margin: 0; padding-left: 1.1rem; list-style: disc; font-size: .85re
 .buttons { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }
 .code pre { white-space: pre; overflow-x: auto; font-size: .82rem; margin: .3rem 0; }
 @media (max-width: 60rem) { .page { grid-template-columns: minmax(0, 1fr); padding: .6rem; gap: .6rem; }
-  .pair { grid-template-columns: minmax(0, 1fr); gap: .6rem; } .results { gap: .6rem; } .card { padding: .75rem; } }
+  .pair { grid-template-columns: minmax(0, 1fr); gap: .6rem; } .results { gap: .6rem; } .card { padding: .75rem; }
+  tbody th { min-width: 9.5rem; } }
 """
