@@ -24,7 +24,7 @@ class KeptFiles:
             await self._passed(path, scope, receive, send)
             return
         start, body = self.kept[path]
-        await send(start | {"headers": list(start["headers"])})
+        await send({**start, "headers": list(start["headers"])})
         await send({"type": "http.response.body", "body": body})
 
     async def _passed(self, path: str, scope: Message, receive: Receive, send: Send) -> None:
