@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import degrading, emit, facts, lower, upper, waiting
-from .options import DesignSpec, Json, MechanismSpec, Records, Relation, Steps, check_counts, relation
+from .options import DesignSpec, Json, MechanismSpec, Records, Relation, Steps, check_counts, given, relation
 
 if TYPE_CHECKING:
     from ..core.guarantee import Guarantee
@@ -52,9 +52,11 @@ def amplify(
 
     _check_question(epsilon, delta)
     check_counts(steps=steps, queries=queries)
-    plan = spec.design_or_schedule(design)
+    with given("--design"):
+        plan = spec.design_or_schedule(design)
     wanted = relation(neighbors, plan, records_per_person)
-    noise = spec.mechanism(mechanism, spec.stated_for(plan, wanted))
+    with given("--mechanism"):
+        noise = spec.mechanism(mechanism, spec.stated_for(plan, wanted))
     with degrading(), waiting("certifying", quiet=json):
         guarantee = certify(Joint([noise] * queries) if queries > 1 else noise, plan, wanted)
         guarantee = compose(guarantee, steps) if steps > 1 else guarantee

@@ -8,7 +8,7 @@ import typer
 
 from .amplify import answers, findings, opening
 from .console import degrading, emit, facts, waiting
-from .options import DesignSpec, Json, MechanismSpec, Records, Relation, Steps, check_counts, relation
+from .options import DesignSpec, Json, MechanismSpec, Records, Relation, Steps, check_counts, given, relation
 
 if TYPE_CHECKING:
     from ..core.neighbors import Neighbors
@@ -85,11 +85,13 @@ def _read(design: str, mechanism: str, neighbors: str | None, records: int) -> t
     from .. import spec
     from ..errors import InvalidInput
 
-    hole = spec.design_with_unknown(design)
+    with given("--design"):
+        hole = spec.design_with_unknown(design)
     unknown = _of_design(design, *hole) if isinstance(hole, tuple) else None
     plan = hole if not isinstance(hole, tuple) else hole[1](unknown.within[0])  # type: ignore[union-attr,index]
     wanted = relation(neighbors, plan, records)
-    noise = spec.mechanism_with_unknown(mechanism, spec.stated_for(plan, wanted))
+    with given("--mechanism"):
+        noise = spec.mechanism_with_unknown(mechanism, spec.stated_for(plan, wanted))
     if isinstance(noise, tuple) and unknown is None:
         return _of_mechanism(mechanism, *noise), plan, wanted
     if unknown is None or isinstance(noise, tuple):

@@ -8,7 +8,7 @@ import typer
 from ..numerics.printing import as_asked
 from .completion import designs
 from .console import emit, grid, lower, number, say, upper, waiting, warn
-from .options import Json, MechanismSpec, Records, Steps, check_counts
+from .options import Json, MechanismSpec, Records, Steps, check_counts, given
 
 if TYPE_CHECKING:
     from ..core.design import Design
@@ -102,7 +102,9 @@ def _designs(specs: list[str] | None, size: int | None, population: int | None) 
         raise InvalidInput("give --design (several times), or --size M with --population N for a ready-made list")
     if size is not None and population is None:
         raise InvalidInput("--size needs --population, the number of records to draw from")
-    return [spec.design(text) for text in specs or _ready_made(size or 0, population or 0)]
+    ready = [] if specs else _ready_made(size or 0, population or 0)
+    with given("--design"):
+        return [spec.design(text) for text in specs or ready]
 
 
 def _ready_made(size: int, population: int) -> list[str]:
@@ -127,7 +129,8 @@ def _mechanism(text: str, plans: "list[Design]", relation: str) -> "tuple[Neighb
 
     wanted = Neighbors.parse(relation)
     needs = {spec.stated_for(plan, wanted) for plan in plans}
-    return wanted, spec.mechanism(text, Neighbors.ADD_REMOVE if Neighbors.ADD_REMOVE in needs else wanted)
+    with given("--mechanism"):
+        return wanted, spec.mechanism(text, Neighbors.ADD_REMOVE if Neighbors.ADD_REMOVE in needs else wanted)
 
 
 def _show(found: "Comparison", advice: "tuple[Advice, ...]", mechanism: str, plot: Path | None, json: bool) -> None:

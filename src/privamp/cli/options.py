@@ -1,6 +1,8 @@
 """Options that several commands share, and help with examples."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +52,17 @@ BudgetLabel = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 _MOST_STEPS, _MOST_QUERIES = 10**9, 10**6
+
+
+@contextmanager
+def given(option: str) -> Iterator[None]:
+    """Put the option before a refusal of what was given after it."""
+    from ..errors import InvalidInput
+
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{option}: {error}") from None
 
 
 class ExampleCommand(TyperCommand):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import emit, facts, say, waiting
-from .options import DesignSpec, Json, population_label
+from .options import DesignSpec, Json, given, population_label
 
 if TYPE_CHECKING:
     from ..chance.keys import Key
@@ -94,7 +94,8 @@ def sample(
     from ..engines import local
     from ..engines.options import WriteOptions
 
-    chosen = spec.design(design)
+    with given("--design"):
+        chosen = spec.design(design)
     named = population_label(label)
     key = _key(key_file)
     kept = None if columns is None else [name.strip() for name in columns.split(",")]

@@ -8,7 +8,7 @@ import typer
 
 from ...numerics.printing import as_asked
 from ..console import emit, facts, grid, lower, say, upper, waiting
-from ..options import DesignSpec, Json, MechanismSpec, Relation, check_counts, relation
+from ..options import DesignSpec, Json, MechanismSpec, Relation, check_counts, given, relation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,9 +81,11 @@ def release(
     check_counts(steps=steps, queries=queries)
     if population is not None:
         whole(1, 10**7, population=population)
-    plan = spec.design(design)
+    with given("--design"):
+        plan = spec.design(design)
     wanted = relation(neighbors, plan)
-    noise = spec.mechanism(mechanism, spec.stated_for(plan, wanted))
+    with given("--mechanism"):
+        noise = spec.mechanism(mechanism, spec.stated_for(plan, wanted))
     attacked = Attacked(
         queries=queries, steps=steps, delta=delta, claimed=claim, population=population, trials=trials
     )  # fmt: skip

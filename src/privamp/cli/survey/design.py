@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..options import given
 from .options import Pair, noise_of, read_bounds, read_sd
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ def choose(
         raise InvalidInput("give --design SPEC, or --size N (with --strata and --method if there are strata)")
     if spec_text is not None:
         if "strata" in records.roles:
-            raise InvalidInput("--strata needs --size and --method; a spec given with --design has no strata")
-        design = spec.design(spec_text)
+            raise InvalidInput("--strata goes with --size and --method; a spec after --design knows no strata")
+        with given("--design"):
+            design = spec.design(spec_text)
         if design.public_size not in (None, records.size):
             raise InvalidInput(
                 f"the design declares {design.public_size} records but the file has {records.size}; declare that number"

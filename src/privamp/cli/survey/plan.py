@@ -7,7 +7,7 @@ import typer
 
 from ...numerics.printing import as_asked
 from ..console import emit, grid, lower, number, say, upper, waiting
-from ..options import Json
+from ..options import Json, given
 from .options import (
     EVERYBODY,
     Bounds,
@@ -100,12 +100,14 @@ def plan(
         )
         frame, names = _frame(records)
         known = read_sd(sd, names)
+        with given("--design"):
+            chosen = {text: spec.design(text) for text in design or ()}
         found = compare(
             frame, size=size, epsilon=epsilon, bounds=read_bounds(bounds, names), strata=strata and "strata",
             cluster=cluster and "cluster", sd=known, delta=delta, noise=noise_of(delta), icc=icc,
             overall_mean=overall_mean,
             overall_sd=known[EVERYBODY] if known and not strata and overall_sd is None else overall_sd,
-            designs={text: spec.design(text) for text in design or ()},
+            designs=chosen,
         )  # fmt: skip
         if plot is not None:
             save(plan_figure(found), plot)
