@@ -223,7 +223,7 @@ def test_small_rounds_hold_every_adaptive_attack(monkeypatch):
     for epsilon in (0.2, 0.5, 1.0, 2.0):
         i, j = round(epsilon / 0.004), math.floor(epsilon / block.window.interval)
         assert attack[i] <= block.upper[j]
-        assert block.upper[j] <= block.lower[gaussian_rounds._FINER * j] * 1.05 + 1e-6
+        assert block.upper[j] <= block.lower[block.finer * j] * 1.05 + 1e-6
 
 
 def _curve(chance, r, s, d):

@@ -27,8 +27,9 @@ from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import positive, whole
 from .discretize import LossLaw, loss_laws
+from .far_losses import STRIDE, FarLosses, Step
+from .shifted_sums import ShiftedSums
 
-_UNIT = 1.2e-16
 _AT_ONCE = 8  # pairs whose transforms are made together
 _CUT = 1e-13  # mass at the upper end of a law that is moved or dropped
 _CUT_BELOW = 1e-10  # at the lower end, which makes a relative difference of so much in W
@@ -48,18 +49,13 @@ class Window:
         return as_floats(np.arange(-self.below, self.above + 1) * self.interval)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One pair's law on the grid: mass[i] at loss first + i; what is beyond it, infinite losses included, above."""
+def steps_of(profiles: Sequence[Profile], interval: float, *, upper: bool, near: int | None = None) -> list[Step]:
+    """The laws of log P/Q under P of all pairs, certified from above or below, without their ends.
 
-    first: int
-    mass: FloatArray
-    above: float
-
-
-def steps_of(profiles: Sequence[Profile], interval: float, *, upper: bool) -> list[Step]:
-    """The laws of log P/Q under P of all pairs, certified from above or below, without their ends."""
-    return [without_ends(loss_laws(profile, interval, upper=upper)[0], upper=upper) for profile in profiles]
+    `near`: losses beyond so many points of the grid lie on the coarse one (far_losses.py).
+    """
+    grid = (near, STRIDE) if near else None
+    return [without_ends(loss_laws(profile, interval, upper=upper, far=grid)[0], upper=upper) for profile in profiles]
 
 
 def without_ends(law: LossLaw, *, upper: bool) -> Step:
@@ -80,56 +76,90 @@ def start(window: Window) -> FloatArray:
     return np.maximum(-np.expm1(-window.losses), 0.0)
 
 
+def _close(step: Step, near: int | None) -> tuple[int, FloatArray]:
+    """The losses of a law that are followed on the fine grid."""
+    if near is None:
+        return step.first, step.mass
+    first, end = max(step.first, -near), min(step.first + step.mass.size, near + 1)
+    return (first, step.mass[first - step.first : end - step.first]) if first < end else (0, np.zeros(1))
+
+
+class _Outside:
+    """What is known about W at `count` places above a window, `stride` points apart."""
+
+    def __init__(self, window: Window, count: int, stride: int) -> None:
+        top, out = window.above * window.interval, np.arange(1, count + 1) * (stride * window.interval)
+        self._decay = np.exp(-out) * (1.0 - 1e-15)
+        self.least = -np.expm1(-(top + out)) * (1.0 - 1e-15)
+        self.last = -math.expm1(-top) * (1.0 - 1e-15)
+
+    def most(self, last: float) -> FloatArray:
+        """By the chord from the window's last value."""
+        return as_floats(1.0 - self._decay * (1.0 - last))
+
+
 class Recursion:
-    """W_k on a window for one family, all pairs in one batch of transforms."""
+    """W_k on a window for one family, all pairs in one batch of transforms.
 
-    def __init__(self, steps: Sequence[Step], window: Window, *, upper: bool, values: FloatArray | None = None) -> None:
-        from scipy import fft
+    `near`: losses beyond so many points are followed on a coarser grid (far_losses.py); the window's two sides are then
+    multiples of its stride.
+    """
 
-        self.upper, self.points = upper, window.below + window.above + 1
-        left = max(max(-step.first for step in steps), 0)
-        right = max(max(step.first + step.mass.size - 1 for step in steps), 0)
-        self.left, self.right = min(left, self.points), min(right, self.points)  # a longer jump ends outside anyhow
-        self.size = int(fft.next_fast_len(self.points + self.left + self.right, real=True))
-        self.above = np.array([[step.above] for step in steps])
-        kernels = np.zeros((len(steps), self.size))
-        for row, beyond, step in zip(kernels, self.above, steps, strict=True):
-            at = np.arange(step.first, step.first + step.mass.size)
-            is_far = at > self.right
-            beyond += float(np.sum(step.mass[is_far]))
-            np.add.at(row, np.maximum(at[~is_far], -self.left) % self.size, step.mass[~is_far])
-        self.kernels = np.conj(fft.rfft(kernels, axis=1))
-        self.kernel_norm = float(np.max(np.sqrt(np.sum(kernels * kernels, axis=1))))
-        out = np.arange(1, self.size - self.left - self.points + 1) * window.interval
-        self._decay = np.exp(-out)
-        self._least = -np.expm1(-(window.above * window.interval + out)) * (1.0 - 1e-15)
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        window: Window,
+        *,
+        upper: bool,
+        values: FloatArray | None = None,
+        near: int | None = None,
+    ) -> None:
+        self.upper, self.points, self.count = upper, window.below + window.above + 1, len(steps)
+        self.far = FarLosses(steps, near, self.points, window.interval, upper) if near else None
+        self.near = ShiftedSums([_close(step, near) for step in steps], self.points)
+        self.above = np.array([[step.above] for step in steps]) + self.near.beyond
+        if self.far:
+            self.above = self.above + self.far.sums.beyond
+        self._outside = _Outside(window, self.near.right, 1)
+        self._far_outside = _Outside(window, self.far.sums.right, STRIDE) if self.far else None
         self.values: FloatArray = start(window) if values is None else values
 
     def _padded(self, values: FloatArray) -> FloatArray:
         """W at the places of the transforms, with what is known about it outside the window."""
         if self.upper:
-            beyond = 1.0 - self._decay * (1.0 - 1e-15) * (1.0 - values[-1])
-            return np.concatenate([np.full(self.left, values[0]), values, beyond])
-        return np.concatenate([np.zeros(self.left), values, np.maximum(self._least, values[-1])])
+            return np.concatenate([np.full(self.near.left, values[0]), values, self._outside.most(values[-1])])
+        beyond = np.maximum(self._outside.least, values[-1])
+        return np.concatenate([np.zeros(self.near.left), values, beyond])
+
+    def _far_padded(self, values: FloatArray) -> FloatArray:
+        if self.far is None or self._far_outside is None:
+            return np.zeros(0)
+        outside = self._far_outside
+        return self.far.padded(values, outside.last, outside.most(values[-1]) if self.upper else outside.least)
 
     def best(self, values: FloatArray) -> FloatArray:
-        """The largest E[W(u + loss)] over all pairs, without rounding errors; some pairs at a time, to fit a cache."""
-        from scipy import fft
+        """The largest E[W(u + loss)] over all pairs, without rounding errors."""
+        return self._best(self._padded(values), self._far_padded(values), 1.0 if self.upper else float(values[-1]))
 
-        transformed, beyond = fft.rfft(self._padded(values)), 1.0 if self.upper else float(values[-1])
+    def _best(self, padded: FloatArray, far_padded: FloatArray, beyond: float) -> FloatArray:
+        """Some pairs at a time, to fit a cache."""
+        near = self.near.transformed(padded)
+        far = self.far.sums.transformed(far_padded) if self.far else near
         found = np.full(self.points, -np.inf)
-        for i in range(0, len(self.kernels), _AT_ONCE):
-            products = self.kernels[i : i + _AT_ONCE] * transformed
-            sums = fft.irfft(products, self.size, axis=1, overwrite_x=True)[:, self.left : self.left + self.points]
-            sums += self.above[i : i + _AT_ONCE] * beyond
+        for i in range(0, self.count, _AT_ONCE):
+            some = slice(i, i + _AT_ONCE)
+            sums, infinite = self.near.of(some, near), self.above[some] * beyond
+            if self.far:
+                self.far.add(sums, self.far.sums.of(some, far) + infinite)
+            else:
+                sums += infinite
             np.maximum(found, np.max(sums, axis=0), out=found)
         return found
 
-    def error(self, values: FloatArray) -> float:
+    def _error(self, padded: FloatArray, far_padded: FloatArray) -> float:
         """What rounding may do to `best`."""
-        outside = self.left * float(values[0]) ** 2 + (self.size - self.left - self.points)
-        size = math.sqrt(float(values @ values) + outside) + 1.0
-        return 4.0 * _UNIT * (math.log2(self.size) + 4.0) * self.kernel_norm * size
+        near = self.near.error(padded)
+        return near + self.far.sums.error(far_padded) + 1e-15 if self.far else near
 
     def advance(self, rounds: int) -> FloatArray:
         """W after so many more rounds."""
@@ -138,7 +168,9 @@ class Recursion:
         return self.values
 
     def _round(self) -> None:
-        new, error = self.best(self.values), self.error(self.values)
+        padded, far = self._padded(self.values), self._far_padded(self.values)
+        new = self._best(padded, far, 1.0 if self.upper else float(self.values[-1]))
+        error = self._error(padded, far)
         self.values = np.minimum(new + error, 1.0) if self.upper else np.clip(new - error, 0.0, 1.0)
 
 

@@ -61,11 +61,14 @@ def reach(profile: Profile) -> float:
     return max(_top(profile.forward), _top(profile.backward))
 
 
-def loss_laws(profile: Profile, interval: float, *, upper: bool = True) -> tuple[LossLaw, LossLaw]:
+def loss_laws(
+    profile: Profile, interval: float, *, upper: bool = True, far: tuple[int, int] | None = None
+) -> tuple[LossLaw, LossLaw]:
     """Both directions' laws: of log(P/Q) under P, and of log(Q/P) under Q. They dominate the profile's
-    curves (`upper`) or are dominated by them."""
-    forward = _dots(profile.forward, interval, upper)
-    backward = forward if profile.is_symmetric else _dots(profile.backward, interval, upper)
+    curves (`upper`) or are dominated by them. `far` = (near, stride): beyond `near`, a multiple of the stride, only
+    its multiples are used."""
+    forward = _dots(profile.forward, interval, upper, far)
+    backward = forward if profile.is_symmetric else _dots(profile.backward, interval, upper, far)
     if upper and _too_much(forward, backward, interval):
         there, back = bridged(forward.points, backward.points, interval)
         forward = _Dots(*there, interval)
@@ -139,30 +142,36 @@ class _Dots:
         return left * min(level / found, 1.0), infinite * min(level / found, 1.0)
 
 
-def _dots(curve: Curve, interval: float, upper: bool) -> _Dots:
-    count = max(1, math.ceil(_top(curve) / interval))
-    at, delta = _sampled(curve, count, interval)
+def _dots(curve: Curve, interval: float, upper: bool, far: tuple[int, int] | None) -> _Dots:
+    near, stride = far or (0, 1)
+    count = stride * max(1, math.ceil(_top(curve) / interval / stride))
+    at, delta = _sampled(curve, count, interval, near, stride)
     if upper:
         return _Dots(at, delta, interval)
     lost = float(np.exp(curve(np.asarray(_NOWHERE))))  # delta never falls below: infinite losses
     return _Dots(at, delta, interval, gaps=_gaps(curve, at, delta, interval), lost=lost)
 
 
-def _sampled(curve: Curve, count: int, interval: float) -> tuple[Ints, FloatArray]:
+def _sampled(curve: Curve, count: int, interval: float, near: int, stride: int) -> tuple[Ints, FloatArray]:
     """Grid indices from 0 to count, as dense as the curve's chords need it, and delta there (never rising)."""
+
+    def allowed_at(at: Ints) -> Ints:
+        return np.where(at < near, at, at // stride * stride)
 
     def values(at: Ints) -> FloatArray:
         return np.exp(curve(at * interval))
 
-    at = np.unique(np.rint(np.append(np.linspace(0, count, _START), np.geomspace(1, count, _START)))).astype(np.int64)
+    first = np.rint(np.append(np.linspace(0, count, _START), np.geomspace(1, count, _START)))
+    at = np.unique(allowed_at(first.astype(np.int64)))
     delta = values(at)
     while True:
         least = np.minimum.accumulate(delta)
         allowed = _CHORD * least[1:] * (1.0 - 0.05 * np.log(np.maximum(least[1:], 1e-300))) ** 3  # far out less will do
-        wide = np.flatnonzero((_chord_gaps(least, np.diff(at) * interval) > allowed) & (np.diff(at) > 1))
+        can_be_cut = np.diff(at) > np.where(at[:-1] < near, 1, stride)
+        wide = np.flatnonzero((_chord_gaps(least, np.diff(at) * interval) > allowed) & can_be_cut)
         if wide.size == 0:
             return at, least
-        between = (at[wide] + at[wide + 1]) // 2
+        between = allowed_at((at[wide] + at[wide + 1]) // 2)
         order = np.argsort(np.append(at, between))
         at, delta = np.append(at, between)[order], np.append(delta, values(between))[order]
 

@@ -33,6 +33,7 @@ from ..mechanisms.gaussian_triangles import triangle_delta
 from ..numerics.log_domain import FloatArray, log_mills_gap
 from .adaptive import Recursion, Window, start, steps_of
 from .cell_cover import Cover
+from .far_losses import STRIDE, nearness
 from .triangle_cells import Cells, OneSide, Shape
 
 ROUNDS = (
@@ -46,7 +47,8 @@ _WITH_COPIES = 40  # at most so many cells with replacement, where one cell take
 _QUICK_POINTS, _SLOW_POINTS = 900, 300  # of a cell's curve, without and with replacement
 _POINTS = 4000  # of the window, below 0
 _MOST_ROUNDS = 3125
-_FINER = 6  # times as many for a lower bound
+_MANY = 150  # so many rounds are quicker on two grids
+_FINER, _FINEST = 6, 12  # times as many points for a lower bound of many rounds, and of few
 _LEFT = (0.0, *(0.45**k for k in range(10)))  # shares of p_0 that go to the further copies; each is sound
 
 
@@ -128,7 +130,7 @@ class Block:
     @cached_property
     def window(self) -> Window:
         """As fine as its points allow; above 0 a few will do, W is nearly a chord there."""
-        return Window(self.reach / _POINTS, _POINTS, _POINTS // 8)
+        return Window(self.reach / _POINTS, _POINTS, STRIDE * math.ceil(_POINTS / 8 / STRIDE))
 
     @cached_property
     def upper(self) -> FloatArray:
@@ -141,7 +143,8 @@ class Block:
         while done < self.times:
             more = min(max((_LONGER - 1) * done, _FIRST), self.times - done)
             steps = cover.steps(values, done, more, self._cells(more))
-            values = Recursion(steps, self.window, upper=True, values=values).advance(more)
+            near = nearness(steps, self.window.below) if more >= _MANY else None
+            values = Recursion(steps, self.window, upper=True, values=values, near=near).advance(more)
             done += more
         return np.asarray(values[self.window.below :: -1])
 
@@ -150,12 +153,21 @@ class Block:
         most = min(_WORK / (rounds * _POINTS), _SOME_CELLS * (1.0 + 15.0 * rounds / self.times))
         return int(min(max(most, _FEWEST_CELLS), _WITH_COPIES if self.rounds.replaced else _MOST_CELLS))
 
+    @property
+    def finer(self) -> int:
+        """How much finer the grid from below is."""
+        return _FINER if self.times >= _MANY else _FINEST
+
     @cached_property
     def lower(self) -> FloatArray:
         """The same from below, on a finer grid: it follows three pairs, not dozens of cells."""
-        window = Window(self.window.interval / _FINER, _FINER * self.window.below, _FINER * self.window.above)
-        steps = steps_of(self.rounds.attacks(), window.interval, upper=False)
-        values = Recursion(steps, window, upper=False).advance(self.times)
+        finer = self.finer
+        window = Window(self.window.interval / finer, finer * self.window.below, finer * self.window.above)
+        attacks, interval = self.rounds.attacks(), window.interval
+        steps = steps_of(attacks, interval, upper=False)
+        near = nearness(steps, window.below) if self.times >= _MANY else None
+        steps = steps_of(attacks, interval, upper=False, near=near) if near else steps
+        values = Recursion(steps, window, upper=False, near=near).advance(self.times)
         return np.asarray(values[window.below :: -1])
 
 
@@ -186,7 +198,7 @@ def rounds_profile(rounds: GaussianRounds, times: int, reach: Callable[[], float
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
         block = _block(rounds, times, reach())
-        interval = block.window.interval / (1 if upper else _FINER)
+        interval = block.window.interval / (1 if upper else block.finer)
         delta, place = (block.upper if upper else block.lower), epsilon / interval
         with np.errstate(divide="ignore"):
             values = np.log(_chord(delta, place, interval) if upper else delta[_index(delta, np.ceil(place))])

@@ -31,6 +31,7 @@ OneSide = Callable[[float, float, float, FloatArray], FloatArray]  # (r, s, d, e
 
 _NOTHING = 1e-14
 _FARTHEST = 60.0
+_ENDS = as_floats(0.25 * 1.3 ** np.arange(21))  # where a curve may end
 _SLACK = 1.0 + 1e-12  # on the largest distance
 
 
@@ -98,9 +99,8 @@ class Cells:
         return self._known[r, s, d]
 
     def _points(self, r: float, s: float, d: float) -> Points:
-        end = 0.25
-        while end < _FARTHEST and float(self.one_side(r, s, d, np.array([end]))[0]) > _NOTHING:
-            end *= 1.3
+        ended = np.flatnonzero(self.one_side(r, s, d, _ENDS) <= _NOTHING)
+        end = float(_ENDS[ended[0]]) if ended.size else _FARTHEST
         last = max(math.ceil(end / self.interval), 2)
         at = np.unique(np.append(0, np.rint(np.geomspace(1.0, last, self.points)))).astype(np.int64)
         return at, np.minimum.accumulate(self.one_side(r, s, d, as_floats(at * self.interval)))

@@ -1,0 +1,115 @@
+"""Losses far from 0, followed on a coarser grid.
+
+Most of a round's loss is near 0, where a fine grid is needed; its far losses weigh little and make every transform
+long. E[W(u + loss)] over the far losses is convex in e^-u, so a coarse grid will do for them.
+
+From above: a far loss is split between the two coarse points beside it, both of its probabilities kept, which
+dominates it. At coarse u the sum is exact, and between two of them the chord in e^-u is an upper bound.
+From below: far losses are coarse from the start (`loss_laws`), and W is lowered at the coarse points until its chords
+lie below it at every point of the grid; then the chord of the sums is the sum of the chords.
+Proof: docs/designs/rounds.md, On two grids.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..numerics.log_domain import FloatArray, as_floats
+from .shifted_sums import ShiftedSums
+
+STRIDE = 8  # points of the fine grid per point of the coarse one
+_FAR = 1e-4  # far losses may weigh so much
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pair's law on the grid: mass[i] at loss first + i; what is beyond it, infinite losses included, above."""
+
+    first: int
+    mass: FloatArray
+    above: float
+
+
+def nearness(steps: Sequence[Step], points: int) -> int | None:
+    """How far from 0 a loss is near, in points of the grid; None where one grid for all is as quick."""
+    near = STRIDE * (points // (8 * STRIDE))
+    while 0 < near <= points // 4:
+        if max(_beyond(step, near) for step in steps) <= _FAR:
+            return near
+        near *= 2
+    return None
+
+
+def _beyond(step: Step, near: int) -> float:
+    at = np.arange(step.first, step.first + step.mass.size)
+    return float(np.sum(step.mass[np.abs(at) > near]))
+
+
+@dataclass(frozen=True)
+class FarLosses:
+    """The losses of some pairs beyond `near`, for W on a window of `points` places, a multiple of STRIDE plus one."""
+
+    steps: Sequence[Step]
+    near: int
+    points: int
+    interval: float
+    upper: bool
+
+    @cached_property
+    def sums(self) -> ShiftedSums:
+        """On the coarse grid; losses that lead beyond the window from everywhere are cut to its length."""
+        return ShiftedSums([self._coarse(step) for step in self.steps], (self.points - 1) // STRIDE + 1)
+
+    def _coarse(self, step: Step) -> tuple[int, FloatArray]:
+        """A law's far losses at coarse points: first index and masses."""
+        at = np.arange(step.first, step.first + step.mass.size)
+        is_far = (np.abs(at) > self.near) & (step.mass > 0.0)
+        at, mass = at[is_far], step.mass[is_far]
+        if at.size == 0:
+            return 0, np.zeros(1)
+        index, offset = np.divmod(at, STRIDE)
+        if not self.upper and np.any(offset):
+            raise InvalidInput("far losses of a lower bound must lie on the coarse grid; make their laws with near=")
+        right = self._shares[offset] * mass
+        found = np.zeros(int(index[-1] - index[0]) + 2)
+        np.add.at(found, index - index[0], mass - right)
+        np.add.at(found, index - index[0] + 1, right)
+        return int(index[0]), found * (1.0 + 1e-15 if self.upper else 1.0 - 1e-15)
+
+    @cached_property
+    def _shares(self) -> FloatArray:
+        """The right end's share of a point between two coarse ones, linear in e^-u."""
+        return as_floats(np.expm1(-np.arange(STRIDE) * self.interval) / np.expm1(-STRIDE * self.interval))
+
+    def padded(self, values: FloatArray, last: float, after: FloatArray) -> FloatArray:
+        """W at coarse points: before the window, inside, and after it, where it is known at its points.
+
+        `last`: what is known about its last point by the same rule as behind it.
+        """
+        inside, before = (values[::STRIDE], values[0]) if self.upper else (self._lowered(values, last), 0.0)
+        return np.concatenate([np.full(self.sums.left, before), inside, after[: self.sums.right]])
+
+    def _lowered(self, values: FloatArray, last: float) -> FloatArray:
+        """W at coarse points, less what its chords are too high; at the ends no more than what is known outside."""
+        cells = values[:-1].reshape(-1, STRIDE)
+        knots = values[::STRIDE]
+        chords = knots[:-1, None] * (1.0 - self._shares) + knots[1:, None] * self._shares
+        gap = np.maximum(np.max(chords - cells, axis=1), 0.0) + 1e-15
+        lowered = knots - np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap))
+        lowered[0] = min(lowered[0], 0.0)
+        lowered[-1] = min(lowered[-1], last)
+        return as_floats(lowered)
+
+    def add(self, sums: FloatArray, far: FloatArray) -> None:
+        """Add the far sums, known at coarse points and on chords between them; shape (pairs, points)."""
+        ends = np.stack([far[:, :-1], far[:, 1:]], axis=2)
+        sums[:, :-1] += (ends @ self._weights).reshape(len(far), -1)
+        sums[:, -1] += far[:, -1]
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """Of a cell's two ends at its points, shape (2, STRIDE)."""
+        return np.stack([1.0 - self._shares, self._shares])
