@@ -156,3 +156,23 @@ def test_all_reproductions_on_one_page(privamp, tmp_path, monkeypatch, ok) -> No
     refused = privamp("reproduce", "all", "--report", "file/below")
     assert refused.exit_code == 2
     assert "choose another folder" in refused.output
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(privamp, tmp_path, monkeypatch) -> None:
+    """A read-only folder exists, so that making it does not fail."""
+
+    def run(folder: Path) -> Outcome:
+        raise AssertionError("computed before the folder was tried")
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    entries = {"a": Entry("a", "Paper (P)", "Table", "summary", run)}
+    monkeypatch.setattr("privamp.papers.registry.entries", lambda: entries)
+    monkeypatch.setattr("privamp.atomic_files.check_draft", refuse)
+    for asked in (("a", "--out", "."), ("all", "--report", ".")):
+        refused = privamp("reproduce", *asked)
+        assert refused.exit_code == 2
+        assert "Permission denied" in refused.output
+        assert "choose another folder" in refused.output
+    assert not list(tmp_path.iterdir())

@@ -11,6 +11,8 @@ from privamp.audits.audit import performed
 from privamp.audits.planted import exponential_radius
 from privamp.kmeans.fit_plan import Split
 from privamp.mechanisms.norm_noise import directions
+from privamp.papers.importance_sampling import dp_lloyd
+from privamp.papers.importance_sampling.data_sets import prepared
 from privamp.testing import seeded_stream, seeds_allowed
 
 RHO = 0.225
@@ -41,6 +43,17 @@ def test_is_released_noise_has_an_exponential_radius():
     radii = np.linalg.norm(noise, axis=1)
     assert np.mean(radii) == pytest.approx(d * b, rel=5 / math.sqrt(20_000 * d))  # ten times that of the code
     assert np.quantile(radii, 0.1) == pytest.approx(gamma(d).ppf(0.1), rel=0.03)
+
+
+def test_is_released_noise_hides_the_cost_at_small_epsilon():
+    """As epsilon falls the cost of private Lloyd passes that of no learning; with the released radius it does not."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(25, 40))[rng.integers(25, size=3000)] + 0.2 * rng.normal(size=(3000, 40))
+    trial = dp_lloyd.Trial.of(prepared(x), 3000)
+    right, released = (
+        np.median(trial.costs("unif", 300, 0.5, range(3), shape)) / trial.no_learning for shape in (None, 1)
+    )
+    assert released < 1.0 < right
 
 
 def test_is_released_noise_has_the_wrong_direction_for_p_1():

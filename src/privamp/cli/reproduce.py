@@ -83,11 +83,13 @@ def _all(entries: "dict[str, Entry]", folder: Path, full: bool, json: bool) -> N
 
 @contextmanager
 def _into(folder: Path) -> Iterator[None]:
-    """Turn a folder that cannot be written to into one sentence."""
+    """A folder that cannot be written to is one sentence, said before anything is computed."""
+    from ..atomic_files import check_draft
     from ..errors import InvalidInput
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        check_draft(folder / "draft")  # a folder that exists may be read-only: told before minutes of work, not after
         yield
     except OSError as error:
         why = error.strerror or "no reason given"
