@@ -63,6 +63,12 @@ def test_their_strategies_draw_by_the_law_of_the_plan(strategy, neighbors, plan)
     assert runs * law[wrong] > 7 * (runs * law[wrong] * (1 - law[wrong])) ** Fraction(1, 2) + 7
 
 
+def test_a_rate_of_single_precision_is_not_rounded_down():
+    rate = np.float32(0.1)
+    strategy = theirs.CyclicPoissonSampling(rate, 6, cycle_length=3, partition_type=INDEPENDENT)
+    assert plan_of(strategy, 3, AR) == CyclicPoisson(float(rate) / 3, 3, 6)
+
+
 def test_fixed_batches_under_add_remove_cover_a_record_less():
     assert plan_of(theirs.FixedBatchSampling(2, 5), 10, AR) == Rounds(WithoutReplacement(2, 9), 5)
 

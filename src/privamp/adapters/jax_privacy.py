@@ -90,9 +90,8 @@ def plan_of(strategy: Any, num_examples: int, neighbors: Neighbors) -> Schedule:
 
 
 def _cyclic(strategy: Any, n: int, neighbors: Neighbors) -> Schedule:
-    rate, steps, cap, turns = (
-        strategy.sampling_prob, strategy.iterations, strategy.truncated_batch_size, strategy.cycle_length
-    )  # fmt: skip
+    rate, steps = float(strategy.sampling_prob), strategy.iterations  # float32 divided by turns would be rounded down
+    cap, turns = strategy.truncated_batch_size, strategy.cycle_length
     if turns == 1:
         low, high = (n, n) if neighbors == RO else (max(n - 1, 0), n + 1)
         return Rounds(Poisson(rate) if cap is None else TruncatedPoisson(rate, cap, low, high), steps)

@@ -65,7 +65,7 @@ class Mechanism(ABC):
         if "release" in vars(cls):  # mechanisms of other packages are taped too
             cls.release = heard(cls.release)  # type: ignore[method-assign,assignment]
         if "__post_init__" in vars(cls):
-            cls.__post_init__ = _of_plain_numbers(vars(cls)["__post_init__"])  # type: ignore[method-assign]
+            cls.__post_init__ = _of_plain_numbers(vars(cls)["__post_init__"])  # type: ignore[method-assign,assignment]
 
     def __post_init__(self) -> None:
         keep_doubles(self)
