@@ -6,7 +6,7 @@ The file is removed when the run ends. One made by other code, or of other numbe
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ def resumed(file: Path) -> Iterator[None]:
     file.unlink(missing_ok=True)
 
 
-def part(name: Sequence[object], compute: Callable[[], Sequence[float]]) -> list[float]:
+def part(name: Sequence[object], compute: Callable[[], Iterable[float]]) -> list[float]:
     """The numbers of one part; `name` holds everything that they depend on."""
     parts, key = _CURRENT.get(), json.dumps([str(word) for word in name])
     if parts is None:
