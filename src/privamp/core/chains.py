@@ -101,8 +101,8 @@ class Chain:
 
     def table(self) -> Table:
         """The curve from the chance at which all slopes are steepest to where they cancel."""
-        low = sum(_reach(other, other.down) for _, other in self.steps) + 10.0
-        high = sum(_reach(own, own.up) for own, _ in self.steps) + 10.0
+        low = _reach([(other, other.down) for _, other in self.steps])
+        high = _reach([(own, own.up) for own, _ in self.steps])
         start = np.unique(np.concatenate([np.linspace(-low, high, 2 * _START), np.linspace(-40.0, 40.0, 2 * _START)]))
         own = float(np.logaddexp.reduce([own.log_delta[0] for own, _ in self.steps])) + _UP * len(self.steps)
 
@@ -136,9 +136,11 @@ def _step(own: Lines, other: Lines, log_chance: FloatArray, log_rest: FloatArray
     return slope, intercept, np.where(log_rest > lost, log_diff(np.maximum(log_rest, lost), lost), -np.inf) - fall
 
 
-def _reach(lines: Lines, hand_over: FloatArray) -> float:
-    known = hand_over[np.isfinite(hand_over)]
-    return float(lines.epsilon[-1]) - (float(known[-1]) if known.size else 0.0)
+def _reach(steps: Sequence[tuple[Lines, FloatArray]]) -> float:
+    """How far a test's log odds may start so that every step is at its steepest."""
+    known = [hand_over[np.isfinite(hand_over)] for _, hand_over in steps]
+    last = min((float(one[-1]) if one.size else 0.0 for one in known), default=0.0)
+    return sum(float(lines.epsilon[-1]) for lines, _ in steps) - last + 10.0
 
 
 def _chord_at_one(left: tuple[float, float], right: tuple[float, float]) -> float:

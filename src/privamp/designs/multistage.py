@@ -10,6 +10,10 @@ Theorem B' (pure, replace-one → replace-one). Work back from the last stage: "
 log(1 + (m/N)(e^eps - 1)), "wr" turns it into m log(1 + (e^eps - 1)/N). Proved for every chain; for "wr" alone and
 "wor, wr" it equals log sum_u p_u e^(u eps). Proofs: docs/designs/multistage.md.
 
+Theorem C (pure). The same by how many entries differ at every stage: stage_counts.py.
+Theorem D (first stage "wor", any mechanism). Simple random sampling of whatever the rest of the chain does:
+delta'(eps) = q delta_rest(log(1 + (e^eps - 1)/q)), q = m/n.
+
 Add/remove is refused: the tempting one-sided pair is false for chains.
 """
 
@@ -30,18 +34,21 @@ from ..core.mechanism import Mechanism
 from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.population import Population
-from ..core.profile import Profile
+from ..core.profile import Curve, Profile
 from ..core.theorem import Theorem
-from ..errors import InvalidInput
-from ..numerics.log_domain import log_mix
+from ..errors import InvalidInput, NoTheorem
+from ..numerics.log_domain import FloatArray, log_expm1, log_mix
 from ..validation import in_order, whole
 from .exact_law import with_replacement, without_replacement
 from .fixed_size import FixedSize, Ints, occupancy
 from .multiplicity import replaced
 from .shared_copies import copies_bound
+from .stage_counts import chain_loss
+from .stratified import certified
 
 RO = Neighbors.REPLACE_ONE
 Stages = tuple[tuple[str, int], ...]
+_LONG = 2  # stages after the first one: theorems of shorter chains are as near
 
 
 def _theorem_b(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -56,6 +63,23 @@ def _stage_by_stage(design: "MultiStage", mechanism: Mechanism, neighbors: Neigh
         else:
             epsilon = draws * float(log_mix(1.0 / entries, epsilon))
     return Profile.symmetric(pure_curve(epsilon))
+
+
+def _by_counts(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    epsilon = mechanism.profile(RO).largest_loss
+    return Profile.symmetric(pure_curve(chain_loss(design.sized_stages, neighbors.records, epsilon)))
+
+
+def _after_the_first(design: "MultiStage", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
+    (kind, entries, draws), *rest = design.sized_stages
+    if kind != "wor" or len(rest) < _LONG:
+        raise NoTheorem("this theorem is about longer chains whose first stage is without replacement")
+    after, share = certified(MultiStage(design.stages[1:], draws), mechanism, RO).symmetrised(), draws / entries
+
+    def log_delta(epsilon: FloatArray) -> FloatArray:
+        return math.log(share) + after.forward(np.logaddexp(0.0, log_expm1(epsilon) - math.log(share)))
+
+    return Profile.symmetric(Curve(log_delta, float(log_mix(share, after.largest_loss))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,24 @@ class MultiStage(FixedSize):
             False,
             _stage_by_stage,
             applies=lambda m: math.isfinite(m.profile(RO).largest_loss),
+        ),
+        Theorem(
+            "Multi-stage sampling, by numbers of copies",
+            "docs/designs/multistage.md, Thm C",
+            RO.kind,
+            RO.kind,
+            False,
+            _by_counts,
+            applies=lambda m: math.isfinite(m.profile(RO).largest_loss),
+            groups=True,
+        ),
+        Theorem(
+            "Multi-stage sampling, first stage apart",
+            "docs/designs/multistage.md, Thm D",
+            RO.kind,
+            RO.kind,
+            False,
+            _after_the_first,
         ),
     )
 
