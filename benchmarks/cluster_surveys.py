@@ -7,6 +7,7 @@ the standard error of a coverage of .95 from 400 runs is .011.
     python benchmarks/cluster_surveys.py [--runs 400] [--quick]
     python benchmarks/cluster_surveys.py --held-out [--runs 150]
     python benchmarks/cluster_surveys.py --textbook    # without noise: how often the textbook's interval covers
+    python benchmarks/cluster_surveys.py --floor       # what must be paid for without knowing the variance
 """
 
 import argparse
@@ -99,6 +100,33 @@ def tell_textbook():
             print(f"{name}, {drawn} clusters: true error {true:.4g}, textbook's {told:.4g}, its interval {covered:.3f}")
 
 
+def floor(x, cluster, bounds, design, epsilon):
+    """The least width over the oracle's of somebody who knows the variance but pays for the count and uses Student's
+    quantile, and what noise with all of epsilon makes of the mean distance of clusters' sums, relative to it."""
+    k, drawn, records = design.clusters, design.chosen, x.size
+    residual = np.bincount(cluster, x - x.mean())
+    sampling = k / records * math.sqrt((1 - drawn / k) / drawn * residual.var(ddof=1))
+    half, theta = 0.5 * (bounds[1] - bounds[0]), loudness_of(design, "laplace", epsilon, 0.0).theta
+    away = abs(x.mean() - 0.5 * (bounds[0] + bounds[1]))
+    each = math.sqrt(2.0) * k / (drawn * theta * records)
+    noise = min(each * math.hypot(half / part, away / (1.0 - part)) for part in np.arange(0.05, 1.0, 0.05))
+    student = stdtrit(drawn - 1, 0.975) / 1.959964
+    wide = half_width(student * sampling, noise, "laplace", 0.95)
+    distance = math.sqrt(2.0) * (half + away) / theta / (drawn * np.abs(residual).mean())
+    return wide / oracle(x, cluster, bounds, design, epsilon), distance
+
+
+def tell_floor():
+    """Print both for the designs of the first table that keep all members."""
+    for name, (file, value, column, bounds, sizes) in FRAMES.items():
+        x, cluster = read(file, value, column, bounds)
+        k, cap = int(cluster.max()) + 1, int(np.bincount(cluster).max())
+        for drawn in sizes:
+            cells = [floor(x, cluster, bounds, ClusterSampling(drawn, k, cap), e) for e in (1.0, 3.0, 10.0)]
+            told = " | ".join(f"{wide:.2f} {distance:.0%}" for wide, distance in cells)
+            print(f"{name}, {drawn} of {k}: {told}")
+
+
 def main():
     """Print the table of docs/surveys.md."""
     parser = argparse.ArgumentParser()
@@ -106,7 +134,11 @@ def main():
     parser.add_argument("--quick", action="store_true", help="40 runs of each")
     parser.add_argument("--held-out", action="store_true", help="other columns and clusters")
     parser.add_argument("--textbook", action="store_true", help="without noise: how often the textbook covers")
+    parser.add_argument("--floor", action="store_true", help="what must be paid for without knowing the variance")
     given = parser.parse_args()
+    if given.floor:
+        tell_floor()
+        return
     if given.textbook:
         tell_textbook()
         return

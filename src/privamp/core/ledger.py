@@ -191,10 +191,7 @@ class Ledger:
                 )
             number = len(self._entries)
             if self.plan is not None and (number >= len(self.plan) or self.plan[number] != mechanism):
-                raise InvalidInput(
-                    f"release {number + 1} is {mechanism}, which is not what the declared plan has there; follow the "
-                    "plan or draw a fresh sample"
-                )
+                raise InvalidInput(_not_planned(number, len(self.plan), mechanism))
             used = self._used if self.filter is None else self.filter.admit_after(self._used, mechanism)
             if self.payment is not None:
                 self.payment.record(mechanism, number, self.filter, claimed=claimed, trusted=trusted)
@@ -231,6 +228,19 @@ class Ledger:
             )
 
 
+def _not_planned(number: int, planned: int, mechanism: Mechanism) -> str:
+    """Why a release is refused that the declared plan does not have next."""
+    if number >= planned:
+        return (
+            f"this sample has given all answers of its declared plan, {planned} release{'s' if planned > 1 else ''}, "
+            "and gives no more; ask everything at once, or draw a fresh sample"
+        )
+    return (
+        f"release {number + 1} is {mechanism}, which the declared plan does not have there; "
+        "follow the plan or draw a fresh sample"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """What is left of a ledger whose plan is used up: its total. Samples with the same releases share one."""
@@ -262,10 +272,7 @@ class Finished:
 
     def register(self, mechanism: Mechanism, *, claimed: bool = False, trusted: bool = False) -> int:
         """Refuse: a finished sample answers nothing more."""
-        raise InvalidInput(
-            f"release {len(self.plan) + 1} is {mechanism}, which is not what the declared plan has there; follow the "
-            "plan or draw a fresh sample"
-        )
+        raise InvalidInput(_not_planned(len(self.plan), len(self.plan), mechanism))
 
     def terms(self) -> dict[str, Any]:
         """Refuse: a finished sample has no terms left to agree on."""
