@@ -42,6 +42,7 @@ p { max-width: 46rem; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; margin: 1rem 0; }
 .scroll:focus-visible { outline: 2px solid var(--accent); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
+caption span { position: sticky; left: 0; display: inline-block; max-width: calc(100vw - 3.5rem); }
 caption, figcaption { text-align: left; color: var(--soft); padding: .25rem 0 .5rem;
   font-size: .92rem; max-width: 46rem; }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
@@ -123,7 +124,8 @@ class Report:
         body = "".join(_row(row, numeric, marked=i in marked) for i, row in enumerate(rows))
         self._parts.append(
             f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table>'
-            f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f"<caption><span>{escape(caption)}</span></caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
     def add_figure(self, figure: "Figure", caption: str, description: str = "") -> None:

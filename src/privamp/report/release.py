@@ -101,8 +101,15 @@ def page_of(
     facts: Iterable[Sequence[str]] = (),
 ) -> Report:
     """A page with one table of numbers (one row per group, where there are groups), the facts and the guarantee."""
-    first = releases if isinstance(releases, Release) else next(iter(releases.values()))
-    page = _tables(releases, title, summary or "A private release with its errors and its guarantee.", level, facts)
+    groups = {"": releases} if isinstance(releases, Release) else dict(releases)
+    first = next(iter(groups.values()))
+    page = Report(title, summary or "A private release with its errors and its guarantee.")
+    rows = [[group or row[0], *row[1:]] for group, one in groups.items() for row in rows_of(one, level)]
+    is_many = isinstance(first.value, Mapping) or np.ndim(first.value) == 2
+    page.add_table(heads_of(first, level), rows, _shown(first) if is_many else _ERRORS)
+    is_told = is_many or any(what == "sampling error" for what, *_ in facts)
+    known = [*([] if is_told else [["sampling error", first.sampling_error_is]]), *facts]
+    page.add_table(["what", "how"], known, "How it was made.")
     epsilon = first.details.get("epsilon") if not first.details.get("delta") else None
     page.add_guarantee(first.guarantee, epsilon=epsilon, delta=first.details.get("delta") or None)
     return page
