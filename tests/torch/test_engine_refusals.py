@@ -118,6 +118,14 @@ def test_one_engine_one_run_and_one_key_one_run():
                 again.make_private(**parts, **options)
 
 
+def test_shards_are_refused():
+    class FSDPLinear(nn.Linear):
+        pass
+
+    with pytest.raises(InvalidInput, match="FSDP cuts parameters"):
+        private(FSDPLinear(5, 3))
+
+
 def test_a_buffer_that_learns_is_refused():
     class Counting(nn.Module):
         def __init__(self):

@@ -7,11 +7,118 @@ torch = pytest.importorskip("torch", reason="torch is not installed (make test-t
 from torch import nn  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
+from privamp import InvalidInput  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
-from privamp.torch import PrivacyEngine  # noqa: E402
+from privamp.torch import PrivacyEngine, attention, ghost, layers, measuring, recurrent, replaced  # noqa: E402
+from privamp.torch.uses import Measured, measured  # noqa: E402
 from small_models import MODELS, built, one_by_one  # noqa: E402
 
 torch.set_num_threads(1)
+
+
+def wrong_rule(kind):
+    """The rule of a layer with its gradients halved."""
+
+    def plant(monkeypatch):
+        rule, names = layers._RULES[kind]
+
+        def halved(layer, x, back):
+            return rule(layer, x, back / 2)
+
+        monkeypatch.setitem(layers._RULES, kind, (halved, names))
+
+    return plant
+
+
+def uses_apart(monkeypatch):
+    """A tied weight's norm without the product of its two uses."""
+
+    def apart(uses, shape):
+        parts = [measured([use], shape) for use in uses]
+        return Measured(sum(part.squares for part in parts) / 2, measured(uses, shape).summed)
+
+    monkeypatch.setattr(ghost, "measured", apart)
+
+
+def one_use(monkeypatch):
+    """Only the last use of a tied weight counts."""
+    monkeypatch.setattr(ghost, "measured", lambda uses, shape: measured(uses[-1:], shape))
+
+
+def no_bias(monkeypatch):
+    monkeypatch.setattr(
+        replaced, "linear_parts", lambda w, b, *rest, **named: layers.linear_parts(w, None, *rest, **named)
+    )
+
+
+def any_shape(monkeypatch):
+    """Own parameters get a row per record wherever it stands."""
+    monkeypatch.setattr(measuring, "_fits", lambda *args: True)
+
+
+PLANTED = {
+    "transposed 1d": wrong_rule(nn.ConvTranspose1d), "conv3d": wrong_rule(nn.Conv3d), "prelu": wrong_rule(nn.PReLU),
+    "rms norm": wrong_rule(nn.RMSNorm), "instance norm": wrong_rule(nn.modules.instancenorm._InstanceNorm),
+    "frozen batch norm": wrong_rule(nn.modules.batchnorm._BatchNorm), "tied": uses_apart, "shared": one_use,
+    "attention": no_bias, "a matrix of its own": any_shape,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_wrong_rule_is_found_before_the_first_step(name, monkeypatch):
+    """What is measured is compared with autograd; then the whole model is computed record by record, which is right."""
+    model, x, y = built(name)
+    PLANTED[name](monkeypatch)
+    assert "" in engine_of(model, (x, y))._run.recorder.apart
+
+
+@pytest.mark.parametrize("name", ["gru", "attention"])
+def test_a_layer_by_steps_that_computes_something_else_is_refused(name, monkeypatch):
+    model, x, y = built(name)
+    monkeypatch.setattr(recurrent, "_moved", lambda mode, a, b, state: (torch.tanh(a[:, :4] + b[:, :4]),))
+    monkeypatch.setattr(attention, "_mask", lambda *args: None)
+    with pytest.raises(InvalidInput, match="is another while gradients are measured"):
+        engine_of(model, (x, y))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Sequential(nn.Unflatten(1, (2, 3)), nn.LSTM(3, 3)),
+        nn.Sequential(nn.Unflatten(1, (2, 3)), nn.TransformerEncoderLayer(3, 1, 4), nn.Flatten(), nn.Linear(6, 3)),
+    ],
+)
+def test_layers_that_are_not_batch_first_are_refused(module):
+    with pytest.raises(InvalidInput, match="batch_first=True"):
+        engine_of(module, (torch.randn(7, 6), torch.arange(7) % 3))
+
+
+def test_batch_norm_stays_as_it_was_frozen():
+    model, x, y = built("frozen batch norm")
+    engine = engine_of(model, (x, y), steps=2)
+    before = model[1].running_mean.clone()
+    model.train()  # as scripts do at the start of an epoch
+    engine.train()
+    assert torch.equal(model[1].running_mean, before)
+
+
+@pytest.mark.parametrize("name", ["parameters without a layer"])
+def test_compiled_and_half_precision_models_add_up_the_same(name):
+    """`torch.compile` breaks at every layer that is heard, so sums are those of the plain model."""
+
+    def summed(compiled, autocast):
+        model, x, y = built(name)
+        model, x = model.float(), x.float() if x.is_floating_point() else x
+        model = torch.compile(model, backend="eager") if compiled else model
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            engine = engine_of(model, (x, y))
+            engine.train()
+        assert all(p.grad.dtype == torch.float32 for p in model.parameters())
+        return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+    plain = summed(False, False)
+    torch.testing.assert_close(summed(True, False), plain, rtol=1e-4, atol=1e-6)
+    assert float((summed(False, True) - plain).norm()) < 0.05 * float(plain.norm())
 
 
 def engine_of(model, tensors, **options):

@@ -62,7 +62,7 @@ class PrivacyEngine:
         self._budget = budget
         self._run: Run | None = None
         self._neighbors: Neighbors | None = None
-        self._facts: tuple[str, ...] = ()  # what else the guarantee assumes
+        self._is_size_public = False  # rate and divisor were taken from the data loader
 
     def make_private(
         self,
@@ -129,7 +129,7 @@ class PrivacyEngine:
                 )
             sample_rate, steps, population = taken["sample_rate"], taken["steps"], taken["population"]
             steps_per_epoch = steps_per_epoch or taken["steps_per_epoch"]
-            self._facts = (SIZE_IS_PUBLIC,)
+            self._is_size_public = True
         if public_size is not None and population is None:
             renamed("public_size", "population")
             population = public_size
@@ -169,6 +169,7 @@ class PrivacyEngine:
         if checkpoint is not None:
             keeper = Keeper(run, key, Path(checkpoint), checkpoint_every or max(1, plan.steps // 100))
         try:
+            run.team.check(records.size, checkpoint is not None or self._budget is not None)
             self._begin(run, key, keeper, resumed=stored is not None)
         except BaseException:
             run.detach()  # a rejected run trains nothing
@@ -342,8 +343,9 @@ class PrivacyEngine:
             paid.follow(run)
 
     def _marked(self, guarantee: Guarantee, key: Key) -> Guarantee:
-        more = (*self._facts, NOT_PRIVATE) if key.is_test else self._facts
-        return replace(guarantee, assumes=(*guarantee.assumes, *more))
+        if self._is_size_public:
+            guarantee = replace(guarantee, assumes=(*guarantee.assumes, SIZE_IS_PUBLIC))
+        return replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE)) if key.is_test else guarantee
 
 
 def device(name: str) -> Any:

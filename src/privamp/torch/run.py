@@ -13,17 +13,18 @@ from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
-from . import made_up, measuring, records_apart
+from . import computing, made_up, measuring, records_apart
 from .banded_noise import BandedNoise
 from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
 from .forward_pass import ForwardPass, with_penalty
 from .ghost import GradientRecorder
-from .learner import Learner, PrivateCriterion, PrivateLoss
+from .learner import Learner, PrivateCriterion
 from .optimizers import check_optimizer, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records
 from .release import noisy_gradients
+from .team import Team
 
 if TYPE_CHECKING:
     from .keeping import Keeper
@@ -42,6 +43,8 @@ class Run:
 
     def __init__(self, plan: Plan | DPISPlan, batches: Batches, key: Key, learner: Learner, records: Records) -> None:
         module, optimizer = learner.module, learner.optimizer
+        self.team = Team(module)
+        key = self.team.same_key(key)
         self.plan, self.batches, self.module, self.optimizer, self.records = plan, batches, module, optimizer, records
         self.compute, self.scheduler = learner.compute, learner.scheduler
         self.criterion = PrivateCriterion(learner.criterion, self)
@@ -94,8 +97,8 @@ class Run:
     def begin_stretch(self, number: int) -> None:
         """Coins, noise and seeds from now on come from (key, run, stretch, nonce), never used before."""
         self.stretch = number
-        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint may continue elsewhere
-        self._key = self._secret.subkey("session", number, nonce)
+        nonce = b"" if self._secret.is_test else secrets.token_bytes(16)  # a copied checkpoint goes on elsewhere
+        self._key = self._secret.subkey("session", number, self.team.same_bytes(nonce))
         self.batches.begin_stretch(self._key)
         self._bands.begin_anew()
         self._is_begun = self._is_stuck = False
@@ -150,7 +153,7 @@ class Run:
         self._part, self._is_measured = None, False
         self._begin()
         self._attempt = mine = object()
-        batch = self.batches.drawn(self.step, self.charged - 1)
+        batch = self.team.share(self.batches.drawn(self.step, self.charged - 1))
         size = self.most or max(batch.positions.size, 1)
         starts = range(0, max(batch.positions.size, 1), size)
         for number, start in enumerate(starts):
@@ -210,35 +213,7 @@ class Run:
         return self._tolerant(self.read(part), part.positions.size + self._padding)
 
     def _tolerant(self, batch: Any, count: int) -> tuple[Tensor | None, Ints | None]:
-        """Losses; where the model fails, of those records on which it does not fail: stopping would leak information
-        about a record."""
-        try:
-            return self._computed(batch), None
-        except InvalidInput:
-            raise
-        except torch.OutOfMemoryError:
-            raise InvalidInput("the batch does not fit into memory; give a max_physical_batch_size") from None
-        except Exception:
-            some = [r for r in range(count) if self._works(made_up.rows(batch, slice(r, r + 1)))]
-        if not some:
-            return None, np.empty(0, np.int64)
-        self.recorder.listen(len(some))
-        losses = self._computed(made_up.rows(batch, torch.tensor(some)))
-        return losses, np.array(some, dtype=np.int64)
-
-    def _computed(self, batch: Any) -> Tensor:
-        """One loss per record, the model's own where there is no criterion."""
-        found = self.compute(self.module, None if self.has_own_loss else self.criterion.losses, batch)
-        return found.losses if isinstance(found, PrivateLoss) else found
-
-    def _works(self, batch: Any) -> bool:
-        self.recorder.listen(1)
-        try:
-            with torch.no_grad():
-                self._computed(batch)
-        except Exception:
-            return False
-        return True
+        return computing.tolerant(self, batch, count)
 
     def backward(self, losses: Tensor | None, some: Ints | None = None) -> None:
         """Measure the gradients of a part and add their weighted sum to the step's."""
@@ -305,8 +280,10 @@ class Run:
         self._require_own_process()
         if not self._is_begun:
             raise InvalidInput("this batch belongs to a step that is over; draw the next one")
-        key = self._key.subkey("noise", self.step)
-        gradients = noisy_gradients(key, self.parameters, self._sums, self.batches, self._bands)
+        key, sums = self._key.subkey("noise", self.step), self.team.added_up(self.parameters, self._sums)
+        gradients = self.team.from_first(
+            self.parameters, lambda: noisy_gradients(key, self.parameters, sums, self.batches, self._bands)
+        )
         gradients = with_penalty(self._penalty, self.module, self.parameters, gradients)
         if self.keeper is not None:
             self.keeper.append(self._entry(gradients))
@@ -346,7 +323,7 @@ class Run:
             return
         self._is_measured = self._is_stuck = False
         if self._is_last:
-            done, self._done = joined(self._done), []
+            done, self._done = self.team.all_norms(self._done), []
             self._finish(*done)
             self.after_step()
             if self.keeper is not None:

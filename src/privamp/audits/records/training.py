@@ -17,6 +17,7 @@ from ...verify.one_record import Pair
 from .audit import CUDA, RecordAudit
 
 SIDE, WORDS, PLACES, CLASSES = 6, 11, 5, 3
+TEXTS = ("lstm", "tied")
 LABELS = (-1, CLASSES, 7351, -100, 2**40, -(2**63))
 ROUNDING = {"float32": 1e-4, "float64": 1e-9, "bfloat16": 5e-2}  # of a clip: gradients round by the batch they are in
 
@@ -56,6 +57,31 @@ def _module(setting: Setting) -> Any:
         def forward(self, ids: Any) -> Any:
             return self.out(self.reader(self.words(ids)).mean(dim=1))
 
+    class Tied(nn.Module):  # type: ignore[misc]
+        """Scores of words by the table of words itself."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.out = nn.Embedding(WORDS, 4), nn.Linear(4, WORDS)
+            self.out.weight = self.words.weight
+
+        def forward(self, ids: Any) -> Any:
+            return self.out(4.0 * self.words(ids).mean(dim=1))
+
+    class Tokens(nn.Module):  # type: ignore[misc]
+        """Attention over pairs of numbers, after a token and with a scale of its own."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.token, self.scale = nn.Parameter(torch.randn(1, 1, 2)), nn.Parameter(torch.ones(2))
+            self.read = nn.TransformerEncoderLayer(2, 1, 3, dropout=0.0, batch_first=True)
+            self.out = nn.Bilinear(2, 2, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            x = torch.cat([self.token.expand(x.shape[0], -1, -1), x.unflatten(1, (-1, 2)) * self.scale], dim=1)
+            x = self.read(x)
+            return self.out(x[:, 0], x[:, 1])
+
     class TimeFirst(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
@@ -63,6 +89,13 @@ def _module(setting: Setting) -> Any:
 
         def forward(self, x: Any) -> Any:
             return self.two(torch.tanh(self.one(x.unsqueeze(2))).transpose(0, 1)).mean(dim=0)
+
+    class Last(nn.GRU):  # type: ignore[misc]
+        """What a GRU has at the last place."""
+
+        def __init__(self) -> None:
+            super().__init__(2, 3, batch_first=True)
+            self.register_forward_hook(lambda layer, inputs, output: output[0][:, -1])
 
     class Rescaled(nn.Module):  # type: ignore[misc]
         """Large inputs and small derivatives, whose product is a plain gradient."""
@@ -84,6 +117,9 @@ def _module(setting: Setting) -> Any:
         ),
         "lstm": Reader,
         "time first": TimeFirst,
+        "tied": Tied,
+        "tokens": Tokens,
+        "gru": lambda: nn.Sequential(nn.Unflatten(1, (-1, 2)), Last(), nn.Linear(3, CLASSES)),
         "rescaled": Rescaled,
     }  # fmt: skip
     return made[setting.model]().to(setting.device, getattr(torch, setting.dtype))
@@ -96,7 +132,7 @@ def trained(setting: Setting, rows: list[Any]) -> Any:
 
     from ...torch import PrivacyEngine
 
-    module, is_text = _module(setting), setting.model == "lstm"
+    module, is_text = _module(setting), setting.model in TEXTS
     width = setting.places if is_text else SIDE
     x = torch.from_numpy(np.array([row for row, _ in rows]).reshape(len(rows), width))
     x = x.long() if is_text else x.to(getattr(torch, setting.dtype))
@@ -123,7 +159,7 @@ def trained(setting: Setting, rows: list[Any]) -> Any:
 
 def _hard(setting: Setting) -> list[Hard]:
     dtype = np.float64 if setting.dtype == "float64" else np.float32
-    if setting.model == "lstm":
+    if setting.model in TEXTS:
         ids = (-1, WORDS, 2**40, -(2**63), WORDS - 1)
         found = [Hard(f"word {word}", (np.full(setting.places, word), 0)) for word in ids]
         plain: Any = np.zeros(setting.places, np.int64)
@@ -137,7 +173,7 @@ def _pairs(setting: Setting, random: np.random.Generator) -> Iterator[Pair]:
     """Records have their identity by place; a batch of 7 or 8 ends beside the border of parts of 4."""
     for size in (0, 1, 2, 7, 8):
         labels = random.integers(0, CLASSES, size)
-        if setting.model == "lstm":
+        if setting.model in TEXTS:
             rows: Any = random.integers(0, WORDS, (size, setting.places))
         else:
             rows = 3 * random.standard_normal((size, SIDE))
@@ -161,6 +197,7 @@ SETTINGS = (
     *(Setting(model, physical=size) for model in ("cnn", "lstm") for size in (None, 4)),
     Setting("cnn", sampler="importance", autocast=True),
     Setting("rescaled"),
+    *(Setting(model, physical=4) for model in ("tied", "tokens", "gru")),
     Setting(device="cuda"),
     Setting("cnn", physical=4, device="cuda"),
     Setting("cnn", sampler="importance", autocast=True, device="cuda"),
@@ -211,6 +248,20 @@ def _in_halves() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _uses_apart() -> Iterator[None]:
+    """The norm of a tied weight is taken of its two uses, not of their sum; nothing checks the gradients."""
+    from ...torch.uses import Measured, measured
+
+    def apart(uses: Any, shape: Any) -> Any:
+        found = [measured([use], shape) for use in uses]
+        together = measured(uses, shape)
+        return Measured(sum(one.squares for one in found) if len(found) > 1 else together.squares, together.summed)
+
+    with _unchecked(), patch("privamp.torch.ghost.measured", apart):
+        yield
+
+
 def _many(setting: Setting, random: np.random.Generator) -> Iterator[Pair]:
     """So many like records that one of them is less than the last digit of a half-precision sum."""
     plain = [(np.ones(SIDE) + 0.01 * random.standard_normal(SIDE), 0) for _ in range(3000)]
@@ -251,5 +302,6 @@ PLANTED = (
     partial(_planted, "words that stop", _stopping, Setting("lstm")),
     partial(_planted, "squares that vanish", _vanishing, Setting("rescaled")),
     partial(_planted, "sums in half precision", _in_halves, Setting(dtype="bfloat16", steps=1), _many),
+    partial(_planted, "uses of a tied weight measured apart", _uses_apart, Setting("tied", steps=1)),
     noise_again,
 )
