@@ -40,6 +40,7 @@ class GradientRecorder:
         self.layout: Layout = layout_of(module, apart)
         self._follows: dict[tuple[str, int], list[bool]] = {}  # does an input belong to records? known by trial
         self._is_learning = False
+        self._records: int | None = None
         self.shapes: dict[str, int] = {}  # dimensions of length 1 between the records and an own parameter; -1: its own
         self._own = Slots([], [])
         self._is_going_back = False
@@ -71,8 +72,8 @@ class GradientRecorder:
     def forget(self) -> None:
         """Drop what was heard, and expect nothing."""
         self._size = 0
+        self._records = None
         self._calls: list[_Call] = []
-        self._records: int | None = None
         self._strangers: list[Tensor] = []  # which records have ids that an embedding does not know
         self._turns: dict[str, int] = {}
 

@@ -24,7 +24,7 @@ _LOSSES = (
 _SIGNATURES = {function: inspect.signature(function) for function in _LOSSES}
 
 
-class OwnLosses(TorchFunctionMode):  # type: ignore[misc]
+class OwnLosses(TorchFunctionMode):
     """Within this mode the losses of torch are those of so many records."""
 
     def __init__(self, records: int) -> None:

@@ -156,12 +156,15 @@ def measured(uses: list[Use], shape: Any) -> Measured:
     if kinds == {Outer, Rows}:
         uses, kinds = [use.as_outer(shape[0]) if isinstance(use, Rows) else use for use in uses], {Outer}
     if kinds == {Outer}:
-        return _outer(_joined([u.left for u in uses], 1), _joined([u.right for u in uses], 1), shape)  # type: ignore[union-attr]
+        maps = [use for use in uses if isinstance(use, Outer)]
+        return _outer(_joined([u.left for u in maps], 1), _joined([u.right for u in maps], 1), shape)
     if kinds == {Rows}:
-        return _rows(_joined([u.ids for u in uses], 1), _joined([u.values for u in uses], 1), shape)  # type: ignore[union-attr]
-    if kinds == {Patches} and len({use.geometry for use in uses}) == 1:  # type: ignore[union-attr]
-        inputs, backs = (tuple(t for use in uses for t in getattr(use, name)) for name in ("inputs", "backs"))
-        return _convolved(replace(uses[0], inputs=inputs, backs=backs), shape)  # type: ignore[type-var]
+        tables = [use for use in uses if isinstance(use, Rows)]
+        return _rows(_joined([u.ids for u in tables], 1), _joined([u.values for u in tables], 1), shape)
+    moved = [use for use in uses if isinstance(use, Patches)]
+    if kinds == {Patches} and len({use.geometry for use in moved}) == 1:
+        inputs, backs = (tuple(t for use in moved for t in getattr(use, name)) for name in ("inputs", "backs"))
+        return _convolved(replace(moved[0], inputs=inputs, backs=backs), shape)
     total = uses[0].written(shape)
     for use in uses[1:]:
         total = total + use.written(shape)
