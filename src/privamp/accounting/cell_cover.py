@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from ..numerics.log_domain import FloatArray
-from .adaptive import Recursion, Step, Window
+from .adaptive import Recursion, Window
+from .far_losses import Step
 from .mixed_pairs import without_mixtures
 from .triangle_cells import Cell, Cells, corners, first_cells
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..numerics.log_domain import FloatArray, as_floats
-from .adaptive import Step
 from .bridge import Ints
 from .discretize import discounted
+from .far_losses import Step
 
 _LACKING = 2e-14  # so much of v is worth one pair less
 _POINTS = 60  # of the linear program, on either side of alpha = 1

@@ -22,9 +22,10 @@ from typing import Literal
 import numpy as np
 
 from ..numerics.log_domain import FloatArray, as_floats
-from .adaptive import Step, without_ends
+from .adaptive import without_ends
 from .bridge import Points
 from .discretize import law_of_points
+from .far_losses import Step
 
 Shape = Literal["ball", "diameter"]
 OneSide = Callable[[float, float, float, FloatArray], FloatArray]  # (r, s, d, epsilons) → H, rounded up
