@@ -6,7 +6,7 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 from pyarrow import parquet  # noqa: E402
 
-from privamp import ExactLaplace, InvalidInput, Poisson  # noqa: E402
+from privamp import ExactLaplace, InvalidInput, Poisson, WithoutReplacement  # noqa: E402
 from privamp.engines import local  # noqa: E402
 from privamp.tables import sources  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
@@ -44,11 +44,30 @@ def test_a_name_with_brackets_is_a_name_where_it_exists(tmp_path):
 @pytest.mark.parametrize(
     ("path", "rule"),
     [("*.nothing", "no file matches"), ("s3://bucket/x.parquet", "not on this machine"),
-     ("file://elsewhere/x.parquet", "another machine")],
+     ("file://elsewhere/x.parquet", "another machine"), ("file://[x/y.parquet", "another machine"),
+     ("http://[x", "not on this machine")],
 )  # fmt: skip
 def test_addresses_that_are_not_read(tmp_path, path, rule):
     with pytest.raises(InvalidInput, match=rule):
         sources.files(path if "://" in path else str(tmp_path / path))
+
+
+def test_an_address_is_never_cut_to_the_name_of_another_file(tmp_path):
+    (tmp_path / "people").mkdir()
+    parquet.write_table(people(0, 10), tmp_path / "people" / "part.parquet")
+    for mark in "?#":
+        parquet.write_table(people(0, 20), tmp_path / f"people{mark}2.parquet")
+        with pytest.raises(InvalidInput, match="%3F or %23"):
+            sources.files(f"file://{tmp_path}/people{mark}2.parquet")
+        assert sources.files((tmp_path / f"people{mark}2.parquet").as_uri()).rows == 20
+
+
+@pytest.mark.parametrize("name", ["a b.parquet", "a%20b.parquet", "é漢.parquet", "100%.parquet", "a:b;c&d.parquet"])
+def test_addresses_and_paths_of_odd_names(tmp_path, name):
+    parquet.write_table(people(0, 10), tmp_path / name)
+    address = (tmp_path / name).as_uri()
+    for path in (tmp_path / name, address, address.replace("file://", "FILE://localhost"), address[:5] + address[7:]):
+        assert sources.files(path).rows == 10
 
 
 def test_a_pattern_that_names_a_file_twice_is_refused(folder):
@@ -102,3 +121,18 @@ def test_a_sum_reads_only_its_columns(folder, monkeypatch):
     assert set(read) == {"id", "x"}
     rows = local.sample(folder, Poisson(0.3), key=KEY, id="id", label="people").to_pydict()
     assert abs(answer - np.minimum(rows["x"], 1.0).sum()) < 0.1
+
+
+def test_weights_and_counts_are_summed_like_columns_of_the_data(folder, tmp_path_factory):
+    drawn = {"key": KEY, "id": "id", "label": "people"}
+    out = tmp_path_factory.mktemp("out") / "sample.parquet"
+    size = len(kept(folder)["id"])
+    for design in (Poisson(0.3), WithoutReplacement(size, 1000)):
+        for draw in (local.draw, lambda *a, **k: local.write(*a, out, overwrite=True, **k)):
+            for columns in ("privamp_weight", ["privamp_count", "privamp_weight"]):
+                answer = draw(folder, design, **drawn).release_sum(ExactLaplace(1e-3, 3.0), columns)
+                assert abs(np.ravel(answer)[-1] - size) < 0.1
+    sample = local.draw(folder, Poisson(0.3), key=KEY, id="id", label="no column")
+    with pytest.raises(InvalidInput, match="at least one column"):
+        sample.release_sum(ExactLaplace(1e-3, 1.0), [])
+    assert not sample.ledger.entries

@@ -17,7 +17,7 @@ from ..errors import InvalidInput
 from ..tables.id_columns import ids_of
 from ..tables.sources import BATCH, Piece, Source
 from ..tables.unique_ids import SeenIds
-from .kernel import Chosen, Ints, Kernel
+from .kernel import COUNT, WEIGHT, Chosen, Ints, Kernel
 from .options import Progress
 
 Placed = tuple[Piece, int]  # a piece and the offset of its first row
@@ -42,7 +42,7 @@ class Reading:
     def rows(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The kept rows in the order of the source; of these columns alone, if some are given."""
         if columns is not None:
-            wanted = tuple(dict.fromkeys(columns))
+            wanted = tuple(dict.fromkeys(name for name in columns if name not in (WEIGHT, COUNT)))  # rows have both
             yield from replace(self, columns=wanted).rows()
             return
         if self.kernel.streams:

@@ -88,6 +88,8 @@ class StoredSample(Sample):
         _check_exact(mechanism)
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         self._kernel.check_sum(names, mechanism.sensitivity, mechanism.p)
+        if not names:
+            raise InvalidInput("a sum needs at least one column, got none instead; give its name")
         width = None if self._schema is None else list_width(self._schema, names, dimension)
         shape: tuple[int, ...] = () if isinstance(columns, str) else (len(names),)
         if width is not None:

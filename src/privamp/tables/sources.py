@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 from urllib.request import url2pathname
 
 from ..errors import InvalidInput
@@ -144,11 +144,8 @@ def readable(name: str) -> Iterator[None]:
 def named_paths(path: str | os.PathLike[str]) -> list[Path]:
     """The path itself, that of a file:// address, or all that match a pattern such as people/*.parquet."""
     text = os.fspath(path)
-    parts = urlsplit(text)
-    if parts.scheme == "file":
-        if parts.netloc not in ("", "localhost"):
-            raise InvalidInput(f"{text!r} names a file on another machine; copy it here first")
-        text = url2pathname(parts.path)
+    if text.lower().startswith("file:"):
+        text = _addressed(text)
     elif "://" in text:
         raise InvalidInput(f"{text!r} is not on this machine; copy it here, or read it on Spark")
     if os.path.exists(text) or not has_magic(text):
@@ -157,6 +154,17 @@ def named_paths(path: str | os.PathLike[str]) -> list[Path]:
     if not matching:
         raise InvalidInput(f"no file matches {text!r}; check the pattern")
     return [Path(each) for each in matching]
+
+
+def _addressed(address: str) -> str:
+    """The path of a file:// address."""
+    place = address[len("file:") :]
+    if "?" in place or "#" in place:  # it would end there, and another file of that name might be read
+        raise InvalidInput(f"{address!r} has a '?' or '#' in its path; write %3F or %23, or omit file://")
+    machine, _, path = place[2:].partition("/") if place.startswith("//") else ("", "", place)
+    if machine not in ("", "localhost"):
+        raise InvalidInput(f"{address!r} names a file on another machine; copy it here first")
+    return url2pathname("/" + path.lstrip("/") if place.startswith("/") else path)
 
 
 def _agreed(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
