@@ -8,8 +8,9 @@ import uuid
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
-from privamp import Poisson, Population
+from privamp import ConditionalPoisson, Poisson, Population
 from privamp.chance.keyed import keyed_pairs
 from privamp.engines import local
 from privamp.errors import InvalidInput
@@ -211,3 +212,18 @@ def test_a_csv_file_writes_whole_numbers_in_one_way(tmp_path, odd):
     with pytest.raises(InvalidInput, match="without leading zeros") as caught:
         local.sample(path, DESIGN, key=KEY, id="id")
     assert "-7" not in str(caught.value)
+
+
+def of_raw_bytes(*texts):
+    """A column of text whose bytes nobody checked, as a Parquet file may hold it."""
+    ends = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    return pa.Array.from_buffers(pa.string(), len(texts), [None, *map(pa.py_buffer, (ends, b"".join(texts)))])
+
+
+@pytest.mark.parametrize("odd", [(b"\xff",), (b"\xed\xb3\xbf",), (b"\xff", b"\xed\xb3\xbf")])
+def test_ids_that_are_not_utf8_are_refused_as_two_may_be_one_string(tmp_path, odd):
+    people = pa.table({"id": of_raw_bytes(b"a", b"b", *odd), "odds": [1.0] * (2 + len(odd))})
+    parquet.write_table(people, tmp_path / "people.parquet")
+    for design in (DESIGN, ConditionalPoisson(1, 2, 1.0, 2.0)):
+        with pytest.raises(InvalidInput, match="not UTF-8"):
+            local.sample(tmp_path / "people.parquet", design, key=KEY, id="id")

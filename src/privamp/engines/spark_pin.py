@@ -21,7 +21,7 @@ from ..chance.keyed import keyed_numbers, keyed_pairs
 from ..chance.keys import Key
 from ..errors import InvalidInput
 from ..tables.columns import is_text
-from ..tables.id_columns import ids_of
+from ..tables.id_columns import ids_of, texts_of
 from .row_numbers import doubles, is_list, is_number
 
 Words = NDArray[np.uint64]
@@ -118,10 +118,10 @@ def _words(column: pa.Array, key: Key) -> Words:
     if is_list(column.type):
         return _of_lists(column, key)
     if is_text(column.type):
-        return keyed_numbers(key.subkey("text"), ids_of(column.fill_null("\0missing"), ""))
+        return keyed_numbers(key.subkey("text"), texts_of(column.fill_null("\0missing")))
     if is_number(column.type):
         return np.ascontiguousarray(doubles(column)).view(np.uint64)
-    return keyed_numbers(key.subkey("text"), ids_of(column.cast(pa.string(), safe=False).fill_null("\0missing"), ""))
+    return keyed_numbers(key.subkey("text"), texts_of(column.cast(pa.string(), safe=False).fill_null("\0missing")))
 
 
 def _of_lists(column: pa.Array, key: Key) -> Words:

@@ -48,7 +48,7 @@ def ids_of(column: pa.Array, name: str) -> Any:
         return _whole_numbers(column, name)
     if kind == _UUID:
         return np.array([str(UUID(bytes=value)) for value in _storage(column).to_pylist()], dtype=object)
-    return _texts(column)
+    return _in_utf8(column, name)
 
 
 def _kind(kind: pa.DataType) -> str | None:
@@ -79,15 +79,24 @@ def _storage(column: pa.Array) -> pa.Array:
     return getattr(column, "storage", column)
 
 
-def _texts(column: pa.Array) -> Texts:
-    """The column's own bytes, without a Python string for each text."""
+def _in_utf8(column: pa.Array, name: str) -> Texts:
+    """Text that Python can hold: two ids of other bytes could become the same string, and share a coin."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InvalidInput(f"the id column {name!r} has ids that are not UTF-8; write them in UTF-8 first") from None
+    return texts_of(column)
+
+
+def texts_of(column: pa.Array) -> Texts:
+    """A column of text as its own bytes, without a Python string for each."""
+    column = _flat(column)
     if column.type not in (pa.string(), pa.large_string()):
         column = compute.cast(column, pa.large_string())
     _, ends, data = column.buffers()
     size = np.int32 if column.type == pa.string() else np.int64
-    borders = (
-        np.frombuffer(ends, size)[column.offset : column.offset + len(column) + 1] if len(column) else np.empty(0, size)
-    )
+    first, last = column.offset, column.offset + len(column) + 1
+    borders = np.frombuffer(ends, size, last)[first:] if len(column) else np.empty(0, size)
     return Texts.of_bytes(np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), borders)
 
 
