@@ -1,5 +1,6 @@
 """Coins of chance e^-g: what a double decides and what more digits decide are the same coins."""
 
+import decimal
 from fractions import Fraction
 
 import mpmath
@@ -33,6 +34,13 @@ def test_whole_numbers_around_an_exponential(g, bits):
         truth = mpmath.exp(-mpmath.mpf(g.numerator) / g.denominator) * mpmath.mpf(2) ** bits
         assert low <= truth <= high
     assert high - low <= 4
+
+
+def test_the_decimal_context_of_the_caller_does_not_matter(monkeypatch):
+    expected = [_scaled_exp(g, 192) for g in (Fraction(1, 3), Fraction(44))]
+    monkeypatch.setattr(decimal.DefaultContext, "Emin", -5)
+    with decimal.localcontext(decimal.Context(prec=1, Emin=-1, Emax=1, traps=[decimal.Inexact, decimal.Overflow])):
+        assert [_scaled_exp(g, 192) for g in (Fraction(1, 3), Fraction(44))] == expected
 
 
 def test_more_digits_decide_as_a_double_does(monkeypatch):

@@ -8,7 +8,7 @@ itself: the floats only say which cases are clear.
 """
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_EVEN, Context
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context
 from fractions import Fraction
 
 import numpy as np
@@ -74,9 +74,11 @@ class _Uniform:
 def _scaled_exp(g: Fraction, bits: int) -> tuple[int, int]:
     """Whole numbers around 2^bits e^-g, both within a few digits' rounding of it."""
     digits = 20 + int(bits * 0.31) + len(str(g.numerator // g.denominator))
-    context = Context(prec=digits, rounding=ROUND_HALF_EVEN)
+    # nothing from the caller's contexts, which may trap a rounding or cut exponents
+    context = Context(prec=digits, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
     ratio = context.divide(context.create_decimal(-g.numerator), context.create_decimal(g.denominator))
     value = context.multiply(context.exp(ratio), context.create_decimal(1 << bits))
     whole = int(value)  # relative errors of exp(ratio): g 10^(1 - digits) and two roundings
-    margin = 1 + int(value.scaleb(12 - digits) * (2 + g.numerator // g.denominator))
+    small = context.scaleb(value, 12 - digits)
+    margin = 1 + int(context.multiply(small, context.create_decimal(2 + g.numerator // g.denominator)))
     return whole - margin, whole + 1 + margin
