@@ -340,3 +340,17 @@ def test_key_files(folder):
         with pytest.raises(InvalidInput, match=r"cannot be read|64 hexadecimal") as caught:
             read_key_file(bad)
         assert not text or text not in str(caught.value)
+
+
+def test_several_samples_are_not_opened_as_one(tmp_path):
+    """Their sum would move by two for one record, and be charged to the ledger of the first."""
+    (tmp_path / "out").mkdir()
+    parquet.write_table(pa.table({"id": np.arange(50)}), tmp_path / "data.parquet")
+    for round in (0, 1):
+        out = tmp_path / "out" / f"{round}.parquet"
+        local.write(tmp_path / "data.parquet", HALF, out, key=KEY, id="id", label="rounds", round=round)
+    for several in (tmp_path / "out", tmp_path / "out" / "*.parquet", (tmp_path / "out").as_uri()):
+        with pytest.raises(InvalidInput, match="one file"):
+            local.open_sample(several, HALF, key=KEY)
+    for one in ((tmp_path / "out" / "0.parquet").as_uri(), tmp_path / "out" / "0.*"):
+        assert local.open_sample(one, HALF, key=KEY).ledger.entries == ()

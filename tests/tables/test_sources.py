@@ -123,6 +123,13 @@ def test_a_sum_reads_only_its_columns(folder, monkeypatch):
     assert abs(answer - np.minimum(rows["x"], 1.0).sum()) < 0.1
 
 
+@pytest.mark.parametrize("out", ["file:b.parquet", "FILE:///b.parquet"])
+def test_a_sample_is_not_written_to_an_address_and_read_from_another_file(folder, monkeypatch, out):
+    monkeypatch.chdir(folder)
+    with pytest.raises(InvalidInput, match="omit file://"):
+        local.write("a.parquet", Poisson(0.5), out, key=KEY, id="id", overwrite=True)
+
+
 def test_weights_and_counts_are_summed_like_columns_of_the_data(folder, tmp_path_factory):
     drawn = {"key": KEY, "id": "id", "label": "people"}
     out = tmp_path_factory.mktemp("out") / "sample.parquet"

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -113,13 +114,22 @@ def write(
 
 
 def open_sample(path: str | os.PathLike[str], design: Design, *, key: Key) -> StoredSample:
-    """A sample that `write` wrote. The key and the design must be those it was drawn with."""
+    """A sample that `write` wrote, one file. The key and the design must be those it was drawn with."""
+    path = _one_file(path)
     facts = described_in(sources.files(path).pieces, path)
     drawn_as: dict[str, Any] = {"label": str(facts["label"]), "round": int(facts["round"])}
     before = drawn_before(Kernel.of(design, key, **drawn_as), key, facts, os.fspath(path))
     kernel = Kernel.of(design, key, **drawn_as, reads=facts["reads"], clip=bool(facts["clip"]))
     kept = replace(kernel, subkey=before.subkey)
     return StoredSample(kept, partial(_stored_rows, path), sources.files(path).schema, facts["assumes"])
+
+
+def _one_file(path: str | os.PathLike[str]) -> Path:
+    """Several samples added up would have the ledger of the first alone."""
+    found = sources.named_paths(path)
+    if len(found) != 1 or found[0].is_dir():
+        raise InvalidInput(f"{os.fspath(path)!r} must be one file, which holds one sample; open each by itself")
+    return found[0]
 
 
 def _stored_rows(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

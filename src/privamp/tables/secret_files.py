@@ -57,6 +57,8 @@ def described_in(pieces: Sequence[Piece], path: str | os.PathLike[str]) -> dict[
 def check_output(out: str | os.PathLike[str], overwrite: bool = False) -> Path:
     """Check the file name before anything is read."""
     path = Path(out)
+    if str(path).lower().startswith("file:"):  # it would be read again from another place than it was written to
+        raise InvalidInput(f"a sample is written to a path, got the address {os.fspath(out)!r} instead; omit file://")
     if path.suffix.lower() not in _SUFFIXES:
         raise InvalidInput(f"a sample must be named .parquet or .feather, got {path.name!r} instead")
     if os.path.lexists(path) and not overwrite:
