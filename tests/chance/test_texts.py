@@ -1,5 +1,7 @@
 """Texts as bytes: the same ids and the same numbers as arrays of Python strings."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -74,3 +76,9 @@ def test_a_forgotten_mask_would_be_seen(monkeypatch):
 
     monkeypatch.setattr(keyed_text, "_LOW_BYTES", np.full((17, 2), 2**64 - 1, dtype=np.uint64))
     assert keyed_numbers(KEY, packed(["abc", "def"]))[0] != keyed_numbers(KEY, packed(["abc", "zzz"]))[0]
+
+
+def test_no_text_holds_no_bytes():
+    """An empty part of a batch is kept and sent on: not with all ids of the batch in it."""
+    assert len(pickle.dumps(packed(["x" * 1000])[:0])) < 1000
+    assert keyed_numbers(KEY, packed(IDS)[:0]).size == 0
