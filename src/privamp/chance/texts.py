@@ -58,8 +58,8 @@ class Texts:
         return len(self.lengths)
 
     def __getitem__(self, which: Any) -> "Texts":
-        lengths = self.lengths[which]
-        return Texts(self.data if len(lengths) else self.data[-PADDING:], self.starts[which], lengths)  # no bytes of no text
+        lengths = self.lengths[which]  # where there is none, no bytes either
+        return Texts(self.data if len(lengths) else self.data[-PADDING:], self.starts[which], lengths)
 
     def tolist(self) -> list[str]:
         """Python strings; bytes that are no UTF-8 become lone surrogates, one for each."""

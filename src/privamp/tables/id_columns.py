@@ -79,7 +79,7 @@ def _storage(column: pa.Array) -> pa.Array:
     return getattr(column, "storage", column)
 
 
-def _in_utf8(column: pa.Array, name: str) -> Texts:
+def _in_utf8(column: pa.Array, name: str) -> Any:
     """Text that Python can hold: two ids of other bytes could become the same string, and share a coin."""
     try:
         column.validate(full=True)
@@ -88,8 +88,8 @@ def _in_utf8(column: pa.Array, name: str) -> Texts:
     return texts_of(column)
 
 
-def texts_of(column: pa.Array) -> Texts:
-    """A column of text as its own bytes, without a Python string for each."""
+def texts_of(column: pa.Array) -> Any:
+    """A column of text as `Texts`: its own bytes, without a Python string for each."""
     column = _flat(column)
     if column.type not in (pa.string(), pa.large_string()):
         column = compute.cast(column, pa.large_string())
