@@ -1,15 +1,20 @@
-"""What surrounds the forward pass of a step: seeds for dropout that come from the key, and the model's own losses."""
+"""What surrounds the forward pass of a step: seeds for dropout that come from the key, and the model's own losses.
+
+What a pass showed is kept until its batch is done: the training modes, what the model gave, what it changed.
+"""
 
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from . import own_losses
+from .after_model import Outputs
 from .learner import PrivateLoss
 from .seeding import Surroundings, seed_of
 
 if TYPE_CHECKING:
     from .run import Run
+    from .trial import Modes
 
 
 class ForwardPass:
@@ -18,16 +23,38 @@ class ForwardPass:
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._open: list[tuple[Surroundings, Any]] = []
+        self._outputs = Outputs()
+        self._modes: set[Modes] = set()
         self.hooks = [
             run.module.register_forward_pre_hook(lambda m, args: self._begin()),
             run.module.register_forward_hook(lambda m, args, out: self._end(out), always_call=True),
         ]
+
+    def forget(self) -> None:
+        """A new batch."""
+        self._outputs.forget()
+        self._modes = set()
+
+    def heard(self) -> "list[Modes]":
+        """The training modes in which the model was called on the batch; forgets it."""
+        found = list(self._modes)
+        self.forget()
+        return found
+
+    def require_apart(self, losses: Any, scale: float) -> None:
+        """Raise if a training loop mixes records after the model, or multiplies losses by a number of the batch."""
+        self._outputs.require_scale(scale)
+        if not self._run.has_own_loss:
+            self._outputs.require_apart(losses, self._run.step)
 
     def _begin(self) -> None:
         """Dropout and the like are drawn from the attempt; losses of the model's own are one per record."""
         run = self._run
         if not run.recorder.is_listening:
             return
+        run.unchanged.begin()
+        if not run.trial.is_trying:
+            self._modes.add(run.trial.modes())
         around = Surroundings(run.device)
         around.seed(seed_of(run.seed_key()))
         losses = own_losses.OwnLosses(run.recorder.expected) if run.has_own_loss else None
@@ -40,7 +67,9 @@ class ForwardPass:
             return None
         around, losses = self._open.pop()
         around.restore()
+        self._run.unchanged.end()
         if losses is None:
+            self._look_at(output)
             return None
         losses.__exit__(None, None, None)
         if output is None or not torch.is_grad_enabled():
@@ -48,6 +77,12 @@ class ForwardPass:
         loss = own_losses.found_in(output)
         own_losses.require_one_each(loss, self._run.recorder.expected)
         return own_losses.put_into(output, PrivateLoss(loss, self._run)) if self._run.is_waiting else None
+
+    def _look_at(self, output: Any) -> None:
+        run = self._run
+        if output is not None and torch.is_grad_enabled():
+            look = self._outputs.learn if run.trial.is_trying else self._outputs.hear
+            look(output, run.recorder.expected)
 
 
 def with_penalty(penalty: Any, module: Any, parameters: list[Any], gradients: list[Any]) -> list[Any]:

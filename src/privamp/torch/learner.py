@@ -176,17 +176,18 @@ class PrivateCriterion:
 class PrivateLoss:
     """The losses of a drawn batch: secret. `backward` measures, weighs and adds up the gradients.
 
-    Numbers may be added, and it may be multiplied and divided by numbers: each record's loss is, before its gradient is
-    clipped.
+    Numbers may be added, and it may be multiplied and divided by a number, the same in every batch: each record's loss
+    is, before its gradient is clipped.
     """
 
-    __slots__ = ("_run", "losses")
+    __slots__ = ("_run", "_scale", "losses")
 
-    def __init__(self, losses: Tensor, run: "Run") -> None:
-        self.losses, self._run = losses, run
+    def __init__(self, losses: Tensor, run: "Run", scale: float = 1.0) -> None:
+        self.losses, self._run, self._scale = losses, run, scale
 
     def backward(self) -> None:
         """Once per batch."""
+        self._run.passes.require_apart(self.losses, self._scale)
         self._run.backward(self.losses)
 
     def detach(self) -> Tensor:
@@ -201,15 +202,16 @@ class PrivateLoss:
         return self.item()
 
     def __mul__(self, factor: Any) -> "PrivateLoss":
-        return PrivateLoss(self.losses * _number(factor), self._run)
+        number = _number(factor)
+        return PrivateLoss(self.losses * number, self._run, self._scale * number)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> "PrivateLoss":
-        return PrivateLoss(self.losses / _number(divisor), self._run)
+        return self * (1.0 / _number(divisor))
 
     def __add__(self, term: Any) -> "PrivateLoss":
-        return PrivateLoss(self.losses + _number(term), self._run)
+        return PrivateLoss(self.losses + _number(term), self._run, self._scale)
 
     __radd__ = __add__
 

@@ -59,6 +59,13 @@ def only_tensors(batch: Any) -> bool:
     return all(map(only_tensors, batch.values())) if isinstance(batch, dict) else isinstance(batch, torch.Tensor)
 
 
+def is_one_row(batch: Any) -> bool:
+    """Whether every tensor in a batch has exactly one row."""
+    if isinstance(batch, torch.Tensor):
+        return bool(batch.shape[:1] == (1,))
+    return all(map(is_one_row, batch.values() if isinstance(batch, dict) else batch))
+
+
 def shapes(batch: Any) -> Any:
     """Shapes and types of one record, for comparing."""
     if isinstance(batch, torch.Tensor):

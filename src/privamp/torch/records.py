@@ -14,6 +14,7 @@ from .seeding import reading
 
 Bools = NDArray[np.bool_]
 
+_LOOKED_AT = 8  # records
 _NO_THEOREM = {
     "RandomSampler": "shuffled batches use every record once per pass, so batches depend on one another and nothing is "
     "proved that would amplify (BallsInBins(rounds, epochs) takes every record once an epoch, too)",
@@ -42,6 +43,26 @@ class Records:
         self.dataset, self._collate = _opened(source)
         self.size = _length(self.dataset)
         self._tensors, self._index = _in_memory(self.dataset)
+        self._is_apart = self._tensors is not None or self._collate is torch.utils.data.default_collate
+        if not self._is_apart:
+            self._is_apart = not self._check_collate()
+
+    def _check_collate(self) -> bool:
+        """Whether a collate_fn of one's own gives tensors, so that it can be called on each record alone; refuses what
+        a record alone has no row in, and records whose shapes, which are public, already differ among the first.
+        """
+        with reading():
+            found = [one for i in range(min(self.size, _LOOKED_AT)) if (one := self._one(i)) is not None]
+        if not all(map(made_up.only_tensors, found)) or not found:
+            return False
+        if not all(made_up.is_one_row(one) for one in found):
+            raise InvalidInput("the collate_fn must give a row per record in every tensor; leave out what has none")
+        if len({made_up.shapes(one) for one in found}) > 1:
+            raise InvalidInput(
+                "the collate_fn is called on each record alone, so that no record changes another, and their shapes "
+                "differ; let it pad to a public length (padding='max_length'), not to the longest of a batch"
+            )
+        return True
 
     def made_up(self, count: int) -> Any:
         """Records of the shapes and types of this data set, which are public, with made-up values."""
@@ -72,9 +93,21 @@ class Records:
                     items = several(positions.tolist())
                 else:
                     items = [self._item(i, s, seed) for i, s in zip(positions.tolist(), seeds.tolist(), strict=True)]
-                return _moved(self._collate(items), self._device), None
+                return _moved(self._joined(items, seeds, seed), self._device), None
             except Exception:
                 return self._one_by_one(positions, seeds, blank, seed)
+
+    def _joined(self, items: list[Any], seeds: Ints, seed: Any) -> Any:
+        """One batch of items; a collate_fn of one's own sees one at a time, and so cannot mix them."""
+        if self._is_apart:
+            return self._collate(items)
+        alone = []
+        for item, number in zip(items, seeds.tolist(), strict=True):
+            seed(number + 1)
+            alone.append(self._collate([item]))
+        if len({made_up.shapes(one) for one in alone}) > 1:
+            raise ValueError
+        return made_up.joined(alone)
 
     def _item(self, position: int, number: int, seed: Any) -> Any:
         seed(number)

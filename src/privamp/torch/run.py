@@ -13,7 +13,7 @@ from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
-from . import computing, made_up, measuring, records_apart
+from . import made_up
 from .banded_noise import BandedNoise
 from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
@@ -24,7 +24,8 @@ from .optimizers import check_optimizer, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records
 from .release import noisy_gradients
-from .team import Team
+from .trial import Trial
+from .unchanged import Unchanged
 
 if TYPE_CHECKING:
     from .keeping import Keeper
@@ -63,7 +64,7 @@ class Run:
         self.parameters = [p for p in module.parameters() if p.requires_grad]
         check_optimizer(optimizer, self.parameters)
         check_scheduler(learner.scheduler)
-        self._buffers = _versions(module)
+        self.unchanged = Unchanged(module)
         self._sums: dict[int, Tensor] = {}
         self._done: list[tuple[Batch, FloatArray]] = []
         self._part: Batch | None = None  # handed out, backward not yet called
@@ -79,17 +80,17 @@ class Run:
         self._bands = BandedNoise(getattr(plan, "bands", 1))
         batches.begin_run(key)
         self.begin_stretch(1)
+        self.passes = ForwardPass(self)
         self._hooks = [
             optimizer.register_step_pre_hook(lambda opt, args, kwargs: self._before_optimizer(args, kwargs)),
             optimizer.register_step_post_hook(lambda opt, args, kwargs: self._after_optimizer()),
-            *ForwardPass(self).hooks,
+            *self.passes.hooks,
         ]
         try:
             tried = learner.example if learner.example is not None else records.made_up(_TRIED)
             self._blank = made_up.rows(tried, slice(0, 1))
-            measuring.settle(self, tried)
-            records_apart.check(self, tried)
-            self._require_same_buffers()
+            self.trial = Trial(self, tried)
+            self.trial.require()
         except BaseException:
             self.detach()
             raise
@@ -149,6 +150,7 @@ class Run:
                 "a new run"
             )
         self._require_finite()
+        self.trial.require()
         self._sums, self._done = {}, []
         self._part, self._is_measured = None, False
         self._begin()
@@ -167,6 +169,7 @@ class Run:
             self._is_last = start + size >= batch.positions.size
             self._padding = self._missing(part.positions.size) if padded else int(part.positions.size == 0)
             self.recorder.listen(part.positions.size + self._padding)
+            self.passes.forget()
             yield part
             if self._attempt is mine and (self._part is not None or (self._is_measured and self._is_last)):
                 raise InvalidInput(
@@ -227,7 +230,6 @@ class Run:
             raise InvalidInput(
                 "the losses must be those of the batch that was drawn, one per record, got another number"
             )
-        self._part, self._is_measured, self._lost = None, True, None
         norms = np.full(everybody.size, np.nan)
         if losses is None or size == 0:
             self.recorder.forget()
@@ -242,7 +244,10 @@ class Run:
                 held = self._sums.get(id(parameter))
                 self._sums[id(parameter)] = gradient if held is None else held.add_(gradient)
         self._done.append((part, norms[:size]))
-        self._require_same_buffers()
+        self.unchanged.require_same()
+        for modes in self.passes.heard():
+            self.trial.require(modes)
+        self._part, self._is_measured, self._lost = None, True, None
 
     def norms(self, positions: Ints) -> FloatArray:
         """Gradient norms of any records under the current parameters: secret."""
@@ -337,7 +342,7 @@ class Run:
 
     def restored(self) -> None:
         """The module was loaded from a file: its buffers are as they should be."""
-        self._buffers = _versions(self.module)
+        self.unchanged.restart()
 
     def _require_finite(self) -> None:
         total = torch.stack([p.detach().sum().to(torch.float64) for p in self.parameters])
@@ -354,13 +359,6 @@ class Run:
                 "again; make the engine in this process"
             )
 
-    def _require_same_buffers(self) -> None:
-        if self._buffers != _versions(self.module):
-            raise InvalidInput(
-                "a buffer of the module changed in the forward pass, which would publish statistics of the records "
-                "without noise; use layers that keep no running statistics"
-            )
-
     def seed_key(self) -> Key:
         """What dropout and the like are drawn from in this pass."""
         return self._key.subkey("forward", *self._place)
@@ -373,7 +371,3 @@ class Run:
             yield
         finally:
             self._place = before
-
-
-def _versions(module: Any) -> dict[str, tuple[int, int]]:
-    return {name: (buffer.data_ptr(), buffer._version) for name, buffer in module.named_buffers()}

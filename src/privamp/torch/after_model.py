@@ -1,0 +1,79 @@
+"""What a training loop does between the model and the loss: it must keep records apart as the model does.
+
+The loop cannot be tried on made-up records, so every batch is looked at: half of the losses must have a derivative of
+exactly 0 by the rows of the other half in what the model gave. Which half differs from step to step: any two records
+are told apart at one step in as many as their number has binary digits. In-batch negatives and centred outputs fail at
+once. What a loop does to records before the model (mixing pictures) leaves no trace, and stays an assumption.
+"""
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as trees
+
+from ..errors import InvalidInput
+
+Tensor = Any
+
+
+class Outputs:
+    """What the model gave in the passes of a batch, where it enters the graph."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, set[Any]] = {}  # output -> rows per record, at every size tried; None: no such number
+        self._edges: list[tuple[int, Any]] = []
+        self._scale: float | None = None  # of the losses, the same in every batch
+
+    def forget(self) -> None:
+        """A new batch."""
+        self._edges = []
+
+    def learn(self, output: Any, records: int) -> None:
+        """A pass of made-up records shows which outputs have rows of records."""
+        for at, one in _tensors(output):
+            rows, rest = divmod(one.shape[0], records) if one.dim() else (0, 0)
+            self._rows.setdefault(at, set()).add(None if rest or not rows else rows)
+
+    def hear(self, output: Any, records: int) -> None:
+        """A pass of a batch."""
+        for at, one in _tensors(output):
+            rows = self._rows.get(at, {None})
+            if len(rows) == 1 and rows != {None} and one.dim() and one.shape[0] == records * next(iter(rows)):
+                self._edges.append((records, torch.autograd.graph.get_gradient_edge(one)))
+
+    def require_scale(self, scale: float) -> None:
+        """Raise unless losses are multiplied by the number that they were in the first batch."""
+        if self._scale is None:
+            self._scale = scale
+        if not abs(scale - self._scale) <= 1e-9 * abs(self._scale):
+            raise InvalidInput(
+                "the loss must be multiplied by the same number in every batch: one that follows the batch, such as "
+                "its size, lets a record change what others add, and then steps taken so have no guarantee; leave it "
+                "out, or change the learning rate instead"
+            )
+
+    def require_apart(self, losses: Tensor, step: int) -> None:
+        """Raise if the loss of one record depends on what the model gave for another."""
+        edges, self._edges = [edge for records, edge in self._edges if records == len(losses)], []
+        if len(losses) < 2 or not losses.requires_grad or not edges:
+            return
+        bit = step % (len(losses) - 1).bit_length()
+        is_asked = (torch.arange(len(losses), device=losses.device) >> bit) & 1 == 1
+        backs = torch.autograd.grad(losses, edges, is_asked.to(losses.dtype), retain_graph=True, allow_unused=True)
+        for back in backs:
+            if back is None:
+                continue
+            others = back.reshape(len(losses), -1)[~is_asked]
+            if bool(((others != 0) & torch.isfinite(others)).any()):
+                raise InvalidInput(
+                    "records are mixed: the loss of one record depends on what the model gave for another; keep them "
+                    "apart between the model and the criterion (no in-batch negatives, no mean of the batch)"
+                )
+
+
+def _tensors(output: Any) -> list[tuple[int, Tensor]]:
+    """Tensors in an output that can be differentiated, with their places."""
+    found = output if isinstance(output, dict) else trees.tree_leaves(output)
+    values = list(found.values()) if isinstance(found, dict) else found
+    leaves = [leaf for value in values for leaf in trees.tree_leaves(value)]
+    return [(at, t) for at, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
