@@ -89,6 +89,11 @@ class PrivateCriterion:
             losses = self._of_those_that_have_one(output, targets)
         return losses if is_sane is None else losses.masked_fill(~is_sane, 0.0)
 
+    def ignored(self, default: int) -> int:
+        """The label that the criterion leaves out, if it says so."""
+        found = getattr(self._criterion, "ignore_index", default)
+        return found if isinstance(found, int) else default
+
     def unguarded(self, output: Tensor, *targets: Any) -> Tensor:
         """One loss per record, or whatever the criterion raises."""
         if isinstance(output, torch.Tensor) and output.dim():

@@ -40,17 +40,19 @@ def check(run: "Run", batch: Any) -> None:
             raise
         _again_apart(run, batch, count)
     others = made_up.rows(batch, torch.tensor([0] + [1] * (count - 1)))
-    _same(run, losses_of(run, batch, count)[0], losses_of(run, others, count)[0], "changes with the other records")
+    require_same(
+        run, losses_of(run, batch, count)[0], losses_of(run, others, count)[0], "changes with the other records"
+    )
     with _steady(run, batch, count) as is_steady:
         if is_steady:
             together = losses_of(run, batch, count)
             with torch.no_grad():
                 plain = losses_of(run, batch, count)
             for r in range(count):
-                _same(run, together[r], plain[r], "is another while gradients are measured than else")
+                require_same(run, together[r], plain[r], "is another while gradients are measured than else")
             for r in range(count):
                 alone = losses_of(run, made_up.rows(batch, slice(r, r + 1)), 1)
-                _same(run, together[r], alone[0], "is another in a batch than alone")
+                require_same(run, together[r], alone[0], "is another in a batch than alone")
 
 
 class OtherGradients(InvalidInput):
@@ -138,7 +140,8 @@ def losses_of(run: "Run", batch: Any, count: int, *, keep: bool = False) -> Tens
     return losses if keep else losses.detach()
 
 
-def _same(run: "Run", one: Tensor, other: Tensor, how: str) -> None:
+def require_same(run: "Run", one: Tensor, other: Tensor, how: str) -> None:
+    """Raise unless two losses of a record are one number."""
     a, b = float(one), float(other)
     if not abs(a - b) <= tolerance_of(run, one) * (abs(a) + abs(b) + 1e-3):
         raise InvalidInput(

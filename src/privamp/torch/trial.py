@@ -5,7 +5,7 @@ What mixes records may do so only after `model.train()`, or only after `model.ev
 
 from typing import TYPE_CHECKING, Any
 
-from . import measuring, records_apart
+from . import measuring, records_apart, wider
 
 if TYPE_CHECKING:
     from .run import Run
@@ -40,6 +40,7 @@ class Trial:
                 before = run.unchanged.totals()
                 measuring.settle(run, self._batch)
                 records_apart.check(run, self._batch)
+                wider.check(run, self._batch)
                 run.unchanged.require_same(before)
         finally:
             self.is_trying = False
