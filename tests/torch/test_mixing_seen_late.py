@@ -30,6 +30,11 @@ def private(model, data, **options):
     return engine, parts
 
 
+def steps(count, parts, loss):
+    for _ in range(count):
+        one_step(parts, loss)
+
+
 def one_step(parts, loss=lambda model, criterion, x, y: criterion(model(x), y)):
     model, optimizer, criterion, loader = parts
     for x, y in loader:
@@ -114,15 +119,13 @@ def test_any_two_records_are_told_apart_within_some_steps():
     _, parts = private(nn.Linear(5, 3), TensorDataset(X, Y))
     one_step(parts, swapped("none"))
     with pytest.raises(InvalidInput, match="what the model gave for another"):
-        for _ in range(3):
-            one_step(parts, swapped("swap"))
+        steps(3, parts, swapped("swap"))
 
 
 def test_losses_are_multiplied_by_one_number():
     _, parts = private(nn.Linear(5, 3), TensorDataset(X, Y), sample_rate=0.5)
     with pytest.raises(InvalidInput, match="same number in every batch"):
-        for _ in range(4):
-            one_step(parts, lambda model, criterion, x, y: criterion(model(x), y) / len(x))
+        steps(4, parts, lambda model, criterion, x, y: criterion(model(x), y) / len(x))
     engine, parts = private(nn.Linear(5, 3), TensorDataset(X, Y), sample_rate=0.5)
     for step in range(4):
         one_step(parts, lambda model, criterion, x, y, n=step: criterion(model(x), y) / 4 + n)
@@ -236,3 +239,43 @@ def by_kept_labels(output, y):
 def test_mixing_beyond_the_first_made_up_values_is_refused(change, criterion):
     with pytest.raises(InvalidInput, match="records are mixed"):
         private(Before(change), TensorDataset(X, Y), criterion=criterion)
+
+
+def moved_with_a_hook(hook):
+    """How far the last record moves the second step, before which the hook came."""
+    sums = []
+    for count in (N, N - 1):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
+        _, parts = private(model, TensorDataset(X[:count], Y[:count]))
+        one_step(parts)
+        model[2].register_full_backward_hook(hook)
+        sums.append(one_step(parts))
+    return float((sums[0] - sums[1]).norm())
+
+
+def test_hooks_that_come_later_are_tried_too(monkeypatch):
+    def mixes(layer, back, after):
+        return (back[0] - 1e3 * back[0].sum(dim=0),)
+
+    def of_the_batch(layer, back, after):
+        return (back[0] / back[0].norm(),)
+
+    with pytest.raises(InvalidInput, match="records are mixed"):
+        moved_with_a_hook(mixes)
+    assert moved_with_a_hook(of_the_batch) <= CLIP * (1 + 1e-9)  # records are computed one by one from then on
+    monkeypatch.setattr("privamp.torch.trial.Trial._hooks", lambda trial: None)
+    assert moved_with_a_hook(mixes) > CLIP * 1.1  # planted: hooks not seen
+
+
+def test_a_parameter_that_comes_later_does_not_move_without_noise():
+    engine, parts = private(nn.Linear(5, 3), TensorDataset(X, Y))
+    model, optimizer, criterion, loader = parts
+    later = nn.Linear(5, 1).double()
+    optimizer.add_param_group({"params": later.parameters()})
+    x, y = next(iter(loader))
+    criterion(model(x), y).backward()
+    later(x).mean().backward()
+    with pytest.raises(InvalidInput, match="carries no noise"):
+        optimizer.step()
+    assert engine.step == 0

@@ -28,6 +28,17 @@ def check_optimizer(optimizer: Any, parameters: list[Any]) -> None:
         )
 
 
+def check_others(optimizer: Any, parameters: list[Any]) -> None:
+    """Raise if the optimiser would move a parameter that came in, or was freed, after the run began."""
+    known = {id(p) for p in parameters}
+    for group in optimizer.param_groups:
+        if any(p.grad is not None and id(p) not in known for p in group["params"]):
+            raise InvalidInput(
+                "the optimizer holds a parameter that the run does not train, with a gradient that carries no noise; "
+                "add parameters, or unfreeze them, before make_private"
+            )
+
+
 def check_scheduler(scheduler: Any) -> None:
     """Raise for a scheduler that follows secret values."""
     if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):

@@ -20,7 +20,7 @@ from .dpis import DPISPlan
 from .forward_pass import ForwardPass, with_penalty
 from .ghost import GradientRecorder
 from .learner import Learner, PrivateCriterion
-from .optimizers import check_optimizer, check_scheduler, settings_of
+from .optimizers import check_optimizer, check_others, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records
 from .release import noisy_gradients
@@ -272,6 +272,7 @@ class Run:
             return
         if any(callable(a) for a in args) or kwargs.get("closure") is not None:
             raise InvalidInput("optimizer.step takes no closure here, because a step is computed only once; omit it")
+        check_others(self.optimizer, self.parameters)
         if not self._is_measured:
             raise InvalidInput("there is no gradient to step with; draw a batch and call loss.backward() first")
         if self._is_last:

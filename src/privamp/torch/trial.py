@@ -1,6 +1,7 @@
-"""A module is tried on made-up records once for every training mode in which it is used.
+"""A module is tried on made-up records once for every training mode in which it is used, and again when it gets hooks.
 
-What mixes records may do so only after `model.train()`, or only after `model.eval()`.
+What mixes records may do so only after `model.train()`, or only after `model.eval()`; hooks may change what goes
+forward and what comes back.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,15 @@ if TYPE_CHECKING:
     from .run import Run
 
 Modes = tuple[bool, ...]
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Trial:
-    """Which modes of the module were tried."""
+    """Which modes of the module were tried, and with which hooks."""
 
     def __init__(self, run: "Run", batch: Any) -> None:
         self._run, self._batch = run, batch
-        self._tried: set[Modes] = set()
+        self._tried: set[tuple[Modes, Any]] = set()
         self.is_trying = False
 
     def modes(self) -> Modes:
@@ -30,7 +32,7 @@ class Trial:
         """Try the module in these modes, or as it is, unless that was done; raise if it does not keep records apart."""
         now = self.modes()
         modes = now if modes is None else modes
-        if modes in self._tried:
+        if (modes, self._hooks()) in self._tried:
             return
         run, recorder = self._run, self._run.recorder
         self.is_trying = True
@@ -47,7 +49,14 @@ class Trial:
             self._set(now)
         if run.recorder is not recorder:
             self._tried = set()  # the others were tried with another way of measuring
-        self._tried.add(modes)
+        self._tried.add((modes, self._hooks()))
+
+    def _hooks(self) -> Any:
+        """The numbers of each layer's hooks, which are never used twice, and whether its forward pass is another."""
+        return tuple(
+            (*(tuple(getattr(layer, kind)) for kind in _HOOKS), id(vars(layer).get("forward")))
+            for layer in self._run.module.modules()
+        )
 
     def _set(self, modes: Modes) -> None:
         for layer, mode in zip(self._run.module.modules(), modes, strict=False):

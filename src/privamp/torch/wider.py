@@ -90,12 +90,14 @@ def _whole(values: Tensor, classes: int) -> Tensor:
 
 def _with_ignored(run: "Run", batch: Any) -> Any:
     """The same first two records; labels of the others are to be ignored. None where there are no labels."""
-    name = "labels" if isinstance(batch, dict) else -1
-    labels = batch.get(name) if isinstance(batch, dict) else batch[name] if isinstance(batch, list) else None
+    found: Any = dict(batch) if isinstance(batch, dict) else batch
+    name: Any = "labels" if isinstance(batch, dict) else -1
+    is_there = name in found if isinstance(found, dict) else isinstance(found, (list, tuple))
+    labels = found[name] if is_there else None
     if not isinstance(labels, torch.Tensor) or labels.dtype not in (torch.int64, torch.int32):
         return None
     changed = labels.clone()
     changed[2:] = run.criterion.ignored(_IGNORED)
-    found = dict(batch) if isinstance(batch, dict) else list(batch)
-    found[name] = changed  # type: ignore[index]
+    found = found if isinstance(found, dict) else list(found)
+    found[name] = changed
     return found
