@@ -140,5 +140,8 @@ def test_padding_keeps_within_the_promised_memory(monkeypatch) -> None:
     engine, module = engine_of(max_physical_batch_size=7)
     sizes = []
     module.register_forward_hook(lambda m, args, out: sizes.append(len(args[0])))
+    engine.train(1)  # with a new hook, the model is tried again on made-up records
+    assert max(sizes) == 7
+    sizes.clear()
     engine.train()
     assert set(sizes) == {7}

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from .run import Run
 
 Tensor = Any
-_COUNT = 17
+_MOST = 17  # records
 _CLASSES = (10, 5, 3)  # the most that works
 _IGNORED = -100  # what torch and Hugging Face leave out
 
 
 def check(run: "Run", batch: Any) -> None:
     """Raise if the loss of the first of some records changes with the others."""
-    number = torch.arange(_COUNT) % made_up.length(batch)
-    rows = made_up.rows(batch, number)
+    held = made_up.length(batch)
+    count = max(held, _MOST if run.most is None else min(run.most, _MOST))  # within the promised memory
+    rows = made_up.rows(batch, torch.arange(count) % held)
     _compare(run, rows, rows)
     if _has(rows, torch.is_floating_point):
         spread = _changed(rows, _spread)
@@ -41,11 +42,12 @@ def check(run: "Run", batch: Any) -> None:
 
 def _compare(run: "Run", one: Any, other: Any) -> bool:
     """Whether the losses can be computed; raises if that of record 0 changes when others are those of `other`."""
-    at = torch.tensor([0] + [1] * (_COUNT - 1)) if one is other else torch.arange(_COUNT)
+    count = made_up.length(one)
+    at = torch.tensor([0] + [1] * (count - 1)) if one is other else torch.arange(count)
     try:
         with torch.no_grad():
-            first = records_apart.losses_of(run, one, _COUNT)
-            second = records_apart.losses_of(run, made_up.rows(other, at), _COUNT)
+            first = records_apart.losses_of(run, one, count)
+            second = records_apart.losses_of(run, made_up.rows(other, at), count)
     except InvalidInput:
         return False
     if not bool(torch.isfinite(first).all() and torch.isfinite(second).all()):
