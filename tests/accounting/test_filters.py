@@ -141,7 +141,7 @@ def test_rules_and_their_mistakes():
     for arguments, words in (
         ({"epsilon": 1.0, "rule": "renyi"}, "needs a delta"),
         ({"epsilon": 1.0, "delta": 1e-6, "rule": "pure"}, "has no delta"),
-        ({"epsilon": 1.0, "order": 2.0}, "order belongs"),
+        ({"epsilon": 1.0, "order": 2.0}, "order is only for"),
         ({"epsilon": 1.0, "rule": "best"}, "one of"),
         ({"epsilon": 0.0}, "above 0"),
         ({"epsilon": 1.0, "delta": 1.5}, "from 0 to 1"),

@@ -56,7 +56,7 @@ def test_a_second_population_in_the_same_store(privamp, tmp_path):
         (("budget", "create", "new.db", "--epsilon", "nan", "--population", "a"), "epsilon must be"),
         (("budget", "create", "new.db", "--epsilon", "1", "--population", " "), "label"),
         (("budget", "create", "new.db", "--epsilon", "1", "--population", "a", "--rule", "best"), "rule must be"),
-        (("budget", "create", "new.db", "--epsilon", "1", "--population", "a", "--order", "2"), "order belongs"),
+        (("budget", "create", "new.db", "--epsilon", "1", "--population", "a", "--order", "2"), "order is only for"),
         (("budget", "create", "new.db", "--epsilon", "1", "--population", "a", "--neighbors", "x"), "neighbors must"),
         (
             ("budget", "create", "new.db", "--epsilon", "1e-9", "--delta", "1e-9", "--population", "a"),

@@ -13,7 +13,7 @@ from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
-from . import made_up
+from . import computing, made_up
 from .banded_noise import BandedNoise
 from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
@@ -24,6 +24,7 @@ from .optimizers import check_optimizer, check_others, check_scheduler, settings
 from .plan import Plan
 from .records import Records
 from .release import noisy_gradients
+from .team import Team
 from .trial import Trial
 from .unchanged import Unchanged
 
