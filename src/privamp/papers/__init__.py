@@ -1,1 +1,1 @@
-"""Every figure and table that is reproduced, one folder per paper."""
+"""All reproduced figures and tables, one folder per paper."""

@@ -1,8 +1,8 @@
-"""Run every entry and write one page: paper, table or figure, printed, ours, verdict, seconds, erratum.
+"""Run every entry and write one page: paper, table or figure, printed value, our value, verdict, seconds, erratum.
 
-The counts at the top put every printed statement into one of five kinds: it agrees with what we computed; it agrees
-with other numbers of the same paper, which is all there is to hold it against; it is wrong, which a test of
-`tests/errata/` shows; it cannot be compared, with the reason; or it differs.
+The counts at the top put every printed statement into one of five groups: it agrees with our result; it agrees with
+other numbers of the same paper, the only ones it can be compared with; it is wrong, as a test in `tests/errata/` shows;
+it cannot be compared, with the reason; or it differs.
 """
 
 import os
@@ -19,15 +19,15 @@ from .files import columns, csv_of
 from .printed import AGREES, APART, DIFFERS, ERRATUM, INSIDE, KINDS, OWN, Check, apart
 from .registry import Entry, Outcome
 
-SHORT = ("agree", "own print", "errata", "apart", "differ", "ours")  # `KINDS` as heads of columns
-WHAT_DIFFERS = "Differs. The verdict says what may be behind it, where that is known."
+SHORT = ("agree", "own numbers", "errata", "not comparable", "differ", "ours")  # column headings for `KINDS`
+WHAT_DIFFERS = "Statements that differ. The verdict gives a possible reason, where one is known."
 Progress = Callable[[int, int], None]
 HEADER = ("entry", "what", "printed", "ours", "verdict", "kind", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One entry, its checks, and how long it took on this machine."""
+    """One entry, its checks, and the time it took on this machine."""
 
     entry: Entry
     checks: tuple[Check, ...]
@@ -36,14 +36,14 @@ class Result:
 
     @property
     def kinds(self) -> Counter[str]:
-        """How many checks of each kind."""
+        """The number of checks of each kind."""
         return Counter(check.kind for check in self.checks)
 
 
 def run_all(
     entries: Iterable[Entry], out_dir: Path, full: bool = False, progress: Progress | None = None
 ) -> list[Result]:
-    """Every entry in turn; one whose data or extra is missing counts as not comparable, with its sentence."""
+    """Run every entry in turn; one whose data or extra is missing counts as not comparable, with the reason."""
     several = list(entries)
     found = []
     for done, entry in enumerate(several):
@@ -66,7 +66,7 @@ def _result(entry: Entry, out_dir: Path, full: bool) -> Result:
 
 
 def totals(results: Iterable[Result]) -> dict[str, int]:
-    """How many checks of each kind in all."""
+    """The total number of checks of each kind."""
     together: Counter[str] = Counter()
     for result in results:
         together += result.kinds
@@ -79,21 +79,20 @@ def in_a_sentence(results: Sequence[Result]) -> str:
     printed = sum(found.values()) - found[OWN]
     known = sum(check.is_known_to_differ for result in results for check in result.checks)
     return (
-        f"{printed} printed statements: {found[AGREES]} agree with what we computed, {found[INSIDE]} agree with the "
+        f"{printed} printed statements: {found[AGREES]} agree with our results, {found[INSIDE]} agree with the "
         f"paper's own numbers only, {found[ERRATUM]} are errata with a test, {found[APART]} cannot be compared, "
-        f"{found[DIFFERS]} differ ({found[DIFFERS] - known} of them without a guess why). "
-        f"{found[OWN]} further checks are our own."
+        f"{found[DIFFERS]} differ ({found[DIFFERS] - known} of them without a known reason). "
+        f"{found[OWN]} further checks are privamp's own."
     )
 
 
 def write_report(results: Sequence[Result], out_dir: Path) -> tuple[Path, Path]:
-    """`index.html` and `reproduction.csv` in the folder."""
+    """Write `index.html` and `reproduction.csv` into the folder."""
     page = Report("Published tables and figures, recomputed", in_a_sentence(results))
     page.add_table(
         ("paper", "entry", *SHORT, "seconds", "erratum"),
         _overview(results, out_dir),
-        "How many statements of each kind, by table or figure (own print: agrees with the paper's own numbers only; "
-        "apart: not comparable).",
+        "Number of statements of each kind, by table or figure (own numbers: agrees with the paper's own numbers only).",
     )
     _unexplained(page, results)
     _better(page, results)
@@ -122,7 +121,7 @@ def _overview(results: Sequence[Result], out_dir: Path) -> list[tuple[object, ..
 
 
 def _erratum(entry: Entry, out_dir: Path) -> object:
-    """A link into docs/errata.md where the folder you work in has one, otherwise its name."""
+    """A link into docs/errata.md if the working directory has that file, otherwise its name."""
     if not entry.errata:
         return "none"
     page = Path("docs", "errata.md")
@@ -141,16 +140,16 @@ def _unexplained(page: Report, results: Sequence[Result]) -> None:
             WHAT_DIFFERS,
         )
     else:
-        page.add_text("No printed statement differs from ours.")
+        page.add_text("No printed statement differs from our results.")
 
 
 def _better(page: Report, results: Sequence[Result]) -> None:
     rows = [(r.entry.name, c.what, c.better) for r in results for c in r.checks if c.better]
     if rows:
-        page.add_table(("entry", "what", "ours"), rows, "Where a sound method does better than the paper claims.")
+        page.add_table(("entry", "what", "ours"), rows, "Where a sound method gives a better result than the paper claims.")
 
 
 def as_text(results: Sequence[Result]) -> str:
-    """A line for each entry, then the counts."""
+    """One line per entry, then the counts."""
     rows = [(r.entry.name, *(str(r.kinds[kind]) for kind in KINDS), f"{r.seconds:.1f}") for r in results]
     return f"{columns(('entry', *SHORT, 'seconds'), rows)}\n\n{in_a_sentence(results)}"

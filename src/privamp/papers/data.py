@@ -1,4 +1,4 @@
-"""Where the data files of the experiments lie; the project does not carry them."""
+"""Find the data files of the experiments, which the project does not ship."""
 
 import gzip
 import os
@@ -10,7 +10,7 @@ from ..errors import InvalidInput
 
 
 def shared_file(name: str) -> Path:
-    """A data file that the project does not carry."""
+    """The path of a data file that the project does not ship."""
     roots = [os.environ.get("PRIVAMP_SHARED"), Path.cwd() / "shared", Path.cwd().parent / "shared"]
     files = [Path(root) / "data" / name for root in roots if root]
     for file in files:
@@ -18,13 +18,13 @@ def shared_file(name: str) -> Path:
             _check(file)
             return file
     raise InvalidInput(
-        f"this experiment needs the data file {name}, which is not here; put it into a folder shared/data beside the "
-        "folder you work in, or set PRIVAMP_SHARED to the folder that holds data/"
+        f"this experiment needs the data file {name}, which was not found; put it into a folder shared/data in the "
+        "working directory, or set PRIVAMP_SHARED to the folder that contains data/"
     )
 
 
 def _check(file: Path) -> None:
-    """A file that is damaged, or may not be read, is one sentence."""
+    """Turn a damaged or unreadable file into one clear error."""
     try:
         if file.suffix == ".gz":
             with gzip.open(file) as content:
@@ -34,5 +34,5 @@ def _check(file: Path) -> None:
             raise EOFError
     except (OSError, EOFError, zlib.error):
         raise InvalidInput(
-            f"the data file {file.name} cannot be read or is damaged; put a whole copy in its place"
+            f"the data file {file.name} cannot be read or is damaged; replace it with a complete copy"
         ) from None

@@ -1,4 +1,4 @@
-"""What an entry hands over: aligned text, CSV, pictures and one page, written once all of it is made."""
+"""Output of an entry: aligned text, CSV, pictures and one page, written once all of them are ready."""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def csv_of(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
-    """A CSV file; floats keep every digit."""
+    """The text of a CSV file; floats keep all their digits."""
     buffer = StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
@@ -54,7 +54,7 @@ def publish(
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure with its caption and what it shows to those who cannot see it."""
+    """A figure with its caption and a text description for screen readers."""
 
     figure: "Figure"
     caption: str
@@ -63,7 +63,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers under their names, with a caption."""
+    """A table of numbers with column names and a caption."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -74,7 +74,7 @@ def compared(
     out_dir: Path, entry: Entry, checks: Sequence[Check], *, remark: str = "", table: Table | None = None,
     picture: Picture | None = None,
 ) -> Outcome:  # fmt: skip
-    """The usual page: what was found, the picture, the numbers, and every statement beside ours."""
+    """The usual page: findings, picture, numbers, and every printed statement next to our result."""
     parts = [columns(HEADER, (c.row for c in checks)), remark, f"{counted(checks)}."]
     others = {".csv": csv_of(HEADER, (c.row for c in checks))}
     report = Report(f"{entry.paper}: {entry.title}", f"{counted(checks)}.")
@@ -88,5 +88,5 @@ def compared(
         parts.insert(0, columns(table.header, table.rows))
         others["-numbers.csv"] = csv_of(table.header, table.rows)
     marked = [i for i, c in enumerate(checks) if not c.agrees]
-    report.add_table(HEADER, [c.row for c in checks], "Printed beside ours.", marked)
+    report.add_table(HEADER, [c.row for c in checks], "Printed values and ours.", marked)
     return publish(out_dir, entry.name, "\n\n".join(filter(None, parts)), checks, report, others)

@@ -1,6 +1,6 @@
-"""Finished parts of a long run, kept in its folder so that a run that was stopped goes on where it was.
+"""Finished parts of a long run, saved in its folder so that an interrupted run can resume.
 
-The file is removed when the run ends. One made by other code, or of other numbers of anything, is not used.
+The file is deleted when the run ends. A file written by other code or with other settings is ignored.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from ..atomic_files import write_atomically
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts that are finished, by name, and the file they are kept in."""
+    """The finished parts by name, and the file they are saved in."""
 
     file: Path
     found: dict[str, list[float]]
     clock: list[float] = field(default_factory=lambda: [time.monotonic()])  # when the file was written last
 
     def save(self, every: float = 0.0) -> None:
-        """Write all of them, unless that was done in the last `every` seconds."""
+        """Save all of them, unless that was done in the last `every` seconds."""
         if time.monotonic() - self.clock[0] < every:
             return
         self.clock[0] = time.monotonic()
@@ -38,7 +38,7 @@ _CURRENT: ContextVar[Parts | None] = ContextVar("parts of a long run", default=N
 
 @contextmanager
 def resumed(file: Path) -> Iterator[None]:
-    """Within the block `part` looks into this file first and keeps there what it had to compute."""
+    """Within the block, `part` looks in this file first and saves there what it computes."""
     parts = Parts(file, _read(file))
     token = _CURRENT.set(parts)
     try:
@@ -53,7 +53,7 @@ def resumed(file: Path) -> Iterator[None]:
 
 
 def part(name: Sequence[object], compute: Callable[[], Iterable[float]]) -> list[float]:
-    """The numbers of one part; `name` holds everything that they depend on."""
+    """The numbers of one part; `name` must state everything that they depend on."""
     parts, key = _CURRENT.get(), json.dumps([str(word) for word in name])
     if parts is None:
         return list(map(float, compute()))
@@ -73,7 +73,7 @@ def _read(file: Path) -> dict[str, list[float]]:
 
 @cache
 def _code() -> str:
-    """A digest of privamp's sources: kept parts count only for the code that made them."""
+    """A digest of privamp's sources: saved parts are valid only for the code that computed them."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(source.read_bytes())

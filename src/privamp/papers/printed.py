@@ -1,4 +1,4 @@
-"""What a paper prints beside what is true: checks to the printed digits, with known errata marked."""
+"""Compare what a paper prints with our results, to the printed digits, with known errata marked."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from decimal import Decimal
 AGREES, INSIDE, ERRATUM = "agrees", "agrees with the paper's own numbers only", "erratum with a test"
 APART, DIFFERS, OWN = "not comparable", "differs", "ours"
 KINDS = (AGREES, INSIDE, ERRATUM, APART, DIFFERS, OWN)
-NOT_PRINTED = ("-", "(ours)")  # what stands for the print where the check is one of our own
+NOT_PRINTED = ("-", "(ours)")  # shown instead of a printed value for our own checks
 
 
 def agrees(value: float, printed: str) -> bool:
@@ -25,12 +25,12 @@ def agrees(value: float, printed: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One printed statement beside ours.
+    """One printed statement and our result.
 
-    `erratum` says in one line why the print is known to be wrong; `apart` says why the two cannot be compared (then
-    `agrees` is not looked at); `better` says by how much a sound method of ours is better than what is claimed.
-    `inside` marks a statement that is held against other numbers of the same paper. `differs` says what may be behind a
-    difference that is known: it stays one, and is listed.
+    `erratum` says in one line why the printed statement is wrong; `apart` says why the two cannot be compared (`agrees`
+    is then ignored); `better` says by how much a sound method improves on the claim. `inside` marks a statement that is
+    compared with other numbers of the same paper. `differs` gives a possible reason for a known difference, which is
+    still counted and listed as one.
     """
 
     what: str
@@ -58,17 +58,17 @@ class Check:
 
     @property
     def as_expected(self) -> bool:
-        """Right where nothing is known against it, wrong where an erratum stands."""
+        """Whether it agrees, or disagrees where an erratum, a known difference or a reason not to compare is given."""
         return bool(self.apart) or self.is_known_to_differ or self.agrees == (self.erratum == "")
 
     @property
     def is_known_to_differ(self) -> bool:
-        """Whether it differs, and something is said about why."""
+        """Whether it differs and a possible reason is given."""
         return bool(self.differs) and not self.agrees and not self.apart
 
     @property
     def verdict(self) -> str:
-        """`ok`, the erratum, or a loud word when the comparison came out otherwise."""
+        """`ok`, the erratum, or a word in capitals if the comparison had another result."""
         if self.apart:
             return f"NOT COMPARABLE: {self.apart}"
         if self.is_known_to_differ:
@@ -80,7 +80,7 @@ class Check:
 
     @property
     def row(self) -> tuple[str, str, str, str]:
-        """For a table under `HEADER`."""
+        """A row of a table with the columns `HEADER`."""
         return self.what, self.printed, self.ours, self.verdict
 
 
@@ -88,12 +88,12 @@ HEADER = ("what", "printed", "ours", "verdict")
 
 
 def said(what: str, holds: bool, ours: str, erratum: str = "", better: str = "", differs: str = "") -> Check:
-    """A sentence of the paper, which holds or not."""
+    """A check of a sentence in the paper, which holds or does not."""
     return Check(what, "yes", ours, holds, erratum, better=better, differs=differs)
 
 
 def inside(checks: Iterable[Check]) -> list[Check]:
-    """The same checks, marked as held against the paper's own numbers."""
+    """The same checks, marked as compared with the paper's own numbers."""
     return [replace(check, inside=True) for check in checks]
 
 
@@ -103,15 +103,15 @@ def apart(what: str, printed: str, why: str, ours: str = "not computed") -> Chec
 
 
 def as_expected(checks: Iterable[Check]) -> bool:
-    """Whether every comparison came out as it should."""
+    """Whether every comparison had the expected result."""
     return all(check.as_expected for check in checks)
 
 
 def counted(checks: Iterable[Check]) -> str:
-    """One line: how many agree, how many are known errata, how many surprise.
+    """One line: how many agree, how many are known errata, how many are unexpected.
 
-    >>> counted([Check("a", "1", "1", True), Check("b", "1", "2", False, "a typing slip")])
-    '1 of 2 agree with the print, 1 known erratum, 0 unexpected'
+    >>> counted([Check("a", "1", "1", True), Check("b", "1", "2", False, "a misprint")])
+    '1 of 2 agree with the paper, 1 known erratum, 0 unexpected'
     """
     checks = list(checks)
     skipped = sum(bool(c.apart) for c in checks)
@@ -122,4 +122,4 @@ def counted(checks: Iterable[Check]) -> str:
     known = f"{errata} known {'erratum' if errata == 1 else 'errata'}"
     left_out = f", {skipped} not comparable" if skipped else ""
     left_out += f", {differing} known to differ" if differing else ""
-    return f"{agreeing} of {len(checks)} agree with the print, {known}{left_out}, {surprises} unexpected"
+    return f"{agreeing} of {len(checks)} agree with the paper, {known}{left_out}, {surprises} unexpected"

@@ -1,4 +1,4 @@
-"""The registry: every module in a paper's folder that holds an `ENTRY` reproduces one figure or table.
+"""The registry: every module in a paper's folder that defines an `ENTRY` reproduces one figure or table.
 
 To add one, add a file there with `ENTRY = Entry(...)`; nothing else changes.
 """
@@ -18,10 +18,10 @@ from .printed import Check
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run found: a text with ours beside the printed value, the files it wrote, and a verdict.
+    """Result of a run: a text with printed and computed values, the files written, and a verdict.
 
-    `ok` means that every number agrees with the print except the known errata, and that each erratum is still
-    seen.
+    `ok` means that every number agrees with the printed one except the known errata, and that each erratum is still
+    confirmed.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Entry:
     errata: str = ""  # the heading of docs/errata.md, as a link names it, under which its errata stand
 
     def reproduce(self, out_dir: Path, full: bool = False) -> Outcome:
-        """Run it; a full run that was stopped goes on with the parts it had finished."""
+        """Run it; an interrupted full run resumes with the parts it had finished."""
         if not full or self.full is None:
             return self.run(out_dir)
         with resumed(out_dir / f"{self.name}.partial.json"):
@@ -59,7 +59,7 @@ def _found() -> tuple[Entry, ...]:
 
 
 def entries() -> dict[str, Entry]:
-    """Every entry by its name, in alphabetical order.
+    """All entries by name, in alphabetical order.
 
     >>> "must-table-s1" in entries()
     True
@@ -68,7 +68,7 @@ def entries() -> dict[str, Entry]:
 
 
 def entry(name: str) -> Entry:
-    """The entry of this name, or InvalidInput that lists those there are."""
+    """The entry with this name; InvalidInput lists the known names."""
     known = entries()
     if name not in known:
         raise InvalidInput(f"the name must be one of {', '.join(known)}, got {name!r} instead{meant(name, known)}")

@@ -134,7 +134,7 @@ def picture(found: list[Curve]) -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Play the shares back, compare, write."""
+    """Replay the shares, compare and write the files."""
     found = [curve(epsilon) for epsilon in SHARES]
     result = list(checks(found))
     header = ["epsilon", "DP-SGD", *(f"epoch {e}" for e in range(1, 11))]

@@ -3,8 +3,8 @@
 from typing import Final
 
 EPSILONS: Final = (0.5, 1.0, 2.0, 3.0, 4.0)
-ABSENT: Final = {"CIFAR-10": "the data set is not at hand"}
-NO_GLOVE: Final = "the GloVe word vectors are not at hand: ours are random and fixed"
+ABSENT: Final = {"CIFAR-10": "the data set is not available"}
+NO_GLOVE: Final = "the GloVe word vectors are not available: ours are random and fixed"
 Row = tuple[float, ...]
 
 TABLE_3: Final[dict[str, dict[str, Row]]] = {

@@ -77,7 +77,7 @@ def checks() -> list[Check]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, write."""
+    """Compute, compare and write the files."""
     return compared(out_dir, ENTRY, checks())
 
 

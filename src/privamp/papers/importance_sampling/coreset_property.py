@@ -1,7 +1,7 @@
-"""IS Definition 14 and Theorem 15: how far the cost on a coreset sample is from that on all rows.
+"""IS Definition 14 and Theorem 15: how far the cost on a coreset sample is from the cost on all rows.
 
-Theorem 15 has a constant without a value, so that its size cannot be checked; `coreset_size` has constants of its own,
-for given sets of centres. Both are tried on Ijcnn1 with many sets of centres, near to the data and far from them.
+Theorem 15 has a constant without a value, so its size cannot be checked; `coreset_size` has constants of its own, for
+given sets of centres. Both are tested on Ijcnn1 with many sets of centres, near the data and far from them.
 """
 
 import math
@@ -24,7 +24,7 @@ QUICK, FULL = 60, 1000  # sets of centres
 
 
 def centres(x: FloatArray, sets: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Records, records with noise, and points far out, in turn."""
+    """Records, records with noise, and distant points, in turn."""
     for number in range(sets):
         chosen = x[rng.choice(len(x), CLUSTERS, replace=False)]
         yield chosen * (1.0, 1.0, 3.0)[number % 3] + rng.normal(size=chosen.shape) * (0.0, 0.3, 0.0)[number % 3]
@@ -50,7 +50,7 @@ def errors(x: FloatArray, size: float, share: float, several: list[FloatArray], 
 
 
 def checks(x: FloatArray, sets: int) -> Iterator[Check]:
-    """The property at the proved size, how the error falls with m, and an unbiased cost."""
+    """Check the property at the proved size, the decrease of the error with m, and that the cost is unbiased."""
     several = list(centres(x, sets, np.random.default_rng(2)))
     size = coreset_size(ERROR, FAILURE, sets)
     found = errors(x, size, 0.5, several, 3)
@@ -71,7 +71,7 @@ def checks(x: FloatArray, sets: int) -> Iterator[Check]:
 
 
 def weighted_sum_error(x: FloatArray, size: float, at: FloatArray, seed: int) -> float:
-    """The relative error of one sample's cost, with its sign."""
+    """The signed relative error of one sample's cost."""
     n, squares = len(x), np.sum(x**2, axis=1)
     q = np.minimum(size / n * (0.5 + 0.5 * squares / squares.mean()), 1.0)
     kept = np.random.default_rng(seed).random(n) < q
@@ -80,7 +80,7 @@ def weighted_sum_error(x: FloatArray, size: float, at: FloatArray, seed: int) ->
 
 
 def reproduced(out_dir: Path, sets: int) -> Outcome:
-    """Sample, compare, write."""
+    """Sample, compare and write the files."""
     x = read("Ijcnn1").x
     sizes = [(e, coreset_size(e, FAILURE, sets), all_centres_size(e, CLUSTERS, x.shape[1], FAILURE))
              for e in (0.1, 0.2, 0.5, 1.0)]  # fmt: skip
@@ -90,12 +90,12 @@ def reproduced(out_dir: Path, sets: int) -> Outcome:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Few sets of centres."""
+    """Run with few sets of centres."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Many sets of centres."""
+    """Run with many sets of centres."""
     return reproduced(out_dir, FULL)
 
 

@@ -1,8 +1,8 @@
 """The data sets of the k-means experiments, prepared as in the paper.
 
-Centred, cut at the 97.5 percentile of the norm, centred again.
+Rows are centred, those above the 97.5 percentile of the norm are dropped, and the rest are centred again.
 
-Song, Pose, MiniBooNE and FMA are not at hand; of RNA two thirds of the rows are.
+Song, Pose, MiniBooNE and FMA are not available; of RNA, two thirds of the rows are.
 """
 
 from dataclasses import dataclass, field
@@ -29,14 +29,14 @@ FILES: Final = {"KDD-Protein": "kdd_protein.npz", "RNA": "cod_rna_partial.npz", 
                 "Ijcnn1": "ijcnn1.npz"}  # fmt: skip
 ABSENT: Final = tuple(name for name in PRINTED if name not in FILES)
 PART = "157,413 of the 488,565 rows are missing from the file"
-NOT_HERE = "the data set is not at hand"
+NOT_HERE = "the data set is not available"
 
 Rows32 = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Prepared rows (n, d); the ball about them is taken as public, as the paper does."""
+    """Prepared rows (n, d); the ball around them is treated as public, as in the paper."""
 
     x: FloatArray
     norms: FloatArray = field(init=False)  # distances from the centre, (n,)
@@ -47,7 +47,7 @@ class Rows:
         object.__setattr__(self, "single", self.x.astype(np.float32))
 
     def in_the_unit_ball(self, most: int) -> "Rows":
-        """At most so many rows, evenly thinned, divided by the largest norm of all."""
+        """At most this many rows, evenly thinned, divided by the largest norm of all rows."""
         step = -(-len(self.x) // most)
         return Rows(self.x[::step] / self.norms.max())
 
@@ -62,7 +62,7 @@ def prepared(raw: NDArray[np.generic]) -> Rows:
 
 
 def read(name: str) -> Rows:
-    """One of the data sets at hand."""
+    """Load one of the available data sets."""
     with np.load(shared_file(FILES[name])) as data:
         if name == "RNA":
             return prepared(np.concatenate([data["X_train"], data["X_test"]]))

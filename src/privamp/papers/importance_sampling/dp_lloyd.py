@@ -1,9 +1,9 @@
-"""Weighted DP-Lloyd on importance samples as in IS section 5, with the mistakes of the released code mended.
+"""Weighted DP-Lloyd on importance samples as in IS section 5, with the mistakes of the released code corrected.
 
-T steps: norm noise on the sums (the radius is Gamma(d), not Exponential), Laplace noise on the counts, split as is best
-in the unit ball. A sample is drawn once; a step's loss is linear in the weight, so T steps lose T(1/b_c + |x|/b_s)w and
-a rule is amplified once. Starting centres are rows that take no further part (public), not records. The rows' ball, n
-and the mean squared norm are taken as public. Costs are medians over seeds, on all rows: a diagnostic, not a release.
+T steps: norm noise on the sums (the radius is Gamma(d), not Exponential), Laplace noise on the counts, split in the best
+way for the unit ball. A sample is drawn once; a step's loss is linear in the weight, so T steps lose T(1/b_c + |x|/b_s)w and
+a rule is amplified once. Starting centres are public rows that are not used otherwise, not records. The rows' ball, n
+and the mean squared norm are treated as public. Costs are medians over seeds, on all rows: a diagnostic, not a release.
 """
 
 import math
@@ -35,7 +35,7 @@ _LEVEL = 0.5  # the norm of centres that the noise is split for
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A rule, the noise of the sums of one step and that of the counts."""
+    """A rule, and the noise of the sums and of the counts in one step."""
 
     rule: Rule | None  # None: all rows, each with weight 1
     sums: float
@@ -44,7 +44,7 @@ class Plan:
 
 
 def count_to_sum(dimension: int) -> float:
-    """Noise of the counts over that of the sums that gives centres the least error."""
+    """The ratio of count noise to sum noise that gives centres the least error."""
     return math.cbrt(dimension * (dimension + 1) / (2.0 * _LEVEL**2))
 
 
@@ -54,7 +54,7 @@ def whole_run(dimension: int, noise: float) -> SumAndCount:
 
 
 def plan(sampler: str, rows: Rows, size: float, epsilon: float) -> Plan:
-    """The least noise with which this sampler of this expected size has epsilon."""
+    """The smallest noise with which this sampler of this expected size has epsilon."""
     dimension, n = rows.x.shape[1], len(rows.x)
     make = partial(whole_run, dimension)
     if sampler == "full":
@@ -81,7 +81,7 @@ def _rule(sampler: str, rows: Rows, size: float, n: int, mechanism: Mechanism) -
 
 
 def probabilities(rows: Rows, how: Plan) -> FloatArray | None:
-    """The chance of every row, or None where all are kept."""
+    """The probability of every row, or None if all are kept."""
     return how.rule.of_norms(rows.norms) if how.rule is not None else None
 
 
@@ -98,7 +98,7 @@ def fitted(rows: Rows, how: Plan, q: FloatArray | None, start: FloatArray, rng: 
 
 
 def one_step(x: Rows32, w: Rows32, centres: FloatArray, how: Plan, rng: np.random.Generator) -> FloatArray:
-    """Noisy sums over noisy counts; a centre without records keeps its place, and all stay in the ball."""
+    """Noisy sums over noisy counts; a centre without records stays where it is, and all stay in the ball."""
     k, d = centres.shape
     sums, counts = np.zeros((k, d)), np.zeros(k)
     for part, own, _ in nearest(x, centres):
@@ -116,9 +116,9 @@ def one_step(x: Rows32, w: Rows32, centres: FloatArray, how: Plan, rng: np.rando
 
 
 def nearest(x: Rows32, centres: FloatArray) -> Iterator[tuple[slice, NDArray[np.bool_], Rows32]]:
-    """For each block of rows: which, who is nearest to which centre (k, rows), and the squared distance less |x|^2.
+    """For each block of rows: its slice, the nearest centre of each row (k, rows), and the squared distance minus |x|^2.
 
-    Single precision, in blocks that fit into the processor's cache: a quarter of the time of one pass in double.
+    Single precision, in blocks that fit into the processor's cache: a quarter of the time of one pass in double precision.
     """
     lengths = np.sum(centres**2, axis=1)[:, None].astype(np.float32)
     scaled = (-2.0 * centres).astype(np.float32)
@@ -139,7 +139,7 @@ def cost(x: FloatArray, centres: FloatArray) -> float:
 
 
 def least(x: Rows32, centres: FloatArray) -> float:
-    """The mean over rows of the squared distance to the nearest centre, less |x|^2."""
+    """The mean over rows of the squared distance to the nearest centre, minus |x|^2."""
     return math.fsum(float(best.sum(dtype=np.float64)) for _, _, best in nearest(x, centres)) / len(x)
 
 
@@ -165,7 +165,7 @@ class Trial:
     def costs(
         self, sampler: str, size: float, epsilon: float, seeds: Sequence[int], shape: int | None = None
     ) -> FloatArray:
-        """The cost on all rows, by seed; epsilon infinite means no noise, shape 1 that of the released code."""
+        """The cost on all rows, by seed; infinite epsilon means no noise, shape 1 the noise of the released code."""
         if math.isinf(epsilon):
             made = plan(sampler, self.rows, size, 1.0) if sampler != "full" else Plan(None, 0.0, 0.0)
             how = Plan(made.rule, 0.0, 0.0)

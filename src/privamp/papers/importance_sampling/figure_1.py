@@ -1,7 +1,7 @@
 """IS Figure 1, on made-up data: which records three rules keep for k-means, and with what weight.
 
-The paper draws the Song data, which are not needed to see the point. All three rules expect the same number of
-records and use the same noise; only the privacy-constrained one was made for it.
+The paper uses the Song data, which are not needed to show the effect. All three rules expect the same number of
+records and use the same noise; only the privacy-constrained one was designed for it.
 """
 
 from collections.abc import Iterator
@@ -53,12 +53,12 @@ class Sampled:
 
     @property
     def unsampled(self) -> FloatArray:
-        """What every record would lose without sampling."""
+        """The privacy loss of every record without sampling."""
         return next(iter(self.rules.values())).profile.influence.at(self.norms)  # type: ignore[union-attr]
 
 
 def sampled() -> Sampled:
-    """Many records near the centre, three smaller groups farther out."""
+    """Many records near the centre, three smaller groups farther away."""
     rng = np.random.default_rng(4)
     groups = [((0.0, 0.0), 0.11, 4800), ((0.6, 0.45), 0.09, 500), ((-0.65, 0.3), 0.07, 400), ((0.1, -0.7), 0.08, 300)]
     x = clipped(np.concatenate([rng.normal(c, s, (n, 2)) for c, s, n in groups]), RADIUS, 2.0)
@@ -82,17 +82,17 @@ def _step(noise: float) -> SumAndCount:
 
 
 def checks(found: Sampled) -> Iterator[Check]:
-    """What the caption and the text say."""
+    """Check what the caption and the text say."""
     q = {name: rule.of_norms(found.norms) for name, rule in found.rules.items()}
     grows = bool(np.all(np.diff(q["privacy-constrained"][np.argsort(found.norms)]) >= 0))
     yield Check(
         "higher loss, kept more often with lower weight", "yes", "yes, for every record" if grows else "no", grows
     )
     together = float(np.corrcoef(np.log(q["privacy-constrained"]), np.log(q["coreset"]))[0, 1])
-    yield Check("privacy and coreset weights go together", "yes", f"correlation {together:.3f}", together > 0.9)
+    yield Check("privacy and coreset weights are similar", "yes", f"correlation {together:.3f}", together > 0.9)
     worst = {name: rule.guarantee().epsilon() for name, rule in found.rules.items()}
     ours = ", ".join(f"{name} {shown_up(loss)}" for name, loss in worst.items())
-    yield Check("uniform loses most at an equal size", "yes", ours, max(worst, key=worst.__getitem__) == "uniform")
+    yield Check("uniform sampling has the largest loss at an equal size", "yes", ours, max(worst, key=worst.__getitem__) == "uniform")
 
 
 def picture(found: Sampled) -> "Figure":
@@ -123,7 +123,7 @@ def picture(found: Sampled) -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Draw, compare, write."""
+    """Draw, compare and write the files."""
     found = sampled()
     compared, figure = list(checks(found)), picture(found)
     norms = np.linspace(0.0, RADIUS, 11)

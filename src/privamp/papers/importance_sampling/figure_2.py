@@ -1,9 +1,9 @@
-"""IS Figure 2: a sum with Laplace noise of 1000 made-up points, sampled by three strategies.
+"""IS Figure 2: a sum of 1000 made-up points with Laplace noise, sampled by three strategies.
 
 Left: the weight of every point when 19 are expected in the sample. Right: error against the largest loss, for noise
 scales from 3 to 3000. The strategies are the privacy-constrained rule, uniform sampling, and the variance-optimal
-oracle q = min(1, kappa ||x||_2), whose kappa is fitted to the points: it has the least error that any sample of that
-expected size can have, and no guarantee.
+oracle q = min(1, kappa ||x||_2), whose kappa is fitted to the points: it has the smallest error that any sample of that
+expected size can have, but no guarantee.
 
 The paper does not print its target epsilons. Noise 30 with epsilon 1 expects 19 points, so the right panel takes
 epsilon = 30/noise: 10 at noise 3, 0.01 at noise 3000. Losses are the largest over the points, as in the paper; the
@@ -54,12 +54,12 @@ class Points:
 
     @property
     def l1(self) -> FloatArray:
-        """What Laplace noise sees of a point."""
+        """The norms that Laplace noise depends on."""
         return np.asarray(np.sum(np.abs(self.x), axis=1))
 
     @property
     def l2(self) -> FloatArray:
-        """What the error of the sum sees of a point."""
+        """The norms that the error of the sum depends on."""
         return np.asarray(np.linalg.norm(self.x, axis=1))
 
 
@@ -83,7 +83,7 @@ class Panel:
 
     @property
     def size(self) -> float:
-        """Points expected in the sample, by every strategy."""
+        """The expected number of points in the sample, under every strategy."""
         return float(np.sum(self.probabilities[CONSTRAINED]))
 
     def loss(self, name: str) -> float:
@@ -92,7 +92,7 @@ class Panel:
         return float(np.max(amplified(q, self.points.l1 / self.scale / q)))
 
     def sampling_error(self, name: str) -> float:
-        """Variance of the sum that comes from sampling, all dimensions together."""
+        """The sampling variance of the sum, over all dimensions."""
         return float(np.sum((1.0 / self.probabilities[name] - 1.0) * self.points.l2**2))
 
     def error(self, name: str) -> float:
@@ -107,7 +107,7 @@ class Panel:
         return float(np.mean((sums - self.points.x.sum(axis=0)) ** 2))
 
     def gap(self, name: str = CONSTRAINED) -> float:
-        """How much more sampling variance than the oracle: 0.01 is one percent."""
+        """The excess sampling variance over the oracle: 0.01 is one percent."""
         return self.sampling_error(name) / self.sampling_error(ORACLE) - 1.0
 
 
@@ -133,12 +133,12 @@ def right(points: Points, scales: Sequence[float] = SCALES) -> list[Panel]:
 
 
 def for_free(points: Points, scale: float) -> Panel:
-    """At the loss that the release would have without sampling: the sample costs no privacy, but error."""
+    """At the loss of the release without sampling: the sample costs no privacy, only accuracy."""
     return Panel.at(points, scale, float(points.l1.max()) / scale * (1.0 + 1e-12))
 
 
 def checks(shown: Panel, panels: Sequence[Panel]) -> Iterator[Check]:
-    """What the text says about the figure."""
+    """Check what the text says about the figure."""
     yield Check("expected size at noise 30 and epsilon 1", "19", f"{shown.size:.2f}", agrees(shown.size, "19"))
     apart = np.abs(shown.probabilities[CONSTRAINED] / shown.probabilities[ORACLE] - 1.0)
     near = float(np.median(apart)) < 0.2 and shown.gap() < 0.05
@@ -147,11 +147,11 @@ def checks(shown: Panel, panels: Sequence[Panel]) -> Iterator[Check]:
     better = all(p.loss(CONSTRAINED) < p.loss(UNIFORM) and p.error(CONSTRAINED) < p.error(UNIFORM) for p in panels)
     factor = [p.loss(UNIFORM) / p.loss(CONSTRAINED) for p in panels]
     yield Check(
-        "less loss and less error than uniform, at every noise", "yes",
-        f"uniform loses {min(factor):.2f} to {max(factor):.2f} times as much", better,
+        "less loss and less error than uniform sampling, at every noise scale", "yes",
+        f"the loss of uniform is {min(factor):.2f} to {max(factor):.2f} times as large", better,
     )  # fmt: skip
     bound = all(p.gap() >= -1e-12 and p.gap(UNIFORM) >= -1e-12 for p in panels)
-    yield Check("the oracle bounds the variance from below", "yes", "yes" if bound else "no", bound)
+    yield Check("the oracle is a lower bound on the variance", "yes", "yes" if bound else "no", bound)
     free = for_free(shown.points, SHOWN[0])
     unsampled = float(shown.points.l1.max()) / SHOWN[0]
     ours = f"{free.size:.0f} of {N} points at {free.loss(CONSTRAINED):.4f} = {unsampled:.4f} unsampled"
@@ -205,7 +205,7 @@ _NOTE = (
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, draw, write."""
+    """Compute, compare, draw and write the files."""
     points = Points.made_up()
     shown, panels = left(points), right(points)
     compared, rows, figure = list(checks(shown, panels)), _rows(panels), picture(shown, panels)

@@ -1,7 +1,7 @@
-"""IS Figure 3: cost of private k-means over epsilon, on KDD-Protein, RNA and Covertype (Song is not at hand).
+"""IS Figure 3: cost of private k-means over epsilon, on KDD-Protein, RNA and Covertype (Song is not available).
 
 The figure prints no numbers, and its costs, if they come from the released code, are not those of a private method (the
-noise is d times too small). Every sentence about it is checked with the mended method. `--quick` has one data set,
+noise is d times too small). Every sentence about it is checked with the corrected method. `--quick` runs one data set,
 thinned.
 """
 
@@ -20,7 +20,7 @@ ALL_ROWS = 10**7
 
 
 def reproduced(out_dir: Path, names: tuple[str, ...], most: int, shares: tuple[float, ...], seeds: int) -> Outcome:
-    """Run, compare, draw, write."""
+    """Run, compare, draw and write the files."""
     mended = [trade_offs.measured(name, most, shares, EPSILONS, seeds, SAMPLERS) for name in names]
     several = [trade_offs.with_released_noise(costs, most, seeds) for costs in mended]
     checks = [check for costs in several for check in trade_offs.over_epsilon(costs)]
@@ -33,20 +33,20 @@ def reproduced(out_dir: Path, names: tuple[str, ...], most: int, shares: tuple[f
 
 
 def beaten(costs: trade_offs.Costs, size: int, epsilon: float, value: float) -> Check:
-    """`PrivateKMeans` beside the best of the paper's samplers, both private."""
+    """Compare `PrivateKMeans` with the best of the paper's samplers, both private."""
     best = min(costs.at(sampler, size, epsilon) for sampler in SAMPLERS)
-    what = f"{costs.name}, m = {size}, epsilon {epsilon:g}: PrivateKMeans beside the best of the three"
+    what = f"{costs.name}, m = {size}, epsilon {epsilon:g}: PrivateKMeans against the best of the three"
     gain = f"{best / value:.2f} times lower cost than the best sampler of the paper" if value < best else ""
     return Check(what, "-", f"{value:.4f} against {best:.4f}", value <= 1.1 * best, better=gain)
 
 
 def run(out_dir: Path) -> Outcome:
-    """One data set, thinned to 36,000 rows."""
+    """Run one data set, thinned to 36,000 rows."""
     return reproduced(out_dir, ("KDD-Protein",), 36_000, (0.05,), 3)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Three data sets, all rows, three sizes, 50 seeds."""
+    """Run three data sets, all rows, three sizes, 50 seeds."""
     return reproduced(out_dir, ("KDD-Protein", "RNA", "Covertype"), ALL_ROWS, (0.01, 0.035, 0.1), 50)
 
 
@@ -54,7 +54,7 @@ ENTRY = Entry(
     name="is-figure-3",
     paper=IS,
     title="Figure 3: cost over epsilon",
-    summary="private k-means under three samplers, every sentence as a check (needs kdd_protein.npz)",
+    summary="private k-means under three samplers; every sentence of the text is checked (needs kdd_protein.npz)",
     run=run,
     full=full,
     errata="is-released-code-the-noise",

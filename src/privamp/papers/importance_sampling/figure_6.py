@@ -1,7 +1,7 @@
-"""IS Figure 6: cost of private k-means over epsilon on Ijcnn1 (Pose, MiniBooNE and FMA are not at hand).
+"""IS Figure 6: cost of private k-means over epsilon on Ijcnn1 (Pose, MiniBooNE and FMA are not available).
 
 The text says that the samplers differ least on Ijcnn1, above all at m = 15,000: KDD-Protein, thinned to as many
-rows, is run beside it.
+rows, is run for comparison.
 """
 
 import math
@@ -22,7 +22,7 @@ BESIDE = 0.12  # of KDD-Protein, whose probabilities would be above 1 at m = 15,
 
 
 def reproduced(out_dir: Path, epsilons: tuple[float, ...], seeds: int) -> Outcome:
-    """Run, compare, draw, write."""
+    """Run, compare, draw and write the files."""
     costs = trade_offs.measured("Ijcnn1", ROWS, SHARES, epsilons, seeds, SAMPLERS)
     small = [e for e in epsilons if e <= 10.0]
     other = trade_offs.measured("KDD-Protein", ROWS, (BESIDE,), small, 3, SAMPLERS)
@@ -42,12 +42,12 @@ def reproduced(out_dir: Path, epsilons: tuple[float, ...], seeds: int) -> Outcom
 
 
 def run(out_dir: Path) -> Outcome:
-    """Few seeds and epsilons."""
+    """Run with few seeds and epsilons."""
     return reproduced(out_dir, QUICK, 7)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Every epsilon, 50 seeds."""
+    """Run with every epsilon and 50 seeds."""
     return reproduced(out_dir, FULL, 50)
 
 

@@ -1,6 +1,6 @@
-"""IS Figure 7: cost of private k-means over the sample size on Ijcnn1 (Pose, MiniBooNE and FMA are not at hand).
+"""IS Figure 7: cost of private k-means over the sample size on Ijcnn1 (Pose, MiniBooNE and FMA are not available).
 
-The text calls Ijcnn1 the only data set without a clear improvement: KDD-Protein, where there is one, is run beside it.
+The text calls Ijcnn1 the only data set without a clear improvement: KDD-Protein, where there is one, is run for comparison.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ QUICK, FULL = (0.06, 0.3, 0.9), (0.06, 0.1, 0.2, 0.3, 0.4, 0.9)
 
 
 def reproduced(out_dir: Path, most: int, shares: tuple[float, ...], seeds: int) -> Outcome:
-    """Run, compare, draw, write."""
+    """Run, compare, draw and write the files."""
     costs = trade_offs.measured("Ijcnn1", most, shares, EPSILONS, seeds, (*SAMPLERS, "full"))
     checks = list(trade_offs.over_size(costs))
     sizes = [m for m in costs.sizes if ("core", m, EPSILONS[0]) in costs.found]
@@ -35,12 +35,12 @@ def reproduced(out_dir: Path, most: int, shares: tuple[float, ...], seeds: int) 
 
 
 def run(out_dir: Path) -> Outcome:
-    """Half of the rows, few seeds."""
+    """Run on half of the rows with few seeds."""
     return reproduced(out_dir, 25_000, QUICK, 3)
 
 
 def full(out_dir: Path) -> Outcome:
-    """All rows, 50 seeds."""
+    """Run on all rows with 50 seeds."""
     return reproduced(out_dir, 10**7, FULL, 50)
 
 
@@ -48,7 +48,7 @@ ENTRY = Entry(
     name="is-figure-7",
     paper=IS,
     title="Figure 7: cost over the sample size, Ijcnn1",
-    summary="private k-means at epsilon 3 and 100, beside all records (needs ijcnn1.npz and kdd_protein.npz)",
+    summary="private k-means at epsilon 3 and 100, compared with all records (needs ijcnn1.npz and kdd_protein.npz)",
     run=run,
     full=full,
     errata="is-released-code-the-noise",

@@ -1,6 +1,6 @@
-"""IS section 7: importance sampling of a stream. Every record is decided when it passes, by its own keyed coin.
+"""IS section 7: importance sampling of a stream. Each record is kept or dropped as it arrives, by its own keyed coin.
 
-Record by record, in batches of any size, in any order: the sample is the same as the one drawn in one piece.
+Record by record, in batches of any size or in any order, the sample is the one drawn from all records at once.
 """
 
 from collections.abc import Iterator
@@ -34,18 +34,18 @@ def design() -> ImportanceSampling:
 
 
 def drawn(of: ImportanceSampling, x: FloatArray, pieces: list[NDArray[np.int64]], key: Key) -> Drawn:
-    """The sample when the records pass in these pieces."""
+    """The sample when the records arrive in these pieces."""
     parts = [of.partial(Batch(np.arange(len(x))[piece], int(piece[0]), {of.column: x[piece]}), key) for piece in pieces]
     return of.finish(of.merge(parts), key)
 
 
 def same(one: Drawn, other: Drawn) -> bool:
-    """Equal positions and weights, to the last bit."""
+    """Whether positions and weights are equal to the last bit."""
     return np.array_equal(one.positions, other.positions) and np.array_equal(one.weights, other.weights)
 
 
 def checks(records: int = RECORDS) -> Iterator[Check]:
-    """One piece against single records, uneven batches and a reversed stream."""
+    """Compare all records at once with single records, uneven batches and a reversed stream."""
     rng = np.random.default_rng(6)
     x = rng.normal(size=(records, DIMENSION)) * 0.15
     x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1.0)
@@ -55,14 +55,14 @@ def checks(records: int = RECORDS) -> Iterator[Check]:
     uneven = np.split(np.arange(records), [1, 7, records // 3, records - 2])
     for what, pieces in (("record by record", single), ("in uneven batches", uneven), ("in reverse", single[::-1])):
         found = same(drawn(of, x, pieces, key), whole)
-        yield said(f"a stream read {what} gives the sample drawn in one piece", found,
+        yield said(f"a stream read {what} gives the sample drawn from all records at once", found,
                    f"{whole.positions.size} of {records} records, the same" if found else "another sample")  # fmt: skip
     other = drawn(of, x, [np.arange(records)], Key.generate())
     yield Check("another key gives another sample", "-", f"{other.positions.size} records", not same(other, whole))
 
 
 def run(out_dir: Path) -> Outcome:
-    """Draw, compare, write."""
+    """Draw, compare and write the files."""
     return compared(out_dir, ENTRY, list(checks()))
 
 
@@ -70,6 +70,6 @@ ENTRY = Entry(
     name="is-streaming",
     paper=IS,
     title="Section 7: sampling a stream",
-    summary="record by record, in batches and in reverse: the same sample as in one piece",
+    summary="record by record, in batches or in reverse: the same sample as from all records at once",
     run=run,
 )

@@ -30,22 +30,22 @@ def checks(name: str, rows: Rows) -> Iterator[Check]:
 
 
 def reproduced(out_dir: Path, names: Sequence[str]) -> Outcome:
-    """Read, compare, write."""
+    """Read, compare and write the files."""
     found = [check for name in names for check in checks(name, read(name))]
     for name in PRINTED:
         if name not in names:
-            why = NOT_HERE if name not in FILES else "left to --full"
+            why = NOT_HERE if name not in FILES else "only with --full"
             found += [apart(f"{name}: {w}", p, why) for w, p in zip(WHAT, PRINTED[name], strict=True)]
     return compared(out_dir, ENTRY, found)
 
 
 def run(out_dir: Path) -> Outcome:
-    """Two data sets, in seconds."""
+    """Run on two data sets, in seconds."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """All four at hand."""
+    """Run on the four available data sets."""
     return reproduced(out_dir, FULL)
 
 
@@ -53,7 +53,7 @@ ENTRY = Entry(
     name="is-table-1",
     paper=IS,
     title="Table 1: the data sets",
-    summary="sizes and norms after the preparation (needs the data files; four of eight are at hand)",
+    summary="sizes and norms after the preparation (needs the data files; four of eight are available)",
     run=run,
     full=full,
     errata="is-experiments-what-was-taken-from-the-data",

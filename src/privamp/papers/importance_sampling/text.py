@@ -1,4 +1,4 @@
-"""IS sections 2 to 5: the formulas of the text, each beside a number computed in another way."""
+"""IS sections 2 to 5: the formulas of the text, each compared with a number computed in another way."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ from ..registry import Entry, Outcome
 from .figure_2 import IS
 
 SQUARE = "the second derivative of e^(cw) at 1 is c^2 e^c: the square is missing"
-BRACKET = "the root lies outside: + 2, and the mended constant, as the proof of Proposition 12 has it"
+BRACKET = "the root lies outside: + 2, and the corrected constant, as in the proof of Proposition 12"
 GRID = "a grid misses the maximum next to 0, which is narrow when lambda is small"
-SPLIT = "made for l1 noise; the least error of l2 norm noise in the unit ball has another split"
+SPLIT = "derived for l1 noise; for l2 norm noise in the unit ball another split has the least error"
 Profile = Callable[[float], float]
 
 
@@ -43,7 +43,7 @@ def section_2() -> Iterator[Check]:
 
 
 def theorem_6() -> Iterator[Check]:
-    """Against the linear program over all mechanisms, and Appendix A."""
+    """Compare with the linear program over all mechanisms, and check Appendix A."""
     for q, norm in ((Fraction(1, 2), 0.4), (Fraction(1, 10), 0.2)):
         loss = norm / float(q)
         kept = {(0,): q, (): 1 - q}
@@ -62,7 +62,7 @@ def weights_of(loss: Profile, target: float) -> float:
 
 
 def theorem_10() -> Iterator[Check]:
-    """Privacy-constrained weights."""
+    """Check the privacy-constrained weights."""
     norms, target = (0.05, 0.2, 0.6), 1.0
     found = [weights_of(lambda w, c=c: c * w, target) for c in norms]  # type: ignore[misc]
     reached = [psi(1.0 / w, c * w) for c, w in zip(norms, found, strict=True)]
@@ -89,7 +89,7 @@ def equation_4_and_algorithm_1() -> Iterator[Check]:
                 root <= end, BRACKET)  # fmt: skip
     start = min(math.exp(c) + true / 2, c * math.exp(c) + 1.0)
     end = 2.0 * (math.exp(target) - start) / true + 2.0
-    yield Check("the mended bracket", "-", f"{root:.3f} <= {end:.3f}", root <= end)
+    yield Check("the corrected bracket", "-", f"{root:.3f} <= {end:.3f}", root <= end)
     accuracy = 1e-3
     evaluations = math.ceil(math.log2(end / accuracy))
     yield said("Proposition 12: a few evaluations per record (accuracy 0.001)", evaluations <= 20, f"{evaluations}")
@@ -114,22 +114,22 @@ def section_4() -> Iterator[Check]:
 
 
 def section_5() -> Iterator[Check]:
-    """The noise split."""
+    """Check the noise split."""
     d, rho = 54, 0.225
     ratio = (4.0 * d * rho**2) ** (1.0 / 3.0)
     best = (d * (d + 1) / (2.0 * 0.25)) ** (1.0 / 3.0)  # of norm noise in the unit ball, a centre of norm 1/2
-    yield Check("section 5: beta_count/beta_sum = (4 d rho^2)^(1/3) (d = 54), beside that of least error",
+    yield Check("section 5: beta_count/beta_sum = (4 d rho^2)^(1/3) (d = 54), against the one of least error",
                 f"{ratio:.2f}", f"{best:.2f}", abs(ratio / best - 1.0) < 0.1, SPLIT)  # fmt: skip
 
 
 def checks() -> list[Check]:
-    """All of them, in the order of the text."""
+    """All checks, in the order of the text."""
     parts = (section_2(), theorem_6(), theorem_10(), equation_4_and_algorithm_1(), section_4(), section_5())
     return [check for part in parts for check in part]
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, write."""
+    """Compute, compare and write the files."""
     return compared(out_dir, ENTRY, checks())
 
 
@@ -137,7 +137,7 @@ ENTRY = Entry(
     name="is-text",
     paper=IS,
     title="Sections 2 to 5: the formulas of the text",
-    summary="Theorems 6 and 10, Equations 4 and 5, Algorithm 1 and the noise split, beside exact values",
+    summary="Theorems 6 and 10, Equations 4 and 5, Algorithm 1 and the noise split, compared with exact values",
     run=run,
     errata="importance-sampling-is",
 )

@@ -1,7 +1,7 @@
 """IS Figure 5 and Tables 2 and 3: computing time of weights, sampling and DP-Lloyd, relative to all records.
 
-Seconds of another machine are not compared; each printed line is held against itself (the total over that of all
-records, and m/n from Table 1), and the sentences against the lines. Our own times are taken in one run.
+Times on another machine are not compared. Each printed line is checked for consistency (its total over that of all
+records, and m/n from Table 1), and the sentences are compared with the lines. Our own times are taken in one run.
 """
 
 import time
@@ -23,7 +23,7 @@ TWO_DECIMALS = 0.005
 
 
 def shares() -> Iterator[Check]:
-    """m/n of every line, from the rows of Table 1."""
+    """Check m/n of every line with the rows of Table 1."""
     for line in lines():
         ours = 100.0 * line.m / float(PRINTED[line.data][0])
         what = f"{line.data}, {line.sampler}, m = {line.m}: m/n in percent"
@@ -31,16 +31,16 @@ def shares() -> Iterator[Check]:
 
 
 def totals() -> Iterator[Check]:
-    """The relative time of every line is its total over that of all records, to the digits of both."""
+    """Check that the relative time of every line is its total over that of all records, to the digits of both."""
     for line in lines():
         ours = 100.0 * float(line.total) / FULL_SECONDS[line.data]
         slack = TWO_DECIMALS + 100.0 * TWO_DECIMALS / FULL_SECONDS[line.data] * (1.0 + ours / 100.0)
         what = f"{line.data}, {line.sampler}, m = {line.m}: relative time in percent"
-        yield Check(what, line.relative, f"{ours:.2f} by its own seconds", abs(ours - float(line.relative)) <= slack)
+        yield Check(what, line.relative, f"{ours:.2f} from the printed seconds", abs(ours - float(line.relative)) <= slack)
 
 
 def sentences() -> Iterator[Check]:
-    """The text about Figure 5."""
+    """Check what the text says about Figure 5."""
     several = list(lines())
     offset = max(float(x.relative) - float(x.share) for x in several)
     yield said("the relative time is close to m/n for every data set and sampler (within 1.1 points)", offset < 1.1,
@@ -67,7 +67,7 @@ def sentences() -> Iterator[Check]:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """One fit of ours: processor time of its three parts."""
+    """The processor time of the three parts of one fit of ours."""
 
     weights: float
     sampling: float
@@ -75,12 +75,12 @@ class Seconds:
 
     @property
     def total(self) -> float:
-        """All of it."""
+        """The total."""
         return self.weights + self.sampling + self.steps
 
 
 def timed(trial: Trial, sampler: str, size: int) -> Seconds:
-    """Weights by our solver, coins, and the steps on the kept rows."""
+    """Time the weights by our solver, the coins, and the steps on the kept rows."""
     how = plan(sampler, trial.rows, size, 3.0)
     rng, clock = np.random.default_rng(1), time.process_time
     norms, n = trial.rows.norms, len(trial.rows.x)
@@ -95,7 +95,7 @@ def timed(trial: Trial, sampler: str, size: int) -> Seconds:
 
 
 def reproduced(out_dir: Path, name: str, most: int, share: float) -> Outcome:
-    """Compare the lines, time ours, write."""
+    """Compare the lines, time our own fits and write the files."""
     trial = Trial.of(read(name), most)
     size = int(share * len(trial.rows.x))
     found = {sampler: timed(trial, sampler, size) for sampler in ("full", *SAMPLERS)}
@@ -115,12 +115,12 @@ def reproduced(out_dir: Path, name: str, most: int, share: float) -> Outcome:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Our times on Ijcnn1."""
+    """Run, with our own times on Ijcnn1."""
     return reproduced(out_dir, "Ijcnn1", 10**7, 0.1)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Our times on Covertype at m = 20,000 of 566,486."""
+    """Run, with our own times on Covertype at m = 20,000 of 566,486."""
     return reproduced(out_dir, "Covertype", 10**7, 0.0353)
 
 
@@ -128,7 +128,7 @@ ENTRY = Entry(
     name="is-tables-2-3",
     paper=IS,
     title="Figure 5 and Tables 2 and 3: computing time",
-    summary="240 printed ratios held against Table 1 and their own seconds, and our times (needs ijcnn1.npz)",
+    summary="240 printed ratios compared with Table 1 and the printed seconds, and our own times (needs ijcnn1.npz)",
     run=run,
     full=full,
 )

@@ -24,21 +24,21 @@ LOOKS = {"unif": ("#0072B2", "-"), "core": ("#009E73", "--"), "opt": ("#E69F00",
 TIE = 1.02  # costs closer than this are the same
 PAR = 1.07  # on par, in medians of few seeds
 LOOKED = (
-    f"That costs within {TIE - 1.0:.0%} are a tie and within {PAR - 1.0:.0%} on par was decided after a first look at "
-    "medians of few seeds: the figures print no numbers and the text has no measure for it."
+    f"That costs within {TIE - 1.0:.0%} count as a tie and within {PAR - 1.0:.0%} as on par was decided after a first look at "
+    "medians of few seeds: the figures print no numbers and the text gives no criterion."
 )
 WRONG_NOISE = (
     "the figure, if made by the released code, has d times too little noise: differences at small epsilon are hidden"
 )
-RELEASED = "it holds with the noise of the released code, d times too little, and not with that of a private method"
-TOO_LARGE = "a sampler cannot have so large a sample at this epsilon: opt keeps few records far out, and needs noise"
+RELEASED = "it holds with the noise of the released code, d times too little, but not with that of a private method"
+TOO_LARGE = "a sampler cannot have such a large sample at this epsilon: opt keeps few distant records, and needs noise"
 
 OVERLAP = 100.0  # from here on the paper's curves lie on each other
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Median costs of one data set over that of no learning, by sampler, size and epsilon."""
+    """Median costs on one data set, relative to no learning, by sampler, size and epsilon."""
 
     name: str
     records: int
@@ -46,7 +46,7 @@ class Costs:
     released: Mapping[int, float] = field(default_factory=dict)  # by size: the largest, least epsilon, released noise
 
     def at(self, sampler: str, size: int, epsilon: float) -> float:
-        """One median; the size of `full` is all records."""
+        """One median; for `full` the size is all records."""
         return self.found[sampler, self.records if sampler == "full" else size, epsilon]
 
     @property
@@ -65,7 +65,7 @@ class Costs:
         return [e for e in finite if all((sampler, size, e) in self.found for sampler in SAMPLERS)]
 
     def gap(self, size: int, epsilons: Sequence[float]) -> float:
-        """How many times the cost of uniform sampling is that of the other two, on average over epsilon."""
+        """The cost of uniform sampling over that of the other two, averaged over epsilon."""
         others = [0.5 * (self.at("core", size, e) + self.at("opt", size, e)) for e in epsilons]
         return float(np.mean([self.at("unif", size, e) / x for e, x in zip(epsilons, others, strict=True)]))
 
@@ -92,7 +92,7 @@ def measured(
 
 
 def with_released_noise(costs: Costs, most: int, seeds: int) -> Costs:
-    """The same, with the costs at the least epsilon under the noise of the released code, d times too little."""
+    """The same, with the costs at the smallest epsilon under the noise of the released code, d times too little."""
     trial, found = Trial.of(read(costs.name), most), {}
     for m in costs.sizes:
         least = costs.common(m)[0]
@@ -190,7 +190,7 @@ def _listed(epsilons: Sequence[float]) -> str:
 
 
 def absent(names: Sequence[str], figure: str) -> list[Check]:
-    """The panels that cannot be drawn."""
+    """The panels that cannot be reproduced."""
     return [apart(f"{figure}: {name}", "curves", NOT_HERE) for name in names]
 
 

@@ -1,7 +1,7 @@
 """MUST Table 6, Adult: logistic regression on 14 parameters, 15 steps of descent.
 
-Features as in the paper's supplement; each is divided by a public bound (the paper divides by the largest value found,
-which is a statistic of the data).
+Features as in the paper's supplement; each is divided by a public bound (the paper divides by the largest value in the
+data, which is private).
 """
 
 import csv
@@ -28,7 +28,7 @@ SERVICE = {"Other-service", "Priv-house-serv", "Protective-serv", "Armed-Forces"
 TRAINING = 30969
 NON_PRIVATE = 75.19
 QUICK, FULL = 3, 50  # runs that an accuracy is the mean of
-MAJORITY = "that is the share of the commoner answer, which needs no model: 15 steps do not learn"
+MAJORITY = "that is the share of the majority class, which needs no model: 15 steps learn nothing"
 
 TASK = Task(
     n=TRAINING,
@@ -72,7 +72,7 @@ def features(row: dict[str, str]) -> list[float]:
 
 
 def reproduced(out_dir: Path, repetitions: int) -> Outcome:
-    """Split, train, compare, write."""
+    """Split, train, compare and write the files."""
     x, y = table(experiment.shared_file("adult.csv.gz"))
     order = np.random.default_rng(3).permutation(y.size)
     train, test = order[:TRAINING], order[TRAINING:]
@@ -91,10 +91,10 @@ def reproduced(out_dir: Path, repetitions: int) -> Outcome:
     result = list(checks(TASK, found))
     for name, printed in (("non-private", NON_PRIVATE), *TASK.printed.items()):
         above = printed > commoner + 1.5
-        what = f"{name}: the accuracy is that of a model"
-        result.append(Check(what, f"{printed}", f"commoner answer {commoner:.2f}", above, MAJORITY))
+        what = f"{name}: the accuracy is that of a trained model"
+        result.append(Check(what, f"{printed}", f"majority class {commoner:.2f}", above, MAJORITY))
     remark = (
-        f"Test accuracy in percent, mean of {repetitions} runs; without noise {plain:.2f} (print {NON_PRIVATE}), and "
+        f"Test accuracy in percent, mean of {repetitions} runs; without noise {plain:.2f} (printed {NON_PRIVATE}), and "
         f"{commoner:.2f} for always answering 'at most 50K'. The claim of eps' = 5e-5 per step needs 100 times the "
         "paper's noise; a total of epsilon 2 over the 15 steps needs 1.1 times (Poisson) to 5.4 times (MUST)."
     )
@@ -103,12 +103,12 @@ def reproduced(out_dir: Path, repetitions: int) -> Outcome:
 
 
 def run(out_dir: Path) -> Outcome:
-    """The check with few repetitions, in seconds."""
+    """Run with few repetitions, in seconds."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """The check with as many repetitions as the paper."""
+    """Run with as many repetitions as the paper."""
     return reproduced(out_dir, FULL)
 
 
@@ -116,7 +116,7 @@ ENTRY = Entry(
     name="must-adult",
     paper=must.MUST,
     title="Table 6, Adult: logistic regression of utility experiment 3",
-    summary="printed accuracies are the share of the commoner answer; eps' is up to 124, not 5e-5 (needs adult.csv.gz)",
+    summary="the printed accuracies are the share of the majority class; eps' is up to 124, not 5e-5 (needs adult.csv.gz)",
     run=run,
     full=full,
     errata="table-6-adult",

@@ -1,9 +1,9 @@
-"""What the two tasks of MUST's utility experiment 3 (Table 6) share: their noise, and the table of accuracies.
+"""Shared by the two tasks of MUST's utility experiment 3 (Table 6): the noise and the table of accuracies.
 
 Three levels of noise on the mean of clipped gradients. The paper's: a Gaussian mechanism of (eps, 1/n) for sensitivity
 C/n. Honest for a step: (eps', 1/n) after sampling for the true 2C/m. Honest for the run: (2, 1/n) over all steps, the
-total that the paper reports for Adult. The honest ones are stored (found by `must_experiment.honest`, rounded up) and
-certified again in every run.
+total that the paper reports for Adult. The honest levels are stored (found by `must_experiment.honest`, rounded up)
+and certified again in every run.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ COLUMNS = ("design", "print", "paper's noise", "honest, a step", "honest, the ru
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One of the two: its sizes, the printed accuracies in percent, and stored honest noise on the sum."""
+    """One of the two tasks: sizes, printed accuracies in percent, and stored honest noise on the sum."""
 
     n: int
     m: int
@@ -48,7 +48,7 @@ class Task:
         return 1.0 / self.n
 
     def design(self, name: str) -> Design:
-        """The design that the paper calls by this name."""
+        """The design to which the paper gives this name."""
         return experiment.design(name, self.n, self.m, self.b)
 
     def paper_sigma(self, of: Design) -> float:
@@ -57,25 +57,25 @@ class Task:
         return experiment.exact_gaussian(self.clip / self.n, epsilon, self.delta)
 
     def sigmas(self, name: str) -> tuple[float, float, float]:
-        """Noise on the mean: the paper's, honest for a step, honest for the run."""
+        """Noise on the mean: the paper's, honest for a step, and honest for the run."""
         step, whole = self.stored[name]
         return self.paper_sigma(self.design(name)), step / self.m, whole / self.m
 
     def attacked(self, name: str) -> float:
-        """eps' of one step at delta 1/n that an attack reaches under the paper's noise."""
+        """The eps' at delta 1/n that an attack on one step reaches under the paper's noise."""
         of = self.design(name)
         found = experiment.certified(of, self.paper_sigma(of), 2.0 * self.clip / self.m).lower
         return found.epsilon(self.delta) if found else 0.0
 
     def is_certified(self, name: str) -> bool:
-        """Whether the stored noise still has what it promises."""
+        """Whether the stored noise still has its stated guarantee."""
         of = self.design(name)
         step, whole = (experiment.certified(of, sigma, 2.0 * self.clip) for sigma in self.stored[name])
         deltas = (step.delta(self.epsilon), compose(whole, self.steps).delta(TOTAL))
         return all(float(delta) <= self.delta for delta in deltas)
 
     def trained(self, name: str, sigma: float, clipped_sum: ClippedSum, start: FloatArray) -> FloatArray:
-        """Descend; sigma is on the mean."""
+        """Run gradient descent; sigma is the noise on the mean."""
         descent = Descent(
             design=self.design(name), clip=self.clip, steps=self.steps, sigma=sigma * self.m, population=self.n,
             learning_rate=self.rate, neighbors=experiment.RO,
@@ -103,8 +103,8 @@ def lines(task: Task, names: Sequence[str], accuracy: Callable[[str, float], flo
 
 
 def checks(task: Task, found: Sequence[Line]) -> Iterator[Check]:
-    """The claim of each design, and that the stored noise holds."""
-    why = "noise for C/n on a mean over m that a replaced record moves by 2C/m"
+    """Check the claim for each design and the stored noise."""
+    why = "the noise is for C/n, but replacing a record moves the mean over m by 2C/m"
     for line in found:
         claim = f"{line.name}: eps' of a step at delta 1/n"
         ours = f"at least {shown_down(line.attacked, 4)}"
@@ -119,7 +119,7 @@ def checks(task: Task, found: Sequence[Line]) -> Iterator[Check]:
 def published(
     out_dir: Path, name: str, title: str, task: Task, found: Sequence[Line], result: Sequence[Check], remark: str
 ) -> Outcome:
-    """Table, checks, remark."""
+    """Assemble the table, the checks and the remark."""
     table = [
         (line.name, task.printed[line.name], *(f"{a:.2f}" for a in line.accuracy),
          *(shown_up(sigma, 3) for sigma in line.sigmas), shown_down(line.attacked, 4))

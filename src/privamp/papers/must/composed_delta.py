@@ -1,8 +1,8 @@
-"""MUST section S13: delta_c of the Adult run at epsilon_c = 2, as printed, and what the run really has.
+"""MUST section S13: delta_c of the Adult run at epsilon_c = 2, as printed and as it really is.
 
-Printed are intervals (0, upper) by the Fourier accountant, for noise that is set for a sensitivity of C/n. In those
-units delta is far below every printed upper end, which is the accountant's own error. The mean is over m entries, and a
-replaced record moves it by 2C/m per copy: composed for that, an attack reaches far more.
+The paper prints intervals (0, upper) from the Fourier accountant, for noise calibrated to a sensitivity of C/n. In
+those units delta is far below every printed upper end, which is the accountant's own error. But the mean is over m
+entries, and replacing a record moves it by 2C/m per copy: for that sensitivity, an attack reaches a far larger delta.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from .adult import TASK
 EPSILON = 2.0
 UPPER: Final = {"Poisson": 4.17e-6, "WOR": 3.79e-7, "WR": 1.28e-6, "MUSTow": 8.49e-6, "MUSTww": 1.37e-5}
 QUICK, FULL = ("Poisson", "WOR"), experiment.FIVE
-OVER_N = "the noise is set for C/n; replacing a record moves the mean over m by 2C/m a copy"
+OVER_N = "the noise is set for C/n, but replacing a record moves the mean over m by 2C/m per copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def line(name: str, steps: int = TASK.steps) -> Line:
 
 
 def _after(step: Guarantee, steps: int) -> tuple[float, float]:
-    """What an attack reaches and what is certified; of losses that are too large to compose, the first step and 1."""
+    """Attack and certificate; for losses too large to compose, an attack on the first step, and 1."""
     try:
         whole = compose(step, steps)
         return (float(whole.lower.delta(EPSILON)) if whole.lower else 0.0), float(whole.delta(EPSILON))
@@ -56,12 +56,12 @@ def _after(step: Guarantee, steps: int) -> tuple[float, float]:
 
 
 def checks(found: list[Line]) -> Iterator[Check]:
-    """Each interval, and the sentence below them."""
+    """Check each interval and the sentence below them."""
     for one in found:
         printed = UPPER[one.name]
         yield said(f"{one.name}: delta_c is at most {printed:.3g}, if a record moved the mean by C/n",
                    one.in_units_of_n <= printed, f"at most {shown_up(one.in_units_of_n, 3)}",
-                   better="the printed end is the error of the accountant")  # fmt: skip
+                   better="the printed upper end is the error of the accountant")  # fmt: skip
         yield Check(f"{one.name}: delta_c at epsilon 2", f"(0, {printed:.3g})",
                     f"at least {shown_down(one.attack, 3)}", one.attack <= printed, OVER_N)  # fmt: skip
     below = all(upper < TASK.delta for upper in UPPER.values())
@@ -71,14 +71,14 @@ def checks(found: list[Line]) -> Iterator[Check]:
 
 
 def reproduced(out_dir: Path, names: tuple[str, ...]) -> Outcome:
-    """Compose, compare, write."""
+    """Compose, compare and write the files."""
     found = [line(name) for name in names]
     rows = [(x.name, f"{UPPER[x.name]:.3g}", shown_up(x.in_units_of_n, 3), shown_down(x.attack, 3),
              shown_up(x.certified, 3)) for x in found]  # fmt: skip
     header = ("design", "printed upper end", "if over n", "attack", "certified")
     remark = (
-        f"{TASK.steps} steps of Adult; the supplement speaks of 1000, which only makes the true delta larger. "
-        "Where the losses are too large to compose, the attack is on the first step, and nothing is certified (1). "
+        f"{TASK.steps} steps of Adult; the supplement says 1000, which only makes the true delta larger. "
+        "Where the losses are too large to compose, the attack is on the first step and nothing is certified (1). "
         "Noise that really has (2, 1/n) for the run: must-adult."
     )
     table = Table(header, rows, "delta at epsilon 2.")
@@ -99,7 +99,7 @@ ENTRY = Entry(
     name="must-s13",
     paper=must.MUST,
     title="Section S13: composed delta of the Adult run",
-    summary="printed intervals for delta at epsilon 2 beside attacks on real neighbours",
+    summary="printed intervals for delta at epsilon 2, compared with attacks on real neighbours",
     run=run,
     full=full,
     errata="noise-over-n-for-a-mean-over-m",

@@ -1,8 +1,8 @@
-"""MUST Equation 6 as a picture: the pair that is printed as the worst, and two real neighbours that are worse.
+"""MUST Equation 6 as a picture: the pair that the paper calls the worst, and two real neighbours that are worse.
 
 Ten records in [-1, 1], "wor" 5, then "wr" 5, the sum released with sigma = 2. Printed: sum_u p_u N(u) against
 sum_u p_u N(-u), which is what happens when all other records are 0. With all others at -1 the changed record moves the
-sum by 2u on one side only: sum_u p_u N(2u) against N(0), and the part of the output that gives it away is larger.
+sum by 2u on one side only: sum_u p_u N(2u) against N(0), and the outputs that reveal the change are more likely.
 """
 
 import math
@@ -65,7 +65,7 @@ def checks() -> list[Check]:
 
 
 def picture() -> "Figure":
-    """Three panels: the printed pair, the real neighbours, and delta over epsilon."""
+    """Three panels: the printed pair, the real neighbours, and delta against epsilon."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.6, 3.3), layout="constrained")
@@ -94,12 +94,12 @@ def _pair(ax: "Axes", first: float, second: float, title: str, colour: str) -> N
     ax.plot(t, q, color="#999999", lw=1.0, ls=":", label="√e · Q")
     ax.fill_between(t, q, p, where=(p > q).tolist(), color=colour, alpha=0.35, lw=0)
     ax.annotate(f"δ(½) = {shown_down(divergence(first, second, EPSILONS[1]), 2)}", (7.2, 0.03), color=colour)
-    ax.set(title=title, xlabel="released sum, less what the others add", ylim=(0, 0.34), yticks=[])
+    ax.set(title=title, xlabel="released sum minus the contribution of the others", ylim=(0, 0.34), yticks=[])
     ax.legend(frameon=False, fontsize=8)
 
 
 def svg_of(figure: "Figure") -> bytes:
-    """A small SVG, text as text, the same bytes every time."""
+    """A small reproducible SVG in which text stays text."""
     from matplotlib import rc_context
 
     buffer = BytesIO()
@@ -116,7 +116,7 @@ def _rows() -> list[tuple[float, float, float]]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Integrate, draw, write."""
+    """Integrate, draw and write the files."""
     compared: Sequence[Check] = checks()
     figure = picture()
     text = "\n\n".join([columns(HEADER, (c.row for c in compared)), f"{counted(compared)}."])
@@ -126,7 +126,7 @@ def run(out_dir: Path) -> Outcome:
     )
     report.add_figure(
         figure,
-        "Left, the printed pair; middle, two real neighbours; right, δ of both and what is certified.",
+        "Left: the printed pair. Middle: two real neighbours. Right: δ of both, and the certified δ.",
         "The shaded area of the real neighbours is larger than that of the printed pair.",
     )
     marked = [i for i, check in enumerate(compared) if not check.agrees]
@@ -138,8 +138,8 @@ def run(out_dir: Path) -> Outcome:
 ENTRY = Entry(
     name="must-equation-6",
     paper=MUST,
-    title="Equation 6, the pair that is composed",
-    summary="real neighbours can be told apart better than the pair that is printed as the worst",
+    title="Equation 6: the pair that is composed",
+    summary="real neighbours are easier to distinguish than the pair that the paper calls the worst",
     run=run,
     errata="6-must-equation-6-is-not-a-worst-pair",
 )

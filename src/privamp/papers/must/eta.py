@@ -1,6 +1,6 @@
-"""MUST Tables 1 and 2: the chance eta that a record is drawn at all, and the weights p_u of delta'.
+"""MUST Tables 1 and 2: the probability eta that a record is drawn at all, and the weights p_u of delta'.
 
-Table 2 prints eta = (1 - 1/n)^m for sampling with replacement: that is the chance of *not* being drawn. Every
+Table 2 prints eta = (1 - 1/n)^m for sampling with replacement: that is the probability of *not* being drawn. Every
 other formula of the two tables is right; each is compared with the enumerated law of tiny cases and with the library.
 """
 
@@ -23,7 +23,7 @@ from . import setting as must
 
 Weight = Callable[[int, int, int, int], Fraction]  # (n, b, m, u) -> p_u
 
-COMPLEMENT = "the chance of never being drawn; eta is 1 minus it"
+COMPLEMENT = "this is the probability of never being drawn; eta is 1 minus it"
 SETTINGS = {"S1": (1000, 500, 400), "S2": (10_000, 118, 200)}  # n, b, m
 TINY = ((4, 3, 2), (5, 3, 3), (3, 3, 1))
 
@@ -123,7 +123,7 @@ REFERENCE: tuple[tuple[str, Design, str], ...] = (
 
 
 def enumerated(design: Design, population: int, most: int) -> list[Fraction]:
-    """Pr[record 0 appears u times], u = 0..most, by listing every possible sample."""
+    """Pr[record 0 appears u times], u = 0..most, by enumerating all samples."""
     chances = [Fraction(0)] * (most + 1)
     for units, chance in design.law(Population(population)):
         chances[units.count(0)] += chance
@@ -131,7 +131,7 @@ def enumerated(design: Design, population: int, most: int) -> list[Fraction]:
 
 
 def tiny_checks() -> Iterator[Check]:
-    """The printed formulas against enumeration, exactly."""
+    """Compare the printed formulas with enumeration, exactly."""
     for row in ROWS:
         for n, b, m in TINY:
             law = enumerated(row.design(n, b, m), n, m)
@@ -143,7 +143,7 @@ def tiny_checks() -> Iterator[Check]:
 
 
 def setting_checks() -> Iterator[Check]:
-    """The printed formulas against the designs' own laws, at the paper's two settings."""
+    """Compare the printed formulas with the designs' own laws, at the paper's two settings."""
     for row in ROWS:
         for name, (n, b, m) in SETTINGS.items():
             if row.name == "MUSTwo" and m > b:
@@ -155,7 +155,7 @@ def setting_checks() -> Iterator[Check]:
 
 
 def reference_checks() -> Iterator[Check]:
-    """Our eta, and one epsilon' and delta' of a three-stage chain, against the reference values."""
+    """Compare eta, and one epsilon' and delta' of a three-stage chain, with the reference values."""
     for name, design, value in REFERENCE:
         eta = design.appearances().eta
         yield Check(f"reference, {name}: eta", value, f"{eta:.9g}", agrees(eta, value))
@@ -172,7 +172,7 @@ def reference_checks() -> Iterator[Check]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compare all formulas, write."""
+    """Compare all formulas and write the files."""
     checks = [*setting_checks(), *reference_checks(), *tiny_checks()]
     text = "\n".join([columns(HEADER, (c.row for c in checks)), "", f"{counted(checks)}."])
     csv = csv_of(HEADER, (c.row for c in checks))
@@ -182,8 +182,8 @@ def run(out_dir: Path) -> Outcome:
 def _report(checks: list[Check]) -> Report:
     report = Report("MUST Tables 1 and 2: eta and the weights", f"{counted(checks)}.")
     report.add_text(
-        "eta is the chance that a record is in the sample at all. Table 2 prints (1-1/n)^m for sampling with "
-        "replacement, which is the chance that it is not: at n = 1000, m = 400 that is 0.670 instead of 0.330. "
+        "eta is the probability that a record is in the sample at all. Table 2 prints (1-1/n)^m for sampling with "
+        "replacement, which is the probability that it is not: at n = 1000, m = 400 that is 0.670 instead of 0.330. "
         "The paper's own Table S1 and figures use the right value, and so does its Corollary 5."
     )
     marked = [i for i, check in enumerate(checks) if not check.agrees]
@@ -196,7 +196,7 @@ ENTRY = Entry(
     name="must-eta",
     paper=must.MUST,
     title="Tables 1 and 2: eta and the weights of delta'",
-    summary="every printed formula against exact enumeration; Table 2's eta for WR is its complement",
+    summary="every printed formula compared with exact enumeration; Table 2 prints 1 - eta for WR",
     run=run,
     errata="2-must-table-2-eta-of-sampling-with-replacement",
 )

@@ -1,8 +1,8 @@
-"""What the experiments of MUST section 4.2 share: the five designs, the paper's noise, and honest noise.
+"""Shared by the experiments of MUST section 4.2: the five designs, the paper's noise, and honest noise.
 
 The paper fixes eps' per answer and delta = 1/n before sampling, takes eps = log(1 + (e^eps' - 1)/eta), and sets sigma
-by a Gaussian mechanism of that (eps, delta), for a statistic that it takes to move by range/n. The statistic is a mean
-over the m drawn entries, so each copy of a record moves it by range/m: n/m times as far (and 2C/m, not C/m, for
+by a Gaussian mechanism of that (eps, delta), for a statistic assumed to move by range/n. The statistic is a mean
+over the m drawn entries, so each copy of a record moves it by range/m: n/m times as much (and 2C/m, not C/m, for
 gradients clipped to C). Honest noise is calibrated to (eps', 1/n) *after* sampling by the library's own bounds, for
 the true sensitivity, under replace-one, the paper's relation; for Poisson sampling too.
 """
@@ -28,11 +28,11 @@ from ..data import shared_file as shared_file
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 FIVE: Final = ("Poisson", "WOR", "WR", "MUSTow", "MUSTww")
-DIVIDED_BY_N = "the noise is set for a sensitivity over n, but a mean over m entries moves n/m times as far"
+DIVIDED_BY_N = "the noise is set for a sensitivity over n, but a mean over m entries moves n/m times as much"
 
 
 def design(name: str, n: int, m: int, b: int) -> Design:
-    """One of the five designs of the experiments, m drawn of n, b between."""
+    """One of the five designs of the experiments: m drawn from n, with b in the stage between."""
     if name == "Poisson":
         return Poisson(m / n)
     if name == "WOR":
@@ -49,7 +49,7 @@ def chance_of_being_drawn(of: Design) -> float:
 
 
 def base_epsilon(of: Design, amplified: float) -> float:
-    """The eps before sampling that the paper finds for an eps' after it."""
+    """The paper's eps before sampling for a given eps' after it."""
     return math.log1p(math.expm1(amplified) / chance_of_being_drawn(of))
 
 
@@ -59,7 +59,7 @@ def dwork_roth(sensitivity: float, epsilon: float, delta: float) -> float:
 
 
 def exact_gaussian(sensitivity: float, epsilon: float, delta: float) -> float:
-    """The least sigma of the exact Gaussian profile, the paper's noise in experiment 3."""
+    """The smallest sigma by the exact Gaussian profile, the paper's noise in experiment 3."""
 
     def excess(sigma: float) -> float:
         return float(Gaussian(sigma, sensitivity).profile(AR).log_delta(epsilon)) - math.log(delta)
@@ -75,14 +75,14 @@ def printed_bound(of: Design, ratio: float) -> Profile:
 def certified(of: Design, sigma: float, sensitivity: float) -> Guarantee:
     """One answer under replace-one; `sensitivity` is how far one copy moves it when it is replaced.
 
-    A record adds at most half of that (values are centred), which is the add/remove statement that Poisson needs.
+    A record adds at most half of that (values are centred), which is the add/remove sensitivity that Poisson needs.
     """
     return amplify(Gaussian(sigma, 0.5 * sensitivity, AR), of, RO)
 
 
 @cache
 def honest(of: Design, sensitivity: float, epsilon: float, delta: float, steps: int = 1, start: float = 1.0) -> float:
-    """The least sigma (to 0.1%, rounded up) with (epsilon, delta) over `steps` fresh samples.
+    """The smallest sigma (to 0.1%, rounded up) with (epsilon, delta) over `steps` fresh samples.
 
     The search starts at `start` times the sensitivity.
     """

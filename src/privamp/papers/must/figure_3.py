@@ -1,7 +1,7 @@
-"""MUST Figure 3: strong, type I weak and type II weak amplification, and dilution, with the designs in their places.
+"""MUST Figure 3: strong, type I weak and type II weak amplification, and dilution, and where each design falls.
 
-The figure is a scheme without numbers. Its quadrants are those of epsilon'/epsilon against delta' - delta; the text
-says which designs are where. Points: n = 1000, m from 50 to 400, b from m to 800, base epsilon from 0.05 to 5, Gaussian
+The figure is a sketch without numbers. Its quadrants are those of epsilon'/epsilon against delta' - delta; the text
+says which designs fall where. Points: n = 1000, m from 50 to 400, b from m to 800, base epsilon from 0.05 to 5, Gaussian
 and Laplace noise, Delta/sigma = 1, by the theorems that the paper prints.
 """
 
@@ -39,7 +39,7 @@ def kind_of(ratio: float, change: float) -> str:
 
 
 def designs() -> Iterator[tuple[str, Design]]:
-    """The designs of the text at several sizes."""
+    """The designs named in the text, at several sizes."""
     for m, b in SIZES:
         yield "WOR", WithoutReplacement(m, must.N)
         yield "WR", WithReplacement(m, must.N)
@@ -62,7 +62,7 @@ def points() -> Points:
 
 
 def checks(found: Points) -> Iterator[Check]:
-    """Which designs are in which quadrant."""
+    """Check which designs are in which quadrant."""
     kinds = {name: Counter(kind_of(*pair) for pair in pairs) for name, pairs in found.items()}
     shown = {name: ", ".join(f"{kind} {count}" for kind, count in c.items()) for name, c in kinds.items()}
     yield said("WOR (and Poisson) always amplify strongly", set(kinds["WOR"]) == {STRONG}, shown["WOR"])
@@ -96,9 +96,9 @@ def picture(found: Points) -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, draw, write."""
+    """Compute, compare, draw and write the files."""
     found = points()
-    seen = Picture(picture(found), "Where the designs are.", "All points are left of 1; only WOR stays below 0.")
+    seen = Picture(picture(found), "Where the designs fall.", "All points are left of 1; only WOR stays below 0.")
     return compared(out_dir, ENTRY, list(checks(found)), picture=seen)
 
 

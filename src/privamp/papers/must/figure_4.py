@@ -1,9 +1,9 @@
-"""MUST Figure 4: aligned privacy profiles, epsilon'/epsilon against delta' - delta, and what the text reads off them.
+"""MUST Figure 4: aligned privacy profiles, epsilon'/epsilon against delta' - delta, and what the text says about them.
 
 The printed numbers are those of section S9: the delta above which sampling lowers delta too. The paper does not say
-how it read them; the exact crossings are up to 0.004 lower, and all six come out to the digit at the last strong point
-of a grid of epsilon in steps of 0.01. That step is inferred from the numbers themselves, so their agreement checks
-our curves, not the reading. Two sentences do not hold: that the curves visit the weak quadrant "for a minor portion"
+how it read them; the exact crossings are up to 0.004 lower, and all six match to the digit the last strong point of a
+grid of epsilon in steps of 0.01. That step is inferred from the numbers themselves, so their agreement checks our
+curves, not how the paper read them. Two sentences do not hold: that the curves visit the weak quadrant "for a minor portion"
 (measured in epsilon), and that the delta' curves cross around one delta under Gaussian noise.
 """
 
@@ -80,7 +80,7 @@ def _panel(kind: str, ratio: float) -> dict[str, Aligned]:
 
 
 def checks(curves: Curves) -> Iterator[Check]:
-    """What the text says about the figure."""
+    """Check what the text says about the figure."""
     yield from _thresholds(curves)
     for (kind, ratio), panel in curves.items():
         yield from _quadrants(f"{kind} {ratio:g}", panel)
@@ -114,7 +114,7 @@ def _quadrants(where: str, panel: dict[str, Aligned]) -> Iterator[Check]:
     ordered = all(a < b for a, b in pairwise(shares.values()))
     yield Check(f"{where}: weak the longest", "MUSTww, MUSTow, WR", shown, ordered)
     minor = all(share < 0.5 for share in shares.values())
-    why = "once weak, a curve stays weak: most of 0 < epsilon < 6, if not of the drawn length"
+    why = "once weak, a curve stays weak: for most of 0 < epsilon < 6, if not of the drawn length"
     yield Check(f"{where}: weak 'for a minor portion'", "below half", shown, minor, why)
 
 
@@ -169,7 +169,7 @@ def picture(curves: Curves) -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Draw, compare, write."""
+    """Draw, compare and write the files."""
     curves = aligned()
     found = list(checks(curves))
     figure = picture(curves)
@@ -178,7 +178,7 @@ def run(out_dir: Path) -> Outcome:
     report = Report("MUST Figure 4: aligned privacy profiles", summary)
     report.add_figure(figure, "Each curve runs from small epsilon (left) to epsilon = 6 (right).", _DESCRIPTION)
     marked = [i for i, check in enumerate(found) if not check.agrees]
-    report.add_table(HEADER, (c.row for c in found), "What the text reads off the figure.", marked)
+    report.add_table(HEADER, (c.row for c in found), "What the text says about the figure.", marked)
     others = {".png": png_of(figure), ".csv": _csv(curves)}
     return publish(out_dir, ENTRY.name, text, found, report, others)
 
@@ -204,7 +204,7 @@ ENTRY = Entry(
     name="must-figure-4",
     paper=must.MUST,
     title="Figure 4: aligned privacy profiles",
-    summary="epsilon'/epsilon against delta' - delta in four panels, and what the text reads off them",
+    summary="epsilon'/epsilon against delta' - delta in four panels, and what the text says about them",
     run=run,
     errata="4-stronger-amplification-in-epsilon",
 )

@@ -1,6 +1,6 @@
 """MUST Figure 5: eta and delta' - delta of MUSTow and MUSTww over m from 100 to 150 and b from 150 to 200, n = 1000.
 
-Base epsilon 1, Delta/sigma = 1. The figure prints no numbers; its sentences are checked on a grid of the two sizes.
+Base epsilon 1, Delta/sigma = 1. The figure prints no numbers; what the text says about it is checked on a grid of the two sizes.
 Figure S1 draws the same surfaces in three dimensions.
 """
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 EPSILON = 1.0
 MS, BS = (100, 110, 120, 130, 140, 150), (150, 160, 170, 180, 190, 200)
 NAMES = ("MUSTow", "MUSTww")
-WITH_M = "eta is the chance of being drawn, which grows with the number of draws"
-WITH_B = "more different records between the stages mean fewer copies of each: delta' falls with b"
+WITH_M = "eta is the probability of being drawn, which grows with the number of draws"
+WITH_B = "more distinct records between the stages mean fewer copies of each: delta' falls with b"
 PANELS = ("eta", "Laplace", "Gaussian")
 
 
@@ -58,12 +58,12 @@ def surface(name: str) -> Surface:
 
 
 def rises(values: FloatArray, axis: int) -> bool:
-    """Whether every step along the axis goes up."""
+    """Whether every step along the axis increases."""
     return bool(np.all(np.diff(values, axis=axis) > 0.0))
 
 
 def checks(found: dict[str, Surface]) -> Iterator[Check]:
-    """The sentences of section 4.1."""
+    """Check the sentences of section 4.1."""
     ow, ww = found["MUSTow"], found["MUSTww"]
     yield said("MUSTww has the smaller eta", bool(np.all(ww.eta < ow.eta)),
                f"{float(np.max(ww.eta / ow.eta)):.3f} times at most")  # fmt: skip
@@ -104,7 +104,7 @@ def picture(found: dict[str, Surface]) -> "Figure":
 
 
 def rows(found: dict[str, Surface]) -> list[tuple[str, ...]]:
-    """Corners of every surface."""
+    """The corners of every surface."""
     corners = ((0, 0), (0, -1), (-1, 0), (-1, -1))
     return [
         (name, panel, *(f"{float(of.panel(panel)[corner]):.6f}" for corner in corners))
@@ -114,10 +114,10 @@ def rows(found: dict[str, Surface]) -> list[tuple[str, ...]]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, draw, write."""
+    """Compute, compare, draw and write the files."""
     found = {name: surface(name) for name in NAMES}
     header = ("design", "panel", "m 100, b 150", "m 100, b 200", "m 150, b 150", "m 150, b 200")
-    seen = Picture(picture(found), "Contours over b and m.", "Contours of eta rise to the upper right.")
+    seen = Picture(picture(found), "Contours over b and m.", "Contours of eta, which rises to the upper right.")
     return compared(out_dir, ENTRY, list(checks(found)), table=Table(header, rows(found), "Corners."), picture=seen)
 
 

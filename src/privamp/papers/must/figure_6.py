@@ -1,6 +1,6 @@
 """MUST Figure 6: training loss of the network on MNIST, under the paper's noise.
 
-`--quick` has 30 of the 100 steps and two designs beside no noise.
+`--quick` runs 30 of the 100 steps and two designs, and training without noise.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ LOOKED_AT = 2000  # training records that the loss is measured on
 
 
 def curves(steps: int, names: Sequence[str]) -> dict[str, list[float]]:
-    """Cross-entropy of every step."""
+    """The cross-entropy at every step."""
     with np.load(shared_file("mnist.npz")) as data:
         pixels, digits = scaled(data["X_train"]), data["y_train"].astype(np.int64)
     clipped = network.clipped_sum_of(pixels, digits, TASK.clip)
@@ -43,7 +43,7 @@ def curves(steps: int, names: Sequence[str]) -> dict[str, list[float]]:
 
 
 def reproduced(out_dir: Path, steps: int, names: Sequence[str]) -> Outcome:
-    """Train, compare, draw, write."""
+    """Train, compare, draw and write the files."""
     found = curves(steps, names)
     ends = ", ".join(f"{name} {losses.last(v):.3f}" for name, v in found.items())
     two, single = (float(np.mean([losses.last(found[n]) for n in names if n.startswith("MUST") is must_first]))
@@ -58,19 +58,19 @@ def reproduced(out_dir: Path, steps: int, names: Sequence[str]) -> Outcome:
     ]
     remark = f"{steps} steps. The order follows from the noise alone; at an equal guarantee it reverses (must-mnist)."
     seen = Picture(
-        losses.picture({"MNIST": found}), "Cross-entropy over the steps.", "Noisy curves above a falling one."
+        losses.picture({"MNIST": found}), "Cross-entropy over the steps.", "Noisy curves lie above a falling one."
     )
     return compared(out_dir, ENTRY, checks, remark=remark, picture=seen)
 
 
 def noise() -> list[Check]:
-    """The paper's reason: a smaller sigma; and the honest order for the whole run."""
+    """Check the paper's reason, a smaller sigma, and the honest order for the whole run."""
     sigmas = {name: TASK.paper_sigma(TASK.design(name)) for name in experiment.FIVE}
     less = max(sigmas[n] for n in ("MUSTow", "MUSTww")) < min(sigmas[n] for n in ("Poisson", "WOR", "WR"))
     shown = ", ".join(f"{name} {sigma:.4f}" for name, sigma in sigmas.items())
     honest = {name: TASK.stored[name][1] for name in experiment.FIVE}
     order = [name for name, _ in sorted(honest.items(), key=lambda pair: pair[1])]
-    reason = "compared by a claimed eps' per step; at (2, 1/n) for the run MUST needs the most noise"
+    reason = "the designs are compared at a claimed eps' per step; at (2, 1/n) for the run MUST needs the most noise"
     return [
         said("MUST requires the smaller sigma by the paper's formula", less, shown),
         said("MUST requires the smaller sigma for the same privacy of the run", order[0].startswith("MUST"),
@@ -79,12 +79,12 @@ def noise() -> list[Check]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Fewer steps and designs."""
+    """Run fewer steps and designs."""
     return reproduced(out_dir, *QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """All 100 steps and five designs."""
+    """Run all 100 steps and five designs."""
     return reproduced(out_dir, *FULL)
 
 

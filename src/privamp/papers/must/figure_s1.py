@@ -29,7 +29,7 @@ def picture(found: dict[str, Surface]) -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Draw the surfaces; their sentences are checked with Figure 5."""
+    """Draw the surfaces; the sentences about them are checked with Figure 5."""
     found = {name: surface(name) for name in NAMES}
     finite = all(bool(np.all(np.isfinite(of.panel(panel)))) for of in found.values() for panel in PANELS)
     checks = [Check("the six surfaces are those of must-figure-5, which checks the text", "-", "drawn", finite)]

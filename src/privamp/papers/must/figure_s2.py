@@ -1,8 +1,8 @@
-"""MUST Figure S2: delta at epsilon 1 over k compositions, by the printed method and in truth.
+"""MUST Figure S2: delta at epsilon 1 over k compositions, by the printed method and as it really is.
 
-The paper composes the pair of its Equation 6 by a Fourier accountant and calls the interval it finds strict. Its pair
+The paper composes the pair of its Equation 6 by a Fourier accountant and calls the resulting interval strict. Its pair
 is not the worst one: real neighbours, all other records at one end of the range, reach a delta hundreds of thousands
-of times larger at k = 200. So the lower end of the truth (the attack) lies above what is printed as the upper end.
+of times larger at k = 200. So the attack, a lower bound on the truth, lies above the printed upper end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ NOT_WORST = "Equation 6 is one pair of neighbours, not the worst; with all other
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One number of compositions: delta at epsilon 1."""
+    """delta at epsilon 1 for one number of compositions."""
 
     steps: int
     printed: InvalidDelta
@@ -63,12 +63,12 @@ class Line:
 
     @property
     def understated(self) -> float:
-        """How many times larger the truth is than the printed method's value, at least."""
+        """A lower bound on the true delta over the printed method's value."""
         return self.attack / self.printed.value
 
 
 def lines(steps: Sequence[int] = STEPS) -> list[Line]:
-    """Every k by every method."""
+    """Every k, by every method."""
     printed = invalid_printed_deltas(OW.appearances(), SIGMA, EPSILON, list(steps))
     found = []
     for count, invalid in zip(steps, printed, strict=True):
@@ -88,7 +88,7 @@ def _interval(noise: Mechanism, design: Design, steps: int) -> tuple[float, floa
 
 
 def checks(found: Sequence[Line]) -> Iterator[Check]:
-    """Ours beside the references, then the paper's sentences about its figure."""
+    """Compare our values with the references, then check the paper's sentences about its figure."""
     for line in found:
         k = line.steps
         if k in REFERENCE_PRINTED:
@@ -116,12 +116,12 @@ def checks(found: Sequence[Line]) -> Iterator[Check]:
     yield Check("delta increases with the number of compositions", "yes", "yes" if grows else "no", grows)
     last = found[-1]
     ours = f"[{shown_down(last.ww_attack)}, {shown_up(last.ww_sound)}] at k={last.steps}"
-    why = "not a property of MUSTww: with sums held as logarithms the printed algorithm runs, and so does ours"
+    why = "not a property of MUSTww: with sums stored as logarithms the printed algorithm runs, and so does ours"
     yield Check("MUSTww", "'numerical errors'", ours, last.ww_attack > last.ww_sound, why)
 
 
 def picture(found: Sequence[Line]) -> "Figure":
-    """delta over k: the printed method far below the band that holds the truth."""
+    """delta over k: the printed method lies far below the band that contains the true value."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 4.6), layout="constrained")
@@ -160,7 +160,7 @@ _COLUMNS = (
     "WOR",
     "Poisson",
 )
-_TAKE = "A simple random sample of the same size costs less at every k; a Poisson sample less still."
+_TAKE = "A simple random sample of the same size has a smaller delta at every k, a Poisson sample a smaller one still."
 
 
 def _shown(found: Sequence[Line]) -> list[tuple[str, ...]]:
@@ -181,7 +181,7 @@ def _shown(found: Sequence[Line]) -> list[tuple[str, ...]]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compose, compare, draw, write."""
+    """Compose, compare, draw and write the files."""
     found = lines()
     compared = list(checks(found))
     figure = picture(found)
@@ -214,7 +214,7 @@ def run(out_dir: Path) -> Outcome:
 ENTRY = Entry(
     name="must-figure-s2",
     paper=MUST,
-    title="Figure S2, delta over many compositions",
+    title="Figure S2: delta over many compositions",
     summary="the printed accountant understates delta by a factor of 340,000 at k = 200 and of 250 at k = 1000",
     run=run,
     errata="6-must-equation-6-is-not-a-worst-pair",

@@ -1,7 +1,7 @@
 """MUST Figure S3: epsilon' against epsilon, and delta' against delta, n = 1000, m = 400, b = 500.
 
-The thresholds and crossings of section S9 are checked with Figure 4, which shows the same numbers; here are the
-sentences about the order of the curves.
+The thresholds and crossings of section S9 are checked with Figure 4, which shows the same numbers; this entry checks
+the sentences about the order of the curves.
 """
 
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ BEFORE, AFTER = 0.02, 0.36  # delta well below and well above every crossing, fo
 
 
 def at(curve: Aligned, delta: float) -> float:
-    """delta' at this delta; delta falls along the curve."""
+    """delta' at this delta; delta decreases along the curve."""
     return float(np.interp(delta, curve.base[::-1], curve.delta[::-1]))
 
 
 def checks(curves: Curves) -> Iterator[Check]:
-    """The sentences of section S9."""
+    """Check the sentences of section S9."""
     any_panel = curves[PANELS[0]]
     below = all(float(np.max(curve.ratio)) < 1.0 for curve in any_panel.values())
     yield said("epsilon' < epsilon for every design", below, f"at most {_most(any_panel):.3f} times, at epsilon < 6")
@@ -79,7 +79,7 @@ def picture(curves: Curves) -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, draw, write."""
+    """Compute, compare, draw and write the files."""
     curves = aligned()
     seen = Picture(picture(curves), "ε′ over ε and δ′ over δ.", "Curves of four designs that cross once.")
     return compared(out_dir, ENTRY, list(checks(curves)), picture=seen)

@@ -20,7 +20,7 @@ HONEST = "WOR"  # the design that is also trained under honest noise
 
 
 def one_run(name: str, sigma: float, steps: int = T) -> list[float]:
-    """The mean squared error of every step; sigma is on the mean."""
+    """The mean squared error at every step; sigma is the noise on the mean."""
     rng = np.random.default_rng(11)
     x = np.hstack([np.ones((N, 1)), rng.normal(size=(N, 2))])
     y = x @ TRUE + rng.normal(size=N)
@@ -37,7 +37,7 @@ def one_run(name: str, sigma: float, steps: int = T) -> list[float]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Train, compare, draw, write."""
+    """Train, compare, draw and write the files."""
     panels, checks = {}, []
     for epsilon in EPSILONS:
         found = {"no noise": one_run("Poisson", 1e-9)}
@@ -55,7 +55,7 @@ def run(out_dir: Path) -> Outcome:
     shown = f"loss {honest / plain:.2f} times that without noise"
     checks.append(Check("WOR, noise that really has eps' = 0.01 for a step", "-", shown, honest <= 2.0 * plain))
     remark = f"n = {N}, b = {B}, m = {M}, C = {CLIP:g}, {T} steps. The claimed eps' do not hold: see must-table-5."
-    remark += f" That {LEVELS:.0%} count as similar was decided after a first look; the text has no measure for it."
+    remark += f" That {LEVELS:.0%} counts as similar was decided after a first look; the text gives no criterion."
     seen = Picture(losses.picture(panels), "Mean squared error over the steps.", "All curves fall to about 1.")
     return compared(out_dir, ENTRY, checks, remark=remark, picture=seen)
 

@@ -19,7 +19,7 @@ QUICK, FULL = 5, 50  # runs that a curve is the mean of
 
 
 def curves(repetitions: int) -> dict[str, list[float]]:
-    """The mean cross-entropy of every step over some runs of each design."""
+    """The cross-entropy at every step, averaged over the runs of each design."""
     x, y = table(shared_file("adult.csv.gz"))
     order = np.random.default_rng(3).permutation(y.size)[:TRAINING]
     x, y = x[order], y[order]
@@ -44,7 +44,7 @@ def curves(repetitions: int) -> dict[str, list[float]]:
 
 
 def reproduced(out_dir: Path, repetitions: int) -> Outcome:
-    """Train, compare, draw, write."""
+    """Train, compare, draw and write the files."""
     found = curves(repetitions)
     checks = [losses.converge_alike(found, 0.10, "similar loss in every design (within 10% of that without noise)")]
     ends = ", ".join(f"{name} {losses.last(v):.4f}" for name, v in found.items())
@@ -54,22 +54,22 @@ def reproduced(out_dir: Path, repetitions: int) -> Outcome:
     apart = max(last.values()) / min(last.values()) - 1.0
     checks.append(said("the loss of MUST is smaller than that of single-step designs, 'less pronounced'",
                        of_must < of_one_step, ends,
-                       differs=f"all designs lie within {apart:.1%} in the mean of {repetitions} runs"))  # fmt: skip
+                       differs=f"all designs lie within {apart:.1%} of one another in the mean of {repetitions} runs"))  # fmt: skip
     start = found["no noise"][0]
     checks.append(Check("the loss without noise falls", "-", f"{start:.4f} to {losses.last(found['no noise']):.4f}",
                         losses.last(found["no noise"]) < start))  # fmt: skip
-    remark = f"Mean of {repetitions} runs. The noise is the paper's, which does not have the claimed eps' (must-adult)."
+    remark = f"Mean of {repetitions} runs. The noise is the paper's, which does not give the claimed eps' (must-adult)."
     seen = Picture(losses.picture({"Adult": found}), "Cross-entropy over the steps.", "Six curves fall together.")
     return compared(out_dir, ENTRY, checks, remark=remark, picture=seen)
 
 
 def run(out_dir: Path) -> Outcome:
-    """The check with few repetitions, in seconds."""
+    """Run with few repetitions, in seconds."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """The check with many repetitions."""
+    """Run with many repetitions."""
     return reproduced(out_dir, FULL)
 
 

@@ -1,4 +1,4 @@
-"""The training loss along a descent, which Figures 6, S4 and S5 show."""
+"""The training loss during gradient descent, shown in Figures 6, S4 and S5."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ LOOKS = {"no noise": ("#333333", "-"), "Poisson": ("#E69F00", "--"), **must.LOOK
 
 
 def traced(clipped: ClippedSum, loss: Loss, into: list[float]) -> ClippedSum:
-    """The same sum; the loss at the parameters of every step is kept."""
+    """The same sum, recording the loss at the parameters of every step."""
 
     def with_a_look(parameters: FloatArray, rows: Ints, counts: Ints) -> FloatArray:
         into.append(loss(parameters))
@@ -33,7 +33,7 @@ def last(losses: Sequence[float]) -> float:
 
 
 def converge_alike(found: Mapping[str, Sequence[float]], within: float, printed: str) -> Check:
-    """Every design ends within a share of the loss without noise."""
+    """Check that every design ends within a given share of the loss without noise."""
     plain = last(found["no noise"])
     ratios = {name: last(losses) / plain for name, losses in found.items() if name != "no noise"}
     shown = ", ".join(f"{name} {ratio:.3f}" for name, ratio in ratios.items())
@@ -41,7 +41,7 @@ def converge_alike(found: Mapping[str, Sequence[float]], within: float, printed:
 
 
 def picture(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> "Figure":
-    """Loss over the steps, a panel for each setting."""
+    """Loss over the steps, one panel per setting."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2 * len(panels), 3.8), layout="constrained")

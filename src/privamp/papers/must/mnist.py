@@ -1,7 +1,7 @@
 """MUST Table 6, MNIST: a network of two hidden layers, 100 steps of descent with samples of 2,000.
 
-The paper prints neither its noise nor how pixels and weights start. Here pixels are centred and scaled by the values
-published for this data set (taken as public), and the noise is what the paper's formula gives.
+The paper states neither its noise nor how it scales pixels and initialises weights. Here pixels are centred and scaled
+by the values published for this data set (taken as public), and the noise is that of the paper's formula.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ NON_PRIVATE = 88.28
 PRINTED_PARAMETERS = 17_802
 QUICK = ("WOR", "MUSTww")
 MEAN, SCALE = 0.1307, 0.3081  # of the pixels, as commonly published
-DROWNED = "not reproduced; the paper prints no noise, and that of its formula moves each weight by ten times its start"
-LAST_LAYERS = "784-128-128-10 has 118,282; 17,802 leaves out the first layer"
+DROWNED = "not reproduced; the paper prints no noise, and that of its formula moves each weight by ten times its initial value"
+LAST_LAYERS = "784-128-128-10 has 118,282; 17,802 omits the first layer"
 
 TASK = Task(
     n=60_000,
@@ -45,7 +45,7 @@ TASK = Task(
 
 
 def reproduced(out_dir: Path, names: Sequence[str]) -> Outcome:
-    """Train, compare, write."""
+    """Train, compare and write the files."""
     with np.load(experiment.shared_file("mnist.npz")) as data:
         train, test = (scaled(data[f"X_{part}"]) for part in ("train", "test"))
         digits, truth = (data[f"y_{part}"].astype(np.int64) for part in ("train", "test"))
@@ -68,10 +68,10 @@ def reproduced(out_dir: Path, names: Sequence[str]) -> Outcome:
     near = abs(plain - NON_PRIVATE) <= 5.0
     result.append(Check("non-private accuracy, within 5", f"{NON_PRIVATE}", f"{plain:.2f}", near))
     remark = (
-        f"Test accuracy in percent, one run each; without noise {plain:.2f} (print {NON_PRIVATE}). The claim of "
+        f"Test accuracy in percent, one run each; without noise {plain:.2f} (printed {NON_PRIVATE}). The claim of "
         "eps' = 1e-5 per step needs so much noise that the network guesses. A total of epsilon 2 over the 100 steps "
-        "needs far less noise than the paper adds, and then accuracy is that without noise: compose the run, do not "
-        "split the budget by hand. WOR needs the least noise of the designs of fixed size."
+        "needs far less noise than the paper adds, and then the accuracy is that without noise: compose the run, do not "
+        "split the budget by hand. WOR needs the least noise among the designs of fixed size."
     )
     return published(out_dir, ENTRY.name, "MUST Table 6, MNIST, recomputed", TASK, found, result, remark)
 
@@ -82,7 +82,7 @@ def scaled(images: NDArray[np.uint8]) -> network.Single:
 
 
 def parameters_check() -> Check:
-    """How many parameters the network has."""
+    """Check the number of parameters of the network."""
     ours = network.PARAMETERS
     return Check(
         "parameters of the network", f"{PRINTED_PARAMETERS}", f"{ours}", ours == PRINTED_PARAMETERS, LAST_LAYERS
@@ -90,12 +90,12 @@ def parameters_check() -> Check:
 
 
 def run(out_dir: Path) -> Outcome:
-    """The check with two of the designs, in minutes."""
+    """Run two of the designs, in minutes."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """The check with all five designs."""
+    """Run all five designs."""
     return reproduced(out_dir, experiment.FIVE)
 
 

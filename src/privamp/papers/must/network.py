@@ -1,7 +1,7 @@
 """The network of MUST's MNIST experiment, 784-128-128-10 with ReLU, and its sum of clipped gradients.
 
 A layer's gradient for one record is the outer product of its input (with a 1 for the bias) and the error at its
-output, so its squared norm is the product of their squared norms: every record's norm is known without its gradient,
+output, so its squared norm is the product of their squared norms: every record's norm is found without its gradient,
 and the sum of clipped gradients is one weighted matrix product per layer.
 """
 
@@ -20,14 +20,14 @@ PARAMETERS = sum((inputs + 1) * outputs for inputs, outputs in pairwise(SIZES))
 
 
 def start(seed: int) -> FloatArray:
-    """Weights uniform within 1/sqrt(inputs), drawn without a look at the data."""
+    """Weights uniform within 1/sqrt(inputs), independent of the data."""
     rng = np.random.default_rng(seed)
     layers = (rng.uniform(-1.0, 1.0, (i + 1) * o) / np.sqrt(i) for i, o in pairwise(SIZES))
     return np.concatenate(list(layers))
 
 
 def forward(parameters: FloatArray, pixels: Single) -> tuple[list[Single], Single]:
-    """The inputs of each layer, each with a column of ones, and the log-chances of the digits."""
+    """The inputs of each layer, each with a column of ones, and the log-probabilities of the digits."""
     here, inputs = pixels, []
     weights = list(_layers(parameters))
     for depth, weight in enumerate(weights):
@@ -58,7 +58,7 @@ def clipped_sum_of(pixels: Single, digits: Ints, clip: float) -> ClippedSum:
 
 
 def accuracy(parameters: FloatArray, pixels: Single, digits: Ints) -> float:
-    """Share of digits told right."""
+    """The share of digits classified correctly."""
     return float(np.mean(forward(parameters, pixels)[1].argmax(axis=1) == digits))
 
 

@@ -2,7 +2,7 @@
 
 epsilon' = log(1 + eta(e^eps - 1)) only says how few distinct records are used. At the same delta = 1e-6 a multiset
 sample needs a far larger epsilon, and the intervals [attack, certificate] of the four designs do not overlap, so the
-reversed order is proved and not a matter of loose bounds.
+reversed order is proved and is not an artefact of loose bounds.
 """
 
 import math
@@ -42,7 +42,7 @@ REFERENCE = {
     "MUSTww": ("54.706", "55.46"),
 }
 
-REVERSED = "at a fixed delta the order is the opposite: epsilon' alone counts distinct records"
+REVERSED = "at a fixed delta the order is the opposite: epsilon' alone only counts distinct records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class Line:
 
 
 def lines() -> list[Line]:
-    """The paper's four designs, then a smaller plain sample that reads fewer records than MUSTww."""
+    """The paper's four designs, then a smaller simple random sample that reads fewer records than MUSTww."""
     four = [_line(name, design) for name, design in must.DESIGNS.items()]
     fewer = WithoutReplacement(math.floor(four[-1].distinct), must.N)
     return [*four, _line(f"WOR, m = {fewer.size}", fewer)]
 
 
 def guarantee(design: Design, kind: str) -> Guarantee:
-    """The certificate at Delta/sigma = 1; that some designs lose privacy is what this entry shows."""
+    """The certificate at Delta/sigma = 1; this entry shows that some designs lose privacy."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegradingDesign)
         return amplify(must.mechanism(kind, RATIO), design)
@@ -88,7 +88,7 @@ def _line(name: str, design: Design) -> Line:
 
 
 def checks(found: Sequence[Line]) -> Iterator[Check]:
-    """The claim by the paper's measure, and by epsilon at a fixed delta."""
+    """Check the claim by the paper's measure and by epsilon at a fixed delta."""
     four, fewer = found[:4], found[4]
     for line in four:
         printed = PRINTED_AMPLIFIED[line.name]
@@ -120,7 +120,7 @@ def _above(value: float, digits: str) -> bool:
 
 
 def _rises(four: Sequence[Line]) -> bool:
-    """Proved: each design's certificate is below the next one's attack."""
+    """Whether each design's certificate is below the next one's attack, which proves the order."""
     return all(a.upper < b.lower for a, b in pairwise(four))
 
 
@@ -148,7 +148,7 @@ def picture(found: Sequence[Line]) -> "Figure":
         label = f"{low} to {high}" if float(high) - float(low) > 0.2 else shown_up(line.upper, decimals=2)
         right.annotate(label, (line.upper, row), (9, 0), textcoords="offset points", va="center")
     left.set(xlim=(0, 0.68), xlabel="ε′ at ε = 1, whatever δ′", title="What the paper compares")
-    right.set(xlim=(0, 87), xlabel="ε at δ = 10⁻⁶ (attack to certificate)", title="At one and the same δ")
+    right.set(xlim=(0, 87), xlabel="ε at δ = 10⁻⁶ (attack to certificate)", title="At the same δ")
     left.set_yticks(list(rows), [line.name for line in found])
     left.set_ylim(0.4, len(found) + 0.6)
     for ax in (left, right):
@@ -182,7 +182,7 @@ def curves_picture() -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Measure both ways, draw, write."""
+    """Measure both ways, draw and write the files."""
     found = lines()
     compared = list(checks(found))
     pictures = picture(found), curves_picture()
@@ -243,8 +243,8 @@ def _report(found: Sequence[Line], compared: Sequence[Check], pictures: "tuple[F
     )
     report.add_figure(
         pictures[0],
-        "Left, the paper's order: smaller seems better. Right, epsilon at delta = 1e-6, from attack to certificate.",
-        "Two dot plots. From WOR over WR and MUSTow to MUSTww, epsilon' falls and epsilon at fixed delta rises.",
+        "Left: the paper's order, where smaller seems better. Right: epsilon at delta = 1e-6, from attack to certificate.",
+        "Two dot plots. From WOR through WR and MUSTow to MUSTww, epsilon' falls and epsilon at fixed delta rises.",
     )
     report.add_table(_COLUMNS, _shown(found), "Gaussian noise at delta 1e-6, Laplace noise at delta 0; Δ/σ = 1.")
     report.add_text(
@@ -254,7 +254,7 @@ def _report(found: Sequence[Line], compared: Sequence[Check], pictures: "tuple[F
     report.add_figure(
         pictures[1],
         "Delta against epsilon; each band runs from attack to certificate. The curves cross where delta is large.",
-        "Four falling curves. At delta 1e-6 the one of WOR is far left, then WR, MUSTow and MUSTww.",
+        "Four falling curves. At delta 1e-6 that of WOR is far to the left, then WR, MUSTow and MUSTww.",
     )
     marked = [i for i, check in enumerate(compared) if not check.agrees]
     report.add_table(HEADER, (c.row for c in compared), "The claim, checked.", marked)

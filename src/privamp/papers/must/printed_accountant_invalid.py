@@ -1,9 +1,9 @@
 """INVALID: the Fourier accountant of MUST with the pair it prints. Nothing here is a guarantee.
 
 Equation 6 and sections S5-S7 compose the loss of f_X = sum_u p_u N(u, sigma^2) against
-f_X' = sum_u p_u N(-u, sigma^2). Real neighbours have sum_u p_u N(2u, sigma^2) against N(0, sigma^2), which can be told
-apart far better, so its delta is too small at every k (docs/errata.md). It is kept to show by how much. No room but
-this one may import it, and a test sees to that.
+f_X' = sum_u p_u N(-u, sigma^2). Real neighbours have sum_u p_u N(2u, sigma^2) against N(0, sigma^2), which are
+much easier to distinguish, so its delta is too small at every k (docs/errata.md). It is kept to show by how much. Only
+this package may import it; a test enforces that.
 
 The algorithm (S7): the loss s has density omega(s) = f_X(t) dt/ds, L(t) = s. On s_i = -L + i dx, dx = 2L/r, take
 c_i = dx omega(s_i), and the least and the greatest omega of each cell; the k-th power of the discrete Fourier

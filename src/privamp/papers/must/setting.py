@@ -1,7 +1,7 @@
-"""The setting of MUST section 4.1: n = 1000 records, m = 400 drawn, b = 500 between; Laplace or Gaussian.
+"""The setting of MUST section 4.1: n = 1000 records, m = 400 drawn, b = 500 in the stage between; Laplace or Gaussian.
 
 The paper's numbers are those of its Theorem 4 and Table 2, delta' = sum_u p_u delta_u(eps) at
-eps' = log(1 + eta (e^eps - 1)); `printed_bound` is that theorem. `amplify` may know a better one.
+eps' = log(1 + eta (e^eps - 1)); `printed_bound` is that theorem. `amplify` may use a better one.
 """
 
 from typing import Final
@@ -53,7 +53,7 @@ def printed_bound(design: Design, base: Mechanism) -> Profile:
     for theorem in design.theorems:
         if theorem.name in _PRINTED_THEOREMS and theorem.gives == RO.kind:
             return theorem.bound(design, base, RO)
-    raise NoTheorem(f"{design} has none of the theorems that the paper prints: {', '.join(_PRINTED_THEOREMS)}")
+    raise NoTheorem(f"none of the paper's theorems applies to {design}: {', '.join(_PRINTED_THEOREMS)}")
 
 
 def amplified(design: Design, epsilon: float) -> float:

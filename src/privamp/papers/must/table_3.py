@@ -40,7 +40,7 @@ PRINTED: Final[dict[tuple[str, int], tuple[str, str, str]]] = {
 ERRATA: Final = {
     "Poisson": "eta times the nominal 1/300; the other rows use the exact Gaussian profile, which gives 0.022",
     "WOR": "eta times the nominal 1/300; the other rows use the exact Gaussian profile, which gives 0.022",
-    "WR": "the decimal point has slipped: 0.573",
+    "WR": "the decimal point is misplaced: 0.573",
 }
 COLUMNS = ("design", "printed sigma", "honest sigma", "printed eps'", "true eps' at least")
 
@@ -78,12 +78,12 @@ def delta_checks(name: str, b: int) -> Iterator[Check]:
 
 
 def honest_ratio(of: Design) -> float:
-    """sigma over sensitivity that gives one answer (0.1, 1/300) after sampling; WOR's 1.83 starts the search."""
+    """The ratio of sigma to sensitivity that gives one answer (0.1, 1/300) after sampling; the search starts at WOR's 1.83."""
     return experiment.honest(of, 1.0, EPSILON, DELTA, start=1.9)
 
 
 def truth(name: str, b: int) -> tuple[float, float]:
-    """Honest sigma for the mean; and eps' at delta 1/300 that an attack reaches under the printed sigma."""
+    """Honest sigma for the mean, and the eps' at delta 1/300 that an attack reaches under the printed sigma."""
     of, sensitivity = design(name, b), RANGE / M
     guarantee = experiment.certified(of, printed_sigma(of, RANGE), sensitivity)
     lower = guarantee.lower.epsilon(DELTA) if guarantee.lower else 0.0
@@ -91,13 +91,13 @@ def truth(name: str, b: int) -> tuple[float, float]:
 
 
 def truth_check(name: str, b: int, lower: float) -> Check:
-    """The claim of eps' = 0.1, against an attack on the mean."""
+    """Check the claim eps' = 0.1 against an attack on the mean."""
     what = f"{label(name, b)}: eps' of one mean at delta 1/300"
     return Check(what, str(EPSILON), f"at least {shown_down(lower, 4)}", lower <= EPSILON, experiment.DIVIDED_BY_N)
 
 
 def run(out_dir: Path) -> Outcome:
-    """Recompute, compare, calibrate, write."""
+    """Recompute, compare, calibrate and write the files."""
     checks, rows = [], []
     for name, b in PRINTED:
         noise, lower = truth(name, b)
@@ -109,12 +109,12 @@ def run(out_dir: Path) -> Outcome:
     remark = (
         "Honest sigma: the least noise on one resample's mean with (0.1, 1/300)-DP after sampling, under replace-one, "
         f"for the true sensitivity 8/30. Under the printed noise one answer has eps' up to {shown_down(worst, 4)}. "
-        "With honest noise the order of the designs reverses: without replacement needs the least."
+        "With honest noise the order of the designs reverses: sampling without replacement needs the least."
     )
     text = "\n".join([columns(HEADER, (c.row for c in checks)), "", columns(COLUMNS, rows), "", remark, found + "."])
     report = Report("MUST Table 3, recomputed", f"n = {N}, m = {M}, T = {T}: {found}.")
     report.add_text(remark)
-    report.add_table(COLUMNS, rows, "The mean: the printed noise, and what the claim needs.")
+    report.add_table(COLUMNS, rows, "The mean: the printed noise, and the noise that the claim needs.")
     marked = [i for i, check in enumerate(checks) if not check.agrees]
     report.add_table(HEADER, [c.row for c in checks], "Every printed number of the table.", marked)
     return publish(out_dir, ENTRY.name, text, checks, report, {".csv": csv_of(COLUMNS, rows)})
@@ -124,7 +124,7 @@ ENTRY = Entry(
     name="must-table-3",
     paper=must.MUST,
     title="Table 3: noise and delta' of utility experiment 1",
-    summary="the printed noise is for a sensitivity over n instead of m: eps' is up to 239, not 0.1",
+    summary="the printed noise is calibrated to a sensitivity over n instead of m: eps' is up to 239, not 0.1",
     run=run,
     errata="table-3-delta-of-wr-poisson-and-wor",
 )

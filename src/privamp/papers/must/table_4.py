@@ -1,6 +1,6 @@
 """MUST Table 4: the mean and the variance of 300 standard normal values, from 500 noisy resamples of 30.
 
-Each data set is resampled by the design itself; the average over resamples gets noise of the averaged law,
+Each data set is resampled by the design itself; the average over resamples gets noise with the averaged law,
 N(0, sigma^2/500), once as printed and once honest. Poisson samples have a secret size, so there the sums are divided by
 the public m: the mean is sum(x)/m, the variance sum(x^2 - 8)/m + 8 minus the square of the mean.
 """
@@ -69,7 +69,7 @@ class Row:
 
 
 def drawn(of: Design, population: Population, key: Key) -> Drawn:
-    """A draw on made-up data, from which nothing is released."""
+    """A draw on synthetic data, from which nothing is released."""
     return of.finish(of.merge([of.partial(population.batch(), key)]), key)
 
 
@@ -105,9 +105,9 @@ def rows(repetitions: int, resamples: int, which: tuple[tuple[str, int], ...] = 
 
 
 def checks(row: Row, found: FloatArray) -> Iterator[Check]:
-    """The printed mean and SD against ours under the paper's noise, within six standard errors of both.
+    """Compare the printed mean and SD with ours under the paper's noise, within six standard errors of both.
 
-    A quick run averages fewer resamples, which adds to its SD; only the whole setting holds the SD from above too.
+    A quick run averages fewer resamples, which adds to its SD; only the full setting bounds the SD from above as well.
     """
     printed = PRINTED[row.name, row.b]
     size = len(found)
@@ -131,7 +131,7 @@ def _shown(found: FloatArray) -> list[str]:
 
 
 def reproduced(out_dir: Path, repetitions: int, resamples: int, which: tuple[tuple[str, int], ...]) -> Outcome:
-    """Simulate, compare, write."""
+    """Simulate, compare and write the files."""
     table, found = [], []
     for row in rows(repetitions, resamples, which):
         as_printed, honest = row.noisy(row.printed_noise), row.noisy(row.honest_noise)
@@ -142,7 +142,7 @@ def reproduced(out_dir: Path, repetitions: int, resamples: int, which: tuple[tup
                       f"{printed[2]} ({printed[3]})", variance, true_variance))  # fmt: skip
     remark = (
         f"Mean (SD) over {repetitions} data sets of {resamples} resamples, noise averaged over {noise.T}. Honest noise "
-        "gives each answer (0.1, 1/300)-DP; the 1,000 answers together are composed nowhere in the paper. With few "
+        "gives each answer (0.1, 1/300)-DP; the paper never composes the 1,000 answers. With few "
         "values between the stages (b) the variance is too small by 1 - 1/b, with or without noise."
     )
     text = "\n".join(
@@ -158,12 +158,12 @@ def reproduced(out_dir: Path, repetitions: int, resamples: int, which: tuple[tup
 
 
 def run(out_dir: Path) -> Outcome:
-    """A few data sets."""
+    """Run on a few data sets."""
     return reproduced(out_dir, *QUICK, tuple(PRINTED))
 
 
 def full(out_dir: Path) -> Outcome:
-    """The paper's 200 data sets of 500 resamples."""
+    """Run on the paper's 200 data sets of 500 resamples."""
     return reproduced(out_dir, *FULL, tuple(PRINTED))
 
 

@@ -48,19 +48,19 @@ PRINTED: Final[dict[tuple[float, str], Printed]] = {
     (0.001, "MUSTow"): ("0.898", "0.073", 1.031, 0.032, (0.0010, -0.0078, -0.0023), (0.107, 0.125, 0.125)),
     (0.001, "MUSTww"): ("0.865", "0.071", 1.017, 0.025, (0.0175, -0.0144, 0.0018), (0.106, 0.125, 0.120)),
 }
-OTHER_THETA = "computed for C/sigma, n times the C/(n sigma) that the same table's sigma is made for"
+OTHER_THETA = "computed for C/sigma, n times the C/(n sigma) for which the same table's sigma is calibrated"
 NOMINAL = "eta times the nominal 1/1000; the exact Gaussian profile at this sigma gives less"
 MISSING_N = (
-    "the noise is set for C/n; replacing a record moves the mean of m clipped gradients by 2C/m: 20 times as far"
+    "the noise is set for C/n; replacing a record moves the mean of m clipped gradients by 2C/m: 20 times as much"
 )
 COLUMNS = ("eps', design", "sigma, print", "honest", "RMSE y, print", "paper's noise", "honest noise",
-           "RMSE beta, print", "paper's noise", "honest noise",
+           "RMSE beta, printed", "paper's noise", "honest noise",
            "bias, print", "paper's noise", "honest noise")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What repeated runs of one descent gave: RMSE of the predictions (R,) and coefficients (R, 3)."""
+    """Results of repeated runs of one descent: RMSE of the predictions (R,) and coefficients (R, 3)."""
 
     errors: FloatArray
     coefficients: FloatArray
@@ -77,7 +77,7 @@ class Runs:
 
 
 def design(name: str) -> Design:
-    """The design that the paper calls by this name."""
+    """The design to which the paper gives this name."""
     return experiment.design(name, N, M, B)
 
 
@@ -92,7 +92,7 @@ def honest_sigma(epsilon: float, of: Design) -> float:
 
 
 def trained(of: Design, sigma: float, repetitions: int) -> Runs:
-    """Descend on simulated data sets; sigma is on the mean."""
+    """Run gradient descent on simulated data sets; sigma is the noise on the mean."""
     rng = np.random.default_rng(11)
     descent = Descent(
         design=of, clip=CLIP, steps=T, sigma=sigma * M, learning_rate=RATE, population=N, neighbors=experiment.RO
@@ -111,7 +111,7 @@ def trained(of: Design, sigma: float, repetitions: int) -> Runs:
 
 
 def noise_checks(epsilon: float, name: str) -> Iterator[Check]:
-    """sigma and delta' by the paper's recipe, and the eps' that its noise really has."""
+    """Check sigma and delta' by the paper's recipe, and the eps' that its noise really gives."""
     of, (sigma, delta, *_) = design(name), PRINTED[epsilon, name]
     where, ours = f"eps' {epsilon}, {name}", printed_sigma(epsilon, of)
     yield Check(f"{where}: sigma", sigma, f"{ours:.4g}", agrees(ours, sigma))
@@ -126,7 +126,7 @@ def noise_checks(epsilon: float, name: str) -> Iterator[Check]:
 
 
 def utility_checks(epsilon: float, name: str, runs: Runs) -> Iterator[Check]:
-    """The printed RMSE against ours under the paper's noise, within 8 standard errors: few runs are skewed."""
+    """Compare the printed RMSE with ours under the paper's noise, within 8 standard errors: few runs are skewed."""
     _, _, mean, sd, bias, rmse = PRINTED[epsilon, name]
     size = runs.errors.size
     wide = 8.0 * math.sqrt(1.0 / size + 1.0 / REPETITIONS)
@@ -139,7 +139,7 @@ def utility_checks(epsilon: float, name: str, runs: Runs) -> Iterator[Check]:
 
 
 def reproduced(out_dir: Path, repetitions: int, which: tuple[tuple[float, str], ...]) -> Outcome:
-    """Train, compare, write."""
+    """Train, compare and write the files."""
     table, found = [], []
     for epsilon, name in which:
         of = design(name)
@@ -154,7 +154,7 @@ def reproduced(out_dir: Path, repetitions: int, which: tuple[tuple[float, str], 
                       _three(bias), _three(paper.bias), _three(honest.bias)))  # fmt: skip
     remark = (
         f"{repetitions} data sets each. Honest noise gives one step (eps', 1/1000)-DP after sampling, under "
-        "replace-one. It is nearly the same for all designs, least for Poisson and WOR: MUST has no advantage left."
+        "replace-one. It is nearly the same for all designs, smallest for Poisson and WOR: MUST has no advantage."
     )
     text = "\n".join(
         [columns(COLUMNS, table), "", columns(HEADER, (c.row for c in found)), "", remark, counted(found) + "."]
@@ -173,12 +173,12 @@ def _three(values: FloatArray | tuple[float, float, float]) -> str:
 
 
 def run(out_dir: Path) -> Outcome:
-    """A few data sets."""
+    """Run on a few data sets."""
     return reproduced(out_dir, QUICK, tuple(PRINTED))
 
 
 def full(out_dir: Path) -> Outcome:
-    """The paper's 200 data sets."""
+    """Run on the paper's 200 data sets."""
     return reproduced(out_dir, FULL, tuple(PRINTED))
 
 

@@ -1,6 +1,6 @@
-"""MUST Table 7: how many different records a sample holds, and how long it takes to draw.
+"""MUST Table 7: how many distinct records a sample contains, and how long it takes to draw.
 
-The printed means are n eta, exactly. The times are of another program (R, without keys) and are shown, not compared.
+The printed means are n eta, exactly. The times are those of another program (R, without keys) and are shown but not compared.
 """
 
 import time
@@ -44,11 +44,11 @@ PRINTED: Final[dict[str, dict[str, tuple[int, int, int, float]]]] = {
         "MUSTow": (1409, 1460, 1513, 140.32), "MUSTww": (1378, 1442, 1501, 91.94),
     },
 }  # fmt: skip
-OTHER_SIZES = "the experiment's text says m = 100, b = 200"
+OTHER_SIZES = "the text of the experiment says m = 100, b = 200"
 WR_FIRST = "in its own rows WR is the fastest: WOR takes 19 to 146 percent longer"
 OW_FIRST = "in its own row of experiment 1 MUSTww takes longer than MUSTow"
 QUICK, FULL = 60, 10_000
-COLUMNS = ("experiment", "design", "mean, print", "n eta", "min to max, print", "ours", "time, print", "ours")
+COLUMNS = ("experiment", "design", "mean, print", "n eta", "min to max, printed", "ours", "time, print", "ours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Line:
 
 
 def lines(draws: int) -> Iterator[Line]:
-    """Draw and count; the data are ids only."""
+    """Draw and count; the data are only ids."""
     for setting, (n, b, m) in SETTINGS.items():
         population = Population(n)
         for name in PRINTED[setting]:
@@ -76,12 +76,12 @@ def lines(draws: int) -> Iterator[Line]:
 
 
 def checks(found: list[Line]) -> Iterator[Check]:
-    """Means to their printed digits; what was drawn lies where the paper's 10,000 draws lay; its sentences."""
+    """Check the means to their printed digits, the draws against the paper's range, and its sentences."""
     for line in found:
         mean = PRINTED[line.setting][line.name][1]
         where = f"{line.setting}, {line.name}"
         agree = agrees(line.expected, str(mean))
-        yield Check(f"{where}: mean different records", str(mean), f"{line.expected:.5g}", agree)
+        yield Check(f"{where}: mean distinct records", str(mean), f"{line.expected:.5g}", agree)
     adult = SETTINGS["3 (adult)"]
     yield Check("3 (adult): b, m", f"{adult[1]}, {adult[2]}", "200, 100", agrees=False, erratum=OTHER_SIZES)
     times = {s: {name: p[3] for name, p in row.items()} for s, row in PRINTED.items()}
@@ -92,7 +92,7 @@ def checks(found: list[Line]) -> Iterator[Check]:
 
 
 def reproduced(out_dir: Path, draws: int) -> Outcome:
-    """Draw, compare, write."""
+    """Draw, compare and write the files."""
     found = list(lines(draws))
     base = {line.setting: line.seconds for line in found if line.name == "WR"}
     table = []
@@ -103,35 +103,35 @@ def reproduced(out_dir: Path, draws: int) -> Outcome:
                       f"{line.least} to {line.most}", f"{slower:+.0f}%", f"{ours:+.0f}%"))  # fmt: skip
     result = list(checks(found))
     remark = (
-        f"Minimum and maximum over {draws} draws (10,000 in the paper); times against WR. Ours draw by a keyed number "
-        "of every record, so that one key gives one sample on many machines: every design passes over all records. "
-        "Fewer different records is no gain by itself: a smaller simple sample has as few, and is more private."
+        f"Minimum and maximum over {draws} draws (10,000 in the paper); times against WR. Ours use a keyed number "
+        "for every record, so that one key gives one sample on many machines: every design reads all records. "
+        "Fewer distinct records are no gain in themselves: a smaller simple random sample has as few and is more private."
     )
     text = "\n".join(
         [columns(COLUMNS, table), "", columns(HEADER, (c.row for c in result)), "", remark, counted(result) + "."]
     )
-    report = Report("MUST Table 7, recomputed", f"Different records in a sample: {counted(result)}.")
+    report = Report("MUST Table 7, recomputed", f"Distinct records in a sample: {counted(result)}.")
     report.add_text(remark)
-    report.add_table(COLUMNS, table, "Different records and time.")
-    report.add_table(HEADER, [c.row for c in result], "Each printed mean, and three sentences.")
+    report.add_table(COLUMNS, table, "Distinct records and time.")
+    report.add_table(HEADER, [c.row for c in result], "Each printed mean and three sentences.")
     return publish(out_dir, ENTRY.name, text, result, report, {".csv": csv_of(COLUMNS, table)})
 
 
 def run(out_dir: Path) -> Outcome:
-    """A few draws; the means are exact all the same."""
+    """Run with a few draws; the means are still exact."""
     return reproduced(out_dir, QUICK)
 
 
 def full(out_dir: Path) -> Outcome:
-    """The paper's 10,000 draws."""
+    """Run with the paper's 10,000 draws."""
     return reproduced(out_dir, FULL)
 
 
 ENTRY = Entry(
     name="must-table-7",
     paper=must.MUST,
-    title="Table 7: different records in a sample, and the time to draw it",
-    summary="means are n eta exactly; two sentences about time contradict the table, and adult has other sizes",
+    title="Table 7: distinct records in a sample, and the time to draw it",
+    summary="means are n eta exactly; two sentences about time contradict the table, and Adult has other sizes",
     run=run,
     full=full,
     errata="smaller-slips-in-the-experiments",

@@ -1,8 +1,8 @@
-"""MUST Table 8: computing time of training, and the number of different records that explains it.
+"""MUST Table 8: computing time of training, and the number of distinct records that explains it.
 
-Seconds of another machine and program are not compared. What can be compared are ratios: a gradient is computed once
-for every different record of a sample, so a step's time goes with n eta. The sentences are compared with the printed
-rows, and the ratios against n eta.
+Times on another machine with another program are not compared. Ratios can be: a gradient is computed once for every
+distinct record of a sample, so the time of a step is proportional to n eta. The sentences are compared with the printed
+rows, and the ratios with n eta.
 """
 
 import time
@@ -28,31 +28,31 @@ PRINTED: Final[dict[str, dict[str, float]]] = {
 }  # fmt: skip
 TASKS: Final[dict[str, Task]] = {"Adult": ADULT, "MNIST": MNIST}
 SINGLE, TWO = ("Poisson", "WOR", "WR"), ("MUSTow", "MUSTww")
-MACHINE = "seconds of another machine and another program"
+MACHINE = "measured on another machine with another program"
 
 
 def distinct(task: Task, name: str) -> float:
-    """n eta, the expected number of different records."""
+    """n eta, the expected number of distinct records."""
     return task.n * task.design(name).appearances().eta
 
 
 def sentences() -> Iterator[Check]:
-    """Section 4.3 about the table."""
+    """Check what section 4.3 says about the table."""
     for data, row in PRINTED.items():
         less = max(row[name] for name in TWO) < min(row[name] for name in SINGLE)
         yield said(f"{data}: MUST takes less time than every single-step design (printed row)", less,
                    f"{max(row[n] for n in TWO):g} < {min(row[n] for n in SINGLE):g}")  # fmt: skip
     few = distinct(MNIST, "MUSTww") / distinct(MNIST, "WOR")
     ratio = PRINTED["MNIST"]["MUSTww"] / PRINTED["MNIST"]["WOR"]
-    yield Check("MNIST: time of MUSTww over WOR goes with the different records (within 0.03)", f"{ratio:.3f}",
+    yield Check("MNIST: the time of MUSTww over WOR is the ratio of distinct records (within 0.03)", f"{ratio:.3f}",
                 f"{few:.3f}", abs(ratio - few) < 0.03)  # fmt: skip
     few = distinct(MNIST, "MUSTow") / distinct(MNIST, "WOR")
     ratio = PRINTED["MNIST"]["MUSTow"] / PRINTED["MNIST"]["WOR"]
-    yield Check("MNIST: time of MUSTow over WOR goes with the different records (within 0.03)", f"{ratio:.3f}",
+    yield Check("MNIST: the time of MUSTow over WOR is the ratio of distinct records (within 0.03)", f"{ratio:.3f}",
                 f"{few:.3f}", abs(ratio - few) < 0.03)  # fmt: skip
     of = experiment.design("MUSTww", 30_969, 300, 500)
     gain = 300 / (30_969 * of.appearances().eta)
-    yield Check("computational efficiency of MUSTww above that of WOR (sizes of Table 7)", "33%", f"{gain - 1:.1%}",
+    yield Check("gain in computational efficiency of MUSTww over WOR (sizes of Table 7)", "33%", f"{gain - 1:.1%}",
                 abs(gain - 1.33) < 0.01)  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def measured(repetitions: int) -> dict[str, float]:
 
 
 def reproduced(out_dir: Path, repetitions: int) -> Outcome:
-    """Measure, compare, write."""
+    """Measure, compare and write the files."""
     times = measured(repetitions)
     checks = list(sentences())
     for data, row in PRINTED.items():
@@ -84,20 +84,20 @@ def reproduced(out_dir: Path, repetitions: int) -> Outcome:
                    for name, value in row.items()]  # fmt: skip
     less = max(times[n] for n in TWO) < 1.02 * min(times[n] for n in SINGLE)
     shown = ", ".join(f"{name} {times[name] / times['WR']:.2f}" for name in experiment.FIVE)
-    checks.append(Check("a sum of gradients is the cheapest for MUST (processor time over WR's)", "-", shown, less))
+    checks.append(Check("a sum of gradients is cheapest for MUST (processor time over WR's)", "-", shown, less))
     rows = [(name, *(f"{distinct(task, name):.1f}" for task in TASKS.values()), f"{1e3 * times[name]:.1f}")
             for name in experiment.FIVE]  # fmt: skip
-    header = ("design", "different records, Adult", "MNIST", "ms a sum, MNIST")
-    return compared(out_dir, ENTRY, checks, table=Table(header, rows, "What a step costs."))
+    header = ("design", "distinct records, Adult", "MNIST", "ms per sum, MNIST")
+    return compared(out_dir, ENTRY, checks, table=Table(header, rows, "The cost of a step."))
 
 
 def run(out_dir: Path) -> Outcome:
-    """The check with few repetitions."""
+    """Run with few repetitions."""
     return reproduced(out_dir, 5)
 
 
 def full(out_dir: Path) -> Outcome:
-    """The check with many repetitions."""
+    """Run with many repetitions."""
     return reproduced(out_dir, 50)
 
 
@@ -105,7 +105,7 @@ ENTRY = Entry(
     name="must-table-8",
     paper=must.MUST,
     title="Table 8: computing time",
-    summary="ratios of the printed times beside the number of different records, and our own time",
+    summary="ratios of the printed times compared with the number of distinct records, and our own time",
     run=run,
     full=full,
     errata="smaller-slips-in-the-experiments",

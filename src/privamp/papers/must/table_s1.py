@@ -54,7 +54,7 @@ _WRONG_ROW = (1.0, "Gaussian", "MUSTww")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One printed pair, with the base epsilon it stands under."""
+    """One printed pair, with its base epsilon."""
 
     ratio: float  # Delta/sigma
     mechanism: str
@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def erratum(self) -> str:
-        """Why the print is wrong, or nothing."""
+        """Why the printed value is wrong, or an empty string."""
         return COPIED if (self.ratio, self.mechanism, self.design) == _WRONG_ROW else ""
 
     @property
@@ -94,7 +94,7 @@ def cells() -> Iterator[Cell]:
 
 
 def recomputed(designs: Mapping[str, Design] = must.DESIGNS) -> dict[Cell, Value]:
-    """Ours for every cell, by the designs' own theorems."""
+    """Our values for every cell, by the designs' own theorems."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegradingDesign)  # must-order-reverses says it
         rows = dict.fromkeys((c.ratio, c.mechanism, c.design) for c in cells())
@@ -119,7 +119,7 @@ def _floats(values: FloatArray | float) -> list[float]:
 
 
 def compared(values: Mapping[Cell, Value]) -> list[Check]:
-    """Each cell to its printed digits."""
+    """Compare each cell to its printed digits."""
     return [
         Check(
             cell.where,
@@ -141,7 +141,7 @@ def copied(values: Mapping[Cell, Value]) -> bool:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Recompute, compare, write."""
+    """Recompute, compare and write the files."""
     values = recomputed()
     checks = compared(values)
     found = counted(checks)
@@ -178,8 +178,8 @@ def _report(values: Mapping[Cell, Value], checks: list[Check], found: str) -> Re
     report = Report("MUST Table S1, recomputed", f"n = {must.N}, m = {must.M}, b = {must.B}: {found}.")
     report.add_text(
         "Each printed pair is epsilon' = log(1 + eta(e^epsilon - 1)) and delta' = the sum of p_u delta_u(epsilon), "
-        "with p_u the chance that a record is drawn u times. The column 'certified' is the delta that privamp "
-        "proves at the same epsilon': for Laplace noise a pure theorem is often much better than the print."
+        "with p_u the probability that a record is drawn u times. The column 'certified' is the delta that privamp "
+        "proves at the same epsilon': for Laplace noise a pure theorem is often much better than the printed bound."
     )
     header = ("cell", "eps' printed", "eps' ours", "delta' printed", "delta' ours", "certified", "verdict")
     rows = [
@@ -187,7 +187,7 @@ def _report(values: Mapping[Cell, Value], checks: list[Check], found: str) -> Re
         for (c, v), check in zip(values.items(), checks, strict=True)
     ]
     marked = [i for i, check in enumerate(checks) if not check.agrees]
-    report.add_table(header, rows, "All 120 cells; rows that differ from the print are coloured.", marked)
+    report.add_table(header, rows, "All 120 cells; rows that differ from the printed values are coloured.", marked)
     return report
 
 

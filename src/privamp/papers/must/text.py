@@ -1,6 +1,6 @@
-"""MUST: the statements of the text that belong to no figure, and the sentences about Tables 3 to 8 and S1.
+"""MUST: statements in the text that belong to no figure, and the sentences about Tables 3 to 8 and S1.
 
-The first are computed. The second are held against the printed tables, since the tables have rows of their own.
+The first are computed. The second are compared with the printed tables, whose cells are checked in their own entries.
 """
 
 import math
@@ -25,12 +25,12 @@ from .figure_4 import aligned
 BS = (10, 20, 30, 50, 100)
 NON_PRIVATE = (0.037, 0.034, 0.038)  # RMSE of the coefficients without noise, below Table S2
 SINGLE, TWO = ("Poisson", "WOR", "WR"), ("MUSTow", "MUSTww")
-WITH_M = "eta is the chance of being drawn, which grows with the number of draws"
+WITH_M = "eta is the probability of being drawn, which grows with the number of draws"
 CHANCE = "in its own table the standard deviations of the mean are 0.057 to 0.061 for MUST and 0.058 for the rest"
 
 
 def section_1() -> Iterator[Check]:
-    """What is said of earlier work."""
+    """Check what the paper says about earlier work."""
     rates = np.linspace(0.01, 1.0, 100)
     most = max(float(log_mix(rate, 1.0)) / (2.0 * rate) for rate in rates.tolist())
     yield said("section 1.2: a (1, 0)-DP mechanism on a Poisson sample is (2 gamma, 0)-DP", most <= 1.0,
@@ -39,7 +39,7 @@ def section_1() -> Iterator[Check]:
 
 
 def section_2() -> Iterator[Check]:
-    """Theorem 1 and the group profiles."""
+    """Check Theorem 1 and the group profiles."""
     for kind, law in (("Laplace", laplace), ("Gaussian", norm)):
         theorem = float(must.mechanism(kind, 1.0).profile(must.RO).delta(0.5))
 
@@ -55,7 +55,7 @@ def section_2() -> Iterator[Check]:
 
 
 def group_privacy() -> Iterator[Check]:
-    """delta_j of a group of j."""
+    """Check delta_j of a group of j."""
     grown = [float(must.mechanism("Gaussian", float(j)).profile(must.RO).delta(1.0)) for j in range(1, 31)]
     yield said("delta_j increases with j and may reach 1", grown == sorted(grown) and grown[-1] > 0.999999,
                f"{grown[0]:.3f} to {grown[-1]:.7f} for j = 1 to 30")  # fmt: skip
@@ -70,7 +70,7 @@ def group_privacy() -> Iterator[Check]:
 
 
 def section_3() -> Iterator[Check]:
-    """Proposition 6 and section 3.4."""
+    """Check Proposition 6 and section 3.4."""
     several = [(n, b, m) for n in (5, 30, 300) for b in {1, 2, n // 2, n - 1, n} for m in {1, 2, n // 2, n}]
     holds, equal = True, True
     for n, b, m in several:
@@ -81,7 +81,7 @@ def section_3() -> Iterator[Check]:
     yield said("Proposition 6: equal only for b = n, and for m = 1", equal, "at the same triples")
     stages = [MultiStage(tuple(("wr", 400) for _ in range(k)), must.N) for k in (1, 2, 3, 4)]
     unique = [must.N * of.appearances().eta for of in stages]
-    yield said("section 3.4: fewer different records the more stages (400 of 1000 with replacement)",
+    yield said("section 3.4: the more stages, the fewer distinct records (400 of 1000 with replacement)",
                all(a > b for a, b in pairwise(unique)), ", ".join(f"{u:.0f}" for u in unique))  # fmt: skip
     base = must.mechanism("Gaussian", 1.0)
     deltas = [float(must.printed_bound(of, base).delta(must.amplified(of, 2.0))) for of in stages]
@@ -94,7 +94,7 @@ def _eta_ow(n: int, b: int, m: int) -> float:
 
 
 def section_4() -> Iterator[Check]:
-    """The list of findings, and what Figure 4 shows."""
+    """Check the list of findings, and what Figure 4 shows."""
     for name, goes in (("MUSTow", "grows"), ("MUSTww", "falls")):
         etas = [design(name, must.N, m, 150).appearances().eta for m in (100, 125, 150)]
         stronger = etas == sorted(etas, reverse=True)
@@ -171,7 +171,7 @@ def table_5_and_s2() -> Iterator[Check]:
     rows = table_5.PRINTED
     for epsilon in (0.01, 0.001):
         order = [float(rows[epsilon, name][0]) for name in ("MUSTww", "MUSTow", "WR", "WOR")]
-        yield said(f"Table 5, eps' {epsilon:g}: sigma grows from MUSTww over MUSTow and WR to WOR",
+        yield said(f"Table 5, eps' {epsilon:g}: sigma grows from MUSTww through MUSTow and WR to WOR",
                    order == sorted(set(order)), _listed(order))  # fmt: skip
         copies = min(float(rows[epsilon, name][1]) for name in ("WR", *TWO))
         yield said(f"Table 5, eps' {epsilon:g}: delta' of multisets is larger than that of Poisson and WOR",
@@ -204,11 +204,11 @@ def table_6() -> Iterator[Check]:
 
 
 def table_7_and_8() -> Iterator[Check]:
-    """Different records and time."""
+    """Check distinct records and time."""
     for where, row in table_7.PRINTED.items():
         means = {name: row[name][1] for name in row}
         order = means["MUSTww"] <= means["MUSTow"] < means["WR"] <= means["WOR"] == means["Poisson"]
-        yield said(f"Table 7, {where}: different records grow from MUSTww over MUSTow and WR to WOR and Poisson", order,
+        yield said(f"Table 7, {where}: distinct records grow from MUSTww through MUSTow and WR to WOR and Poisson", order,
                    ", ".join(f"{n} {m}" for n, m in means.items()))  # fmt: skip
         slowest = max(row, key=lambda n: row[n][3])
         yield said(f"Table 7, {where}: Poisson takes the longest", slowest == "Poisson", f"{row[slowest][3]}% over WR")
@@ -222,7 +222,7 @@ def table_7_and_8() -> Iterator[Check]:
 
 
 def table_s1_text() -> Iterator[Check]:
-    """Section 4.1 about Table S1."""
+    """Check what section 4.1 says about Table S1."""
     cells = {(c.ratio, c.mechanism, c.design, c.epsilon): c for c in table_s1.cells()}
     places = sorted({(c.ratio, c.mechanism, c.epsilon) for c in cells.values()})
 
@@ -242,7 +242,7 @@ def table_s1_text() -> Iterator[Check]:
     yield said("Table S1: WR and MUST are strong at the smallest epsilon and weak at the largest", shift,
                f"in {len(ends)} columns")  # fmt: skip
     exceptions = [at for at in places if min(printed(at, n)[1] for n in TWO) < printed(at, "WOR")[1]]
-    yield said("Table S1: MUST has the larger delta' but for small epsilon at Delta/sigma = 1",
+    yield said("Table S1: MUST has the larger delta' except for small epsilon at Delta/sigma = 1",
                all(at[0] == 1.0 and at[2] <= 0.5 for at in exceptions),
                ", ".join(f"{kind} {ratio:g} at {epsilon:g}" for ratio, kind, epsilon in exceptions))  # fmt: skip
 
@@ -252,24 +252,24 @@ def _listed(numbers: Sequence[float]) -> str:
 
 
 def computed() -> list[Check]:
-    """Statements that we compute."""
+    """The statements that we compute."""
     return [*section_1(), *section_2(), *section_3(), *section_4(), *supplement()]
 
 
 def about_tables() -> Iterable[Check]:
-    """Sentences held against the printed tables."""
+    """The sentences compared with the printed tables."""
     return inside([*table_3_and_4(), *table_5_and_s2(), *table_6(), *table_7_and_8(), *table_s1_text()])
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, write."""
+    """Compute, compare and write the files."""
     return compared(out_dir, ENTRY, [*computed(), *about_tables()])
 
 
 ENTRY = Entry(
     name="must-text",
     paper=must.MUST,
-    title="The text: statements of no figure, and sentences about the tables",
+    title="The text: statements outside the figures, and sentences about the tables",
     summary="earlier work, Theorem 1, Proposition 6, the findings of section 4, and every sentence about a table",
     run=run,
     errata="smaller-slips-in-the-experiments",

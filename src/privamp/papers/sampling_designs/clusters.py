@@ -130,7 +130,7 @@ def picture() -> "Figure":
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, draw, write."""
+    """Compute, compare, draw and write the files."""
     found = [*theorems_5_1_and_5_2(), *text(), *theorem_5_3(), *two_stages()]
     rows = [(str(s), c, *(f"{x:.6f}" for x in between(s, c))) for s, c in POPULATIONS]
     header = ("sizes", "drawn", "Theorem 5.1", "exact", "Theorem 5.2")

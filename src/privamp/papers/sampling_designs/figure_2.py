@@ -127,7 +127,7 @@ def _rows(found: Sequence[Point]) -> list[tuple[str, ...]]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, draw, write."""
+    """Compute, compare, draw and write the files."""
     found = points()
     compared = list(checks(found))
     figure = picture(found)

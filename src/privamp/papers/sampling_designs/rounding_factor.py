@@ -125,7 +125,7 @@ def _rows(found: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, draw, write."""
+    """Compute, compare, draw and write the files."""
     found = cells()
     compared = list(checks(found))
     figure = picture(found)

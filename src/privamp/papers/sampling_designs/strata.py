@@ -206,7 +206,7 @@ def neighbours(classes: Classes) -> Iterator[Check]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, write."""
+    """Compute, compare and write the files."""
     classes = Classes.read(shared_file("cbp2010_size_classes.csv.gz"))
     found = [
         *definition_7_1(),

@@ -114,7 +114,7 @@ def section_6_3() -> Iterator[Check]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """Compute, compare, write."""
+    """Compute, compare and write the files."""
     return compared(out_dir, ENTRY, [*proposition_6_1(), *section_6_1(), *section_6_2(), *section_6_3()])
 
 
