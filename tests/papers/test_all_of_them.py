@@ -44,8 +44,8 @@ def results(tmp_path_factory):
 
 def test_every_check_is_of_one_kind(results):
     assert totals(results) == {AGREES: 2, INSIDE: 0, ERRATUM: 1, APART: 2, DIFFERS: 1, OWN: 1}
-    assert in_a_sentence(results).startswith("6 printed statements: 2 agree with what we computed, 0 agree with the")
-    assert "1 differ (1 of them without a guess why)" in in_a_sentence(results)
+    assert in_a_sentence(results).startswith("6 printed statements: 2 agree with our results, 0 agree with the")
+    assert "1 differ (1 of them without a known reason)" in in_a_sentence(results)
     assert [r.ok for r in results] == [False, True]
 
 
@@ -55,7 +55,7 @@ def test_what_is_known_to_differ_is_still_a_difference():
     assert check.as_expected
     assert check.verdict == "DIFFERS: another noise"
     assert said("a", True, "0.1", differs="another noise").kind == AGREES
-    assert counted([check]) == "0 of 1 agree with the print, 0 known errata, 1 known to differ, 0 unexpected"
+    assert counted([check]) == "0 of 1 agree with the paper, 0 known errata, 1 known to differ, 0 unexpected"
 
 
 def test_agreement_inside_a_paper_is_counted_apart():

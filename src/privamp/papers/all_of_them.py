@@ -59,7 +59,7 @@ def _result(entry: Entry, out_dir: Path, full: bool) -> Result:
         outcome = entry.reproduce(out_dir, full)
     except (PrivampError, ImportError) as error:
         outcome = Outcome("", (), True, (apart(entry.title, "all of it", f"not run: {error}"),))
-    except ArithmeticError as error:  # a root that was not found is a failure of ours
+    except ArithmeticError as error:  # a failed root search is a failure of privamp
         outcome = Outcome("", (), False, (Check(entry.title, "all of it", f"stopped: {error}", False),))
     seconds = time.perf_counter() - started
     return Result(entry, outcome.checks, seconds, outcome.ok)
@@ -92,7 +92,7 @@ def write_report(results: Sequence[Result], out_dir: Path) -> tuple[Path, Path]:
     page.add_table(
         ("paper", "entry", *SHORT, "seconds", "erratum"),
         _overview(results, out_dir),
-        "Number of statements of each kind, by table or figure (own numbers: agrees with the paper's own numbers only).",
+        "Statements of each kind, by table or figure (own numbers: agrees with the paper's own numbers only).",
     )
     _unexplained(page, results)
     _better(page, results)
@@ -146,7 +146,7 @@ def _unexplained(page: Report, results: Sequence[Result]) -> None:
 def _better(page: Report, results: Sequence[Result]) -> None:
     rows = [(r.entry.name, c.what, c.better) for r in results for c in r.checks if c.better]
     if rows:
-        page.add_table(("entry", "what", "ours"), rows, "Where a sound method gives a better result than the paper claims.")
+        page.add_table(("entry", "what", "ours"), rows, "Where a sound method is better than the paper's claim.")
 
 
 def as_text(results: Sequence[Result]) -> str:

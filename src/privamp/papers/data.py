@@ -18,8 +18,8 @@ def shared_file(name: str) -> Path:
             _check(file)
             return file
     raise InvalidInput(
-        f"this experiment needs the data file {name}, which was not found; put it into a folder shared/data in the "
-        "working directory, or set PRIVAMP_SHARED to the folder that contains data/"
+        f"this experiment needs the data file {name}, which was not found; put it into a folder shared/data in "
+        "or next to the working directory, or set PRIVAMP_SHARED to the folder that contains data/"
     )
 
 

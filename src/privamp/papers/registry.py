@@ -38,9 +38,9 @@ class Entry:
     paper: str
     title: str
     summary: str
-    run: Callable[[Path], Outcome]  # writes its files into the folder, all or none
-    full: Callable[[Path], Outcome] | None = None  # the paper's whole setting, where `run` is a quick version of it
-    errata: str = ""  # the heading of docs/errata.md, as a link names it, under which its errata stand
+    run: Callable[[Path], Outcome]  # writes its files into the folder atomically
+    full: Callable[[Path], Outcome] | None = None  # the paper's full setting, if `run` is a quick version
+    errata: str = ""  # anchor of the section of docs/errata.md with its errata
 
     def reproduce(self, out_dir: Path, full: bool = False) -> Outcome:
         """Run it; an interrupted full run resumes with the parts it had finished."""

@@ -1,7 +1,7 @@
-"""What Tables 3 to 6 share: the print beside ours, cell by cell, and the page.
+"""Shared by Tables 3 to 6: printed and measured accuracies, cell by cell, and the page.
 
-Ours are never counted as agreement cell by cell, since batch, learning rate, clip and epochs are not printed. What the
-text says about the tables is checked twice: against the printed numbers, and against our own.
+Single accuracies are never counted as agreement, because batch size, learning rate, clip and epochs are not printed.
+What the text says about the tables is checked twice: against the printed numbers and against our own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,34 +19,34 @@ from .printed_tables import ABSENT, NO_GLOVE
 from .settings import QUICK, Setting
 from .training import trained
 
-Row = tuple[str, Cell, float]  # what, which cell, the print
+Row = tuple[str, Cell, float]  # what, which cell, the printed value
 Sentences = Callable[[dict[Cell, Accuracy]], Iterator[Check]]
-UNTUNED = "batch, learning rate, clip and epochs are not printed; ours are one choice for all methods"
-SMALLER = "ours is a smaller setting ({setting}), made for seconds on a processor"
+UNTUNED = "batch size, learning rate, clip and epochs are not printed; we use one choice for all methods"
+SMALLER = "ours is a smaller setting ({setting}) that trains in seconds on a CPU"
 NO_TORCH = "not trained: needs PyTorch (pip install 'privamp[torch]')"
-NO_RUN = "no run of ours is kept for this cell"
+NO_RUN = "we have no stored run for this cell"
 ADAPTS = (
-    "ours is SGD with one learning rate, so a clip that grows makes noisy steps larger; with Adam, whose steps do not, "
-    "DPIS is near the print, but still below DP-SGD and better off with a fixed clip (the rows with Adam)"
+    "ours is SGD with one learning rate, so a growing clip makes noisy steps larger; with Adam, where it does not, "
+    "DPIS is close to the printed value, but still below DP-SGD and better with a fixed clip (see the rows with Adam)"
 )
-OURS = "ours: "  # before a sentence of the paper that our own accuracies are held against
+OURS = "ours: "  # prefix of a sentence of the paper that is compared with our own accuracies
 
 
 def reproduced(
     out_dir: Path, entry: Entry, rows: Sequence[Row], printed: Iterable[Check], ours: Sentences,
     quick: Sequence[Row], full: bool,
 ) -> Outcome:  # fmt: skip
-    """The sentences against the print, the cells, and the sentences against ours."""
+    """Compare the sentences with the printed numbers, list the cells, and compare the sentences with our numbers."""
     found = trained_now([cell for _, cell, _ in rows], "cuda") if full and has_gpu() else kept()
     checks = [*inside(printed), *beside(rows, found), *said_of_ours(ours, found.accuracies), *with_adam(rows)]
     checks += quickly(() if full else quick)
     checks += [apart(f"{entry.title.partition(':')[0]}: {data}", "a row", why) for data, why in ABSENT.items()]
-    alone = " The whole setting is trained only where torch sees a GPU." if full and not has_gpu() else ""
+    alone = " The full setting is trained only if torch finds a GPU." if full and not has_gpu() else ""
     return compared(out_dir, entry, checks, remark=found.source + alone)
 
 
 def beside(rows: Iterable[Row], found: Found) -> Iterator[Check]:
-    """Every cell with its print."""
+    """Every cell with its printed value."""
     for what, cell, value in rows:
         accuracy = found.accuracies.get(cell)
         if accuracy is None:
@@ -57,23 +57,23 @@ def beside(rows: Iterable[Row], found: Found) -> Iterator[Check]:
 
 
 def said_of_ours(ours: Sentences, accuracies: dict[Cell, Accuracy]) -> Iterator[Check]:
-    """A sentence holds for our accuracies or differs; one about cells that are not there is left out."""
+    """A sentence holds for our accuracies or differs; a sentence about missing cells is omitted."""
     if accuracies:
         yield from ours(accuracies)
 
 
 def quickly(rows: Iterable[Row]) -> Iterator[Check]:
-    """The same cells in seconds on a processor."""
+    """Train the same cells in seconds on a CPU."""
     for what, cell, value in rows:
         setting: Setting = QUICK[cell.data]
         run = partial(trained, cell.method, setting, cell.epsilon, **cell.options)
         if is_installed("torch"):
             shown = f"{run().accuracy:.1f} (one run)"
-            yield apart(f"{what}, a try in seconds", f"{value}", SMALLER.format(setting=setting), shown)
+            yield apart(f"{what}, short run", f"{value}", SMALLER.format(setting=setting), shown)
         else:
-            yield apart(f"{what}, a try in seconds", f"{value}", NO_TORCH)
+            yield apart(f"{what}, short run", f"{value}", NO_TORCH)
 
 
 def two_errors(*several: Accuracy) -> float:
-    """Two standard errors of a difference of means: what chance alone may make of it."""
+    """Two standard errors of a difference of means: what may be due to chance alone."""
     return float(2.0 * sum(a.error**2 for a in several) ** 0.5)

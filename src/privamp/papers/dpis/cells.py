@@ -1,6 +1,6 @@
-"""The cells of Tables 3 to 6 on the data sets that are at hand: what to train, and what is printed there.
+"""The cells of Tables 3 to 6 on the available data sets: what to train, and what is printed there.
 
-The tables overlap: the paper's choices of Table 2 at epsilon 1 stand in all of them. Such a cell is trained once.
+The tables overlap: the paper's choices of Table 2 at epsilon 1 appear in all of them. Such a cell is trained once.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ CHANGES: Final[dict[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """A method on a data set; `change` is what is other than in Table 2, or empty."""
+    """A method on a data set; `change` is what differs from Table 2, or empty."""
 
     data: str
     method: str
@@ -37,14 +37,14 @@ class Cell:
 
 
 def changed(data: str, epsilon: float, change: str) -> Cell:
-    """DPIS with one option of Table 2 changed; if it is what stands there, the plain cell."""
+    """DPIS with one option of Table 2 changed; with the option of Table 2, the plain cell."""
     usual = {"external_clip": None, **DPIS_OPTIONS[data]}
     is_usual = all(usual.get(name) == value for name, value in CHANGES[change].items())
     return Cell(data, "DPIS", epsilon, "" if is_usual else change)
 
 
 def table_3() -> Iterator[tuple[str, Cell, float]]:
-    """What, which cell, and the print."""
+    """What is printed, which cell it is, and the printed value."""
     for data in DATA:
         for method, row in TABLE_3[data].items():
             for epsilon, printed in zip(EPSILONS, row, strict=True):
@@ -74,6 +74,6 @@ def table_6() -> Iterator[tuple[str, Cell, float]]:
 
 
 def every_cell() -> list[Cell]:
-    """Each cell once, in the order of the tables."""
+    """Every cell once, in the order of the tables."""
     several = (cell for table in (table_3, table_4, table_5, table_6) for _, cell, _ in table())
     return list(dict.fromkeys(several))

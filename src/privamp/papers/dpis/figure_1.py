@@ -1,8 +1,8 @@
 """DPIS Figure 1: the noise sigma_G of each epoch on Fashion-MNIST, by accounting alone.
 
-The paper's b and E are not printed; b = 512 and ten epochs give its 0.81 for DP-SGD. How fast the gradients shrink is a
+The paper does not print b and E; b = 512 and ten epochs give its 0.81 for DP-SGD. How fast the gradients shrink is a
 property of the data: `SHARES` are the K/(N C) that one run released (benchmarks/dpis_comparison.py --data fashion
---noise-curve --batch 512 --steps 1170 --epsilon 4 1 0.5). They are played back into the real schedule and its filter.
+--noise-curve --batch 512 --steps 1170 --epsilon 4 1 0.5). They are replayed through the real schedule and its filter.
 """
 
 import math
@@ -41,7 +41,7 @@ PRINTED = {"DP-SGD": 0.81, "first": 0.81, "last": 0.42}  # at epsilon 4
 REMARK = (
     "sigma_G C/b is the noise on the mean gradient of a step. DP-SGD at the rate bC/K of the same epoch, for the same "
     "budget, has exactly that noise too: what falls is the noise of a larger batch, of which DPIS computes a part. "
-    "DP-SGD is counted as the filter counts; the paper's looser conversion of Rényi loss gives its 0.81."
+    "DP-SGD is accounted for as in the filter; the paper's looser conversion of Rényi DP gives its 0.81."
 )
 
 
@@ -55,13 +55,13 @@ class Curve:
 
     @property
     def drop(self) -> float:
-        """How much of the noise goes away when the second phase begins."""
+        """The share of the noise that disappears when the second phase begins."""
         at = round(0.8 * len(self.noises))
         return 1.0 - self.noises[at] / self.noises[at - 1]
 
 
 def constant_noise(epsilon: float) -> float:
-    """What DP-SGD at batch b needs, counted as the filter counts."""
+    """The noise that DP-SGD at batch b needs, accounted for as in the filter."""
     orders = range(2, 65)
     limits = {a: _limit(a, epsilon) for a in orders}
 
@@ -89,7 +89,7 @@ def papers_constant_noise(epsilon: float) -> float:
 
 
 def curve(epsilon: float) -> Curve:
-    """The schedule on gradients whose mean norm is a recorded share of the clip."""
+    """Run the schedule on gradients whose mean norm is a recorded share of the clip."""
     plan = DPISPlan(rate=BATCH / N, steps=STEPS, epsilon=epsilon, delta=DELTA, clip=1.0, population=N)
     batches = DPISBatches(plan, Population(range(N)))
     batches.begin_stretch(Key.generate())
@@ -105,7 +105,7 @@ def curve(epsilon: float) -> Curve:
 
 
 def checks(found: list[Curve]) -> Iterator[Check]:
-    """What the text says about the figure."""
+    """Check what the text says about the figure."""
     at_four = next(c for c in found if c.epsilon == 4.0)
     for what, printed, ours, within in (
         ("epsilon 4: DP-SGD's constant noise, within 0.03", PRINTED["DP-SGD"], papers_constant_noise(4.0), 0.03),
@@ -114,9 +114,9 @@ def checks(found: list[Curve]) -> Iterator[Check]:
     ):
         yield Check(what, f"{printed}", f"{ours:.3f}", abs(ours - printed) <= within)
     drop = at_four.drop
-    yield Check("epsilon 4: fall at the second phase, within 10 points", "40-50%", f"{drop:.0%}", 0.3 <= drop <= 0.6)
+    yield Check("epsilon 4: drop at the second phase, within 10 points", "40-50%", f"{drop:.0%}", 0.3 <= drop <= 0.6)
     falls = all(max(c.noises[at:]) <= 1.02 * c.noises[at - 1] for c in found for at in range(1, 9))
-    yield Check("noise falls in the first phase and stays below it", "yes", "yes" if falls else "no", falls)
+    yield Check("noise falls in the first phase and stays lower in the second", "yes", "yes" if falls else "no", falls)
 
 
 def picture(found: list[Curve]) -> "Figure":
@@ -144,7 +144,7 @@ def run(out_dir: Path) -> Outcome:
     page = Report("DPIS Figure 1, recomputed", "The noise of each epoch on Fashion-MNIST, b = 512, ten epochs.")
     page.add_figure(picture(found), "Noise sigma_G by epoch.")
     page.add_table(header, rows, "Noise sigma_G.")
-    page.add_table(HEADER, listed, "Against the text.")
+    page.add_table(HEADER, listed, "Compared with the text.")
     page.add_text(REMARK)
     others = {".csv": csv_of(header, rows), ".png": png_of(picture(found))}
     return publish(out_dir, ENTRY.name, text, result, page, others)

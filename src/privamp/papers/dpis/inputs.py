@@ -14,7 +14,7 @@ FILES: Final = {"MNIST": "mnist.npz", "FMNIST": "fashion_mnist.npz", "IMDb": "im
 
 @lru_cache(maxsize=3)
 def raw(data: str, records: int, tests: int) -> tuple[Any, Any, Any, Any]:
-    """Training and test records with their labels: the first of a fixed random order."""
+    """Training and test records with their labels: the first ones in a fixed random order."""
     with np.load(shared_file(FILES[data])) as file:
         found = []
         for part, count in (("train", records), ("test", tests)):

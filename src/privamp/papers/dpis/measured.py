@@ -1,7 +1,7 @@
-"""Accuracies of our own in the whole setting: measured once on a GPU and kept, or trained now where there is one.
+"""Our own accuracies in the full setting: measured once on a GPU and stored, or trained now if there is a GPU.
 
-`measured.json` was written by `benchmarks/dpis_tables.py` and says where, when and with what: nothing of it is computed
-when an entry runs, and every page that prints its numbers says so.
+`measured.json` was written by `benchmarks/dpis_tables.py` and records where, when and with what: its numbers are not
+recomputed when an entry runs, and every page that prints them says so.
 """
 
 import json
@@ -33,7 +33,7 @@ class Accuracy:
 
     @property
     def error(self) -> float:
-        """The standard error of the mean; 0 for a single run, of which it is not known."""
+        """The standard error of the mean; 0 for a single run, for which it is unknown."""
         return statistics.stdev(self.runs) / math.sqrt(len(self.runs)) if len(self.runs) > 1 else 0.0
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Accuracies by cell, and a sentence about where they are from."""
+    """Accuracies by cell, and a sentence about their origin."""
 
     accuracies: dict[Cell, Accuracy]
     source: str
@@ -52,10 +52,10 @@ class Found:
 
 @cache
 def kept() -> Found:
-    """What the project carries; nothing if the file is not there."""
+    """The stored accuracies; empty if the file is missing."""
     file = files(__package__).joinpath(KEPT)
     if not file.is_file():
-        return Found({}, "No run of the whole setting is kept here.")
+        return Found({}, "No run of the full setting is stored here.")
     held = json.loads(file.read_text(encoding="utf-8"))
     runs: dict[Cell, list[float]] = {cell: [] for cell in every_cell()}
     for row in held["runs"]:
@@ -66,9 +66,9 @@ def kept() -> Found:
     where = "; ".join(held["about"]["measured"])
     settings = [Setting(**facts) for facts in held["settings"].values()]
     said = (
-        f"Accuracies in the whole setting were not computed now: they were measured by benchmarks/dpis_tables.py "
-        f"({where}) and are kept in papers/dpis/{KEPT}. {_listed(settings)}. Batches and noise of a run are drawn from "
-        "its seed, so that it can be repeated."
+        f"Accuracies in the full setting were not computed now: they were measured by benchmarks/dpis_tables.py "
+        f"({where}) and are stored in papers/dpis/{KEPT}. {_listed(settings)}. Batches and noise of a run are drawn "
+        "from its seed, so it can be repeated."
     )
     return Found({cell: Accuracy(tuple(values)) for cell, values in runs.items() if values}, said)
 
@@ -83,7 +83,7 @@ def trained_now(cells: Iterable[Cell], device: str) -> Found:
 
 
 def has_gpu() -> bool:
-    """Whether torch is installed and sees a CUDA device."""
+    """Whether torch is installed and finds a CUDA device."""
     if not is_installed("torch"):
         return False
     import torch

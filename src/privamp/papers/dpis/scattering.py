@@ -1,7 +1,7 @@
 """Handcrafted features of pictures: a scattering transform of two scales and eight directions, orders 0 to 2.
 
 Morlet wavelets as products in the Fourier domain, moduli, a Gaussian average, one value for every 4 by 4 pixels: 81
-maps of 7 by 7 for pictures of 28 by 28. Each record is normalised by itself, so that nothing is learned from the data.
+maps of 7 by 7 for pictures of 28 by 28. Each record is normalised on its own, so nothing is learned from the data.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def filters() -> tuple[Single, Single]:
 
 
 def features(pictures: NDArray[np.uint8], device: str = "", block: int = 1000) -> Any:
-    """(n, 81 * 49) features of (n, 28, 28) pictures: an array, or with a `device` a torch tensor that lies there."""
+    """(n, 81 * 49) features of (n, 28, 28) pictures: an array, or with `device` a torch tensor on that device."""
     if not device:
         low, waves = filters()
         found = [_features(_padded(part), low, waves, fft, np) for part in _blocks(pictures, block)]
@@ -58,7 +58,7 @@ def _padded(pictures: NDArray[np.uint8]) -> Single:
 
 
 def _features(padded: Any, low: Any, waves: Any, fourier: Any, arrays: Any) -> Any:
-    """The maps by scipy and numpy, or by torch: both know these names."""
+    """The maps by scipy and numpy, or by torch: both have functions with these names."""
 
     def average(spectrum: Any) -> Any:  # low pass, then one value of every STEP pixels inside the margin
         return fourier.ifft2(spectrum * low).real[:, MARGIN : MARGIN + 28 : STEP, MARGIN : MARGIN + 28 : STEP]

@@ -1,8 +1,8 @@
-"""What all methods share on a data set, and what Table 2 of the paper says of DPIS there.
+"""Settings that all methods share on a data set, and those of DPIS in Table 2 of the paper.
 
-The paper prints neither batch nor learning rate, clip or epochs: ours are one choice for all methods, and no method was
-tuned by itself. Most were made on another sampler or on other data sizes; the learning rate on features is the best of
-four on 5,000 records of MNIST and Fashion-MNIST, judged by 1,000 of the test records.
+The paper does not print batch size, learning rate, clip or epochs: we use one choice for all methods, and no method was
+tuned separately. Most values were chosen with another sampler or other data sizes; the learning rate on features is the
+best of four on 5,000 records of MNIST and Fashion-MNIST, judged by 1,000 of the test records.
 """
 
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ class Setting:
     clip: float = 1.0
     delta: float = 1e-5
     words: int = 10_002
-    optimizer: str = "SGD"  # or "Adam", for which the momentum is the first of its two factors
+    optimizer: str = "SGD"  # or "Adam", whose first factor is the momentum
 
     @property
     def rate(self) -> float:
-        """The chance of a record to be drawn in a step."""
+        """The probability that a record is drawn in a step."""
         return self.batch / self.records
 
     @property

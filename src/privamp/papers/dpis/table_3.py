@@ -1,8 +1,8 @@
 """DPIS Table 3: test accuracy of DPIS and four competitors.
 
-The sentences about the table are held against the printed numbers and against ours, all methods at one (epsilon, delta)
-for the run and with the same batch and steps. On pictures DPIS and HF see scattering features, the others pixels, as in
-the paper: the fair comparison is DPIS with HF.
+The sentences about the table are compared with the printed numbers and with ours, all methods at one (epsilon, delta)
+for the run and with the same batch size and steps. On pictures DPIS and HF use scattering features and the others use
+pixels, as in the paper: the fair comparison is DPIS with HF.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,21 +24,21 @@ BY_IMDB = "1.6 to 2.6 points above the best competitor in its own row, and below
 HALF = "HF, on the same features, is better at the doubled budget at epsilon 0.5 and 1"
 HALVES = [(0, 1), (1, 2), (2, 4)]  # epsilon 0.5 with 1, 1 with 2, 2 with 4
 TIE = (
-    "a tie with the best competitor, but for chance; on pictures that is HF, which has the same features: the sums of "
+    "within chance of the best competitor; on pictures that is HF, which has the same features: the sums of "
     "norms cost budget, and what falls is the noise of a larger batch"
 )
 BELOW = "below a competitor by more than chance: the sums of norms and the filter cost budget"
 HALVED = "the best competitor gains more by a doubled budget"
-NEAR = 0.7  # points that "roughly the same accuracy" may be apart
+NEAR = 0.7  # largest difference in points that counts as "roughly the same accuracy"
 Rows = Mapping[str, tuple[float, ...]]
 
 
 def sentences() -> Iterator[Check]:
-    """Section 5.4 against its own table."""
+    """Compare section 5.4 with its own table."""
     for data, rows in TABLE_3.items():
         gaps = lead(rows)
         yield said(f"{data}: DPIS outperforms every competitor at every epsilon", min(gaps) > 0.0,
-                   f"by {min(gaps):.1f} to {max(gaps):.1f} points in print")  # fmt: skip
+                   f"by {min(gaps):.1f} to {max(gaps):.1f} points in the paper")  # fmt: skip
         rises = all(list(row) == sorted(row) for row in rows.values())
         below = max(map(max, rows.values())) <= NON_PRIVATE[data]
         yield said(f"{data}: accuracy grows with epsilon and stays below the non-private one", rises and below,
@@ -51,19 +51,19 @@ def sentences() -> Iterator[Check]:
 
 
 def lead(rows: Rows) -> list[float]:
-    """Points of DPIS above the best competitor, by epsilon."""
+    """Lead of DPIS over the best competitor in points, by epsilon."""
     return [row - max(other[i] for method, other in rows.items() if method != "DPIS")
             for i, row in enumerate(rows["DPIS"])]  # fmt: skip
 
 
 def by_two_to_three(gaps: list[float], erratum: str = "", of: str = "") -> Check:
-    """A sentence about IMDb."""
+    """Check a sentence about IMDb."""
     return Check(f"{of}IMDb: DPIS is 2-3% above the best competitor", "2 to 3", ", ".join(f"{g:.1f}" for g in gaps),
                  all(1.95 <= g <= 3.05 for g in gaps), erratum)  # fmt: skip
 
 
 def at_half(data: str, rows: Rows, erratum: str = "", of: str = "") -> Check:
-    """The best competitor has twice the budget of DPIS."""
+    """Compare DPIS with the best competitor at twice its budget."""
     best = [max(row[i] for method, row in rows.items() if method != "DPIS") for i in range(len(EPSILONS))]
     short = max(best[j] - rows["DPIS"][i] for i, j in HALVES)
     return said(f"{of}{data}: DPIS at half the budget has roughly the accuracy of the others (within {NEAR} points)",
@@ -71,7 +71,7 @@ def at_half(data: str, rows: Rows, erratum: str = "", of: str = "") -> Check:
 
 
 def decay(tables: Mapping[str, Rows], of: str = "") -> Check:
-    """What the text says about DP-SGD-Decay."""
+    """Check what the text says about DP-SGD-Decay."""
     better = [d for d in tables if all(a >= b for a, b in zip(tables[d]["DP-SGD-Decay"], tables[d]["DP-SGD-TS"],
                                                               strict=True))]  # fmt: skip
     return said(f"{of}DP-SGD-Decay does not ensure more than DP-SGD-TS", len(better) < len(tables),
@@ -79,7 +79,7 @@ def decay(tables: Mapping[str, Rows], of: str = "") -> Check:
 
 
 def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
-    """Section 5.4 against our own accuracies, for the data sets of which there are any."""
+    """Compare section 5.4 with our own accuracies, for the data sets that have them."""
     tables = {data: rows for data in DATA if (rows := means(data, found))}
     for data, rows in tables.items():
         gaps, chance = lead(rows), chances(data, found)
@@ -87,7 +87,7 @@ def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
         yield said(f"{OURS}{data}: DPIS outperforms every competitor at every epsilon", min(gaps) > 0.0,
                    f"{listed(gaps)} points from the best of them; two standard errors {max(chance):.1f}",
                    differs=TIE if worst >= 0.0 else ADAPTS if data == "IMDb" else BELOW)  # fmt: skip
-        yield said(f"{OURS}{data}: accuracy grows with epsilon (but for two standard errors)", rises(data, found),
+        yield said(f"{OURS}{data}: accuracy grows with epsilon (up to two standard errors)", rises(data, found),
                    ", ".join(f"{m} {row[0]:.1f} to {row[-1]:.1f}" for m, row in rows.items()))  # fmt: skip
         yield replace(at_half(data, rows, of=OURS), differs=ADAPTS if data == "IMDb" else HALVED)
         if data != "IMDb":
@@ -101,7 +101,7 @@ def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
 
 
 def means(data: str, found: Mapping[Cell, Accuracy]) -> dict[str, tuple[float, ...]]:
-    """Our table, or nothing where a cell is missing."""
+    """Our table, or None if a cell is missing."""
     cells = {method: [Cell(data, method, epsilon) for epsilon in EPSILONS] for method in TABLE_3[data]}
     if any(cell not in found for row in cells.values() for cell in row):
         return {}
@@ -128,12 +128,12 @@ def rises(data: str, found: Mapping[Cell, Accuracy]) -> bool:
 
 
 def run(out_dir: Path) -> Outcome:
-    """The kept runs of the whole setting, and every method in seconds at epsilon 2."""
+    """Show the stored runs of the full setting, and train every method in seconds at epsilon 2."""
     return _reproduced(out_dir, False)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Every cell trained now (on a GPU, half an hour)."""
+    """Train every cell now (half an hour on a GPU)."""
     return _reproduced(out_dir, True)
 
 
@@ -147,7 +147,7 @@ ENTRY = Entry(
     name="dpis-table-3",
     paper=DPIS,
     title="Table 3: accuracy of DPIS and its competitors",
-    summary="the sentences about the table, against the print and against our own training on three data sets",
+    summary="sentences about the table, compared with the printed numbers and our own training on three data sets",
     run=run,
     full=full,
     errata="dpis-table-3-what-the-text-says-of-it",

@@ -13,12 +13,12 @@ from .measured import Accuracy
 from .printed_tables import EPSILONS, TABLE_3, TABLE_4
 from .settings import DATA
 
-NOTICED = 0.4  # points: the least gain printed for IMDb is 0.5
+NOTICED = 0.4  # points: the smallest gain printed for IMDb is 0.5
 HERE = EPSILONS[:4]
 
 
 def sentences() -> Iterator[Check]:
-    """Section 5.5, and the agreement with Table 3."""
+    """Check section 5.5 and the agreement with Table 3."""
     yield from about({data: [a - b for a, b in zip(*rows, strict=True)] for data, rows in TABLE_4.items()})
     for data, rows in TABLE_4.items():
         used = rows[0] if data == "IMDb" else rows[1]
@@ -28,7 +28,7 @@ def sentences() -> Iterator[Check]:
 
 
 def about(gains: Mapping[str, Sequence[float]], of: str = "") -> Iterator[Check]:
-    """What the text says, of the points that adaptive clipping gains at each epsilon."""
+    """Check what the text says about the gain of adaptive clipping at each epsilon, in points."""
     shown = {data: ", ".join(f"{g:+.1f}" for g in row) for data, row in gains.items()}
     if "IMDb" not in gains:
         return
@@ -41,19 +41,19 @@ def about(gains: Mapping[str, Sequence[float]], of: str = "") -> Iterator[Check]
 
 
 def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
-    """Section 5.5 against our own accuracies."""
+    """Compare section 5.5 with our own accuracies."""
     pairs = {d: [(changed(d, e, "adaptive clipping"), changed(d, e, "a fixed clip")) for e in HERE] for d in DATA}
     complete = {d: row for d, row in pairs.items() if all(cell in found for pair in row for cell in pair)}
     yield from about({d: [found[a].mean - found[b].mean for a, b in row] for d, row in complete.items()}, OURS)
 
 
 def run(out_dir: Path) -> Outcome:
-    """The kept runs of the whole setting, and both on MNIST in seconds at epsilon 2."""
+    """Show the stored runs of the full setting, and train both on MNIST in seconds at epsilon 2."""
     return _reproduced(out_dir, False)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Every cell trained now (on a GPU, minutes)."""
+    """Train every cell now (minutes on a GPU)."""
     return _reproduced(out_dir, True)
 
 
@@ -67,7 +67,7 @@ ENTRY = Entry(
     name="dpis-table-4",
     paper=DPIS,
     title="Table 4: adaptive clipping",
-    summary="the sentences, agreement with Table 3, and our own training on three data sets",
+    summary="sentences about the table, agreement with Table 3, and our own training on three data sets",
     run=run,
     full=full,
 )

@@ -15,11 +15,11 @@ from .printed_tables import SPLITS, TABLE_5
 from .settings import DATA
 
 USED = {"MNIST": 0.8, "FMNIST": 1.0, "CIFAR-10": 0.8, "IMDb": 0.8}  # Table 2
-NEAR = 0.1  # points: the largest gap of the printed a_E = 0.8 from the best in print
+NEAR = 0.1  # points: the largest printed gap between a_E = 0.8 and the best
 
 
 def sentences() -> Iterator[Check]:
-    """a_E = 0.8 'leads to favorable results on all datasets'."""
+    """Check that a_E = 0.8 'leads to favorable results on all datasets'."""
     at = SPLITS.index(0.8)
     for data, row in TABLE_5.items():
         yield said(f"{data}: a_E = 0.8 is favourable (within 0.1 of the best)", max(row) - row[at] <= NEAR + 1e-4,
@@ -30,7 +30,7 @@ def sentences() -> Iterator[Check]:
 
 
 def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
-    """The same of our own accuracies: two standard errors more are left to chance."""
+    """Check the same for our own accuracies, allowing two standard errors for chance."""
     for data in DATA:
         cells = [changed(data, 1.0, f"a_E = {split:g}") for split in SPLITS]
         if all(cell in found for cell in cells):
@@ -41,12 +41,12 @@ def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
 
 
 def run(out_dir: Path) -> Outcome:
-    """The kept runs of the whole setting, and each a_E on MNIST in seconds, at epsilon 2 for the sake of so few."""
+    """Show the stored runs of the full setting, and train each a_E on MNIST in seconds (at epsilon 2: few records)."""
     return _reproduced(out_dir, False)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Every cell trained now (on a GPU, minutes)."""
+    """Train every cell now (minutes on a GPU)."""
     return _reproduced(out_dir, True)
 
 
@@ -60,7 +60,7 @@ ENTRY = Entry(
     name="dpis-table-5",
     paper=DPIS,
     title="Table 5: the budget scheduler",
-    summary="a_E from 0 to 1: the sentences, and our own training on three data sets",
+    summary="a_E from 0 to 1: sentences about the table, and our own training on three data sets",
     run=run,
     full=full,
 )

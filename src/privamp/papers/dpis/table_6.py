@@ -15,12 +15,12 @@ from .printed_tables import GROWTHS, TABLE_3, TABLE_6
 from .settings import DATA
 
 USED = {"MNIST": 5.0, "FMNIST": 5.0, "CIFAR-10": 5.0, "IMDb": 3.0}  # Table 2
-SPREAD = 0.2  # points: the largest in print
-RANGE = 4.4  # standard errors that four equal means lie apart at most, 99 times of 100 (studentised range)
+SPREAD = 0.2  # points: the largest printed difference
+RANGE = 4.4  # standard errors: the range of four equal means is below this 99 times in 100 (studentised range)
 
 
 def sentences() -> Iterator[Check]:
-    """'Insensitive to k', and the same run in Table 3."""
+    """Check 'insensitive to k', and the same run in Table 3."""
     for data, row in TABLE_6.items():
         spread = max(row) - min(row)
         yield said(f"{data}: insensitive to k from 3 to 6", spread <= SPREAD + 1e-4, f"{spread:.1f} points")
@@ -31,7 +31,7 @@ def sentences() -> Iterator[Check]:
 
 
 def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
-    """The same of our own accuracies, and what four equal means differ by."""
+    """Check the same for our own accuracies, allowing for the range of four equal means."""
     for data in DATA:
         cells = [changed(data, 1.0, f"k = {growth:g}") for growth in GROWTHS]
         if all(cell in found for cell in cells):
@@ -39,16 +39,16 @@ def of_ours(found: Mapping[Cell, Accuracy]) -> Iterator[Check]:
             chance = RANGE * (sum(found[cell].error ** 2 for cell in cells) / len(cells)) ** 0.5
             spread = max(means) - min(means)
             yield said(f"{OURS}{data}: insensitive to k from 3 to 6 (within 0.2 points and {RANGE} standard errors)",
-                       spread <= SPREAD + chance, f"{spread:.2f} points, chance makes {chance:.2f}")  # fmt: skip
+                       spread <= SPREAD + chance, f"{spread:.2f} points; chance explains {chance:.2f}")  # fmt: skip
 
 
 def run(out_dir: Path) -> Outcome:
-    """The kept runs of the whole setting, and each k on MNIST in seconds, at epsilon 2 for the sake of so few."""
+    """Show the stored runs of the full setting, and train each k on MNIST in seconds (at epsilon 2: few records)."""
     return _reproduced(out_dir, False)
 
 
 def full(out_dir: Path) -> Outcome:
-    """Every cell trained now (on a GPU, minutes)."""
+    """Train every cell now (minutes on a GPU)."""
     return _reproduced(out_dir, True)
 
 
@@ -62,7 +62,7 @@ ENTRY = Entry(
     name="dpis-table-6",
     paper=DPIS,
     title="Table 6: the probability multiplier",
-    summary="k from 3 to 6: the sentences, and our own training on three data sets",
+    summary="k from 3 to 6: sentences about the table, and our own training on three data sets",
     run=run,
     full=full,
 )

@@ -1,4 +1,4 @@
-"""DPIS sections 3 and 4: what the text says of its sampling and its accounting, in numbers."""
+"""DPIS sections 3 and 4: what the text says about sampling and accounting, in numbers."""
 
 import math
 from collections.abc import Iterator
@@ -16,23 +16,23 @@ from .figure_1 import DPIS
 
 DELTA = 1e-5
 SCALED = "the sum is divided by p after summing, so a record moves it by C/p and the multiplier is sigma_K p"
-CUT = "where the probability is cut at 1 the weight no longer shrinks with it"
+CUT = "where the probability is capped at 1, the weight no longer shrinks with it"
 TWICE = "q p already holds b"
 
 
 def sampling() -> Iterator[Check]:
-    """Section 3: proportional to norms."""
+    """Check section 3: probabilities proportional to norms."""
     norms = np.random.default_rng(1).lognormal(0.0, 1.0, 2000)
     batch, growth, total = 50, 3.0, float(norms.sum())
     accepted = batch * norms / total
     proportional = float(np.sum(norms**2 / accepted))
     uniform = float(np.sum(norms**2) * len(norms) / batch)
-    yield said("section 3.1: q proportional to the norms has the least variance (2000 made-up norms)",
+    yield said("section 3.1: q proportional to the norms has the smallest variance (2000 made-up norms)",
                proportional <= uniform, f"{proportional / uniform:.3f} times that of equal probabilities")  # fmt: skip
     others = np.random.default_rng(2).uniform(0.5, 2.0, (200, len(norms)))
     tried = accepted * others / (accepted * others).sum(axis=1, keepdims=True) * batch
     least = float(np.min(np.sum(norms**2 / tried, axis=1)))
-    yield said("section 3.1: and less than 200 other rules of the same size", proportional <= least,
+    yield said("section 3.1: its variance is below that of 200 other rules of the same size", proportional <= least,
                f"they have at least {least / proportional:.3f} times as much")  # fmt: skip
     largest = float(np.max(norms / accepted)) / (total / batch)
     yield said("section 3.1: every weighted gradient has norm K/b", abs(largest - 1.0) < 1e-12, f"{largest:.6f} K/b")
@@ -43,7 +43,7 @@ def sampling() -> Iterator[Check]:
 
 
 def noise() -> Iterator[Check]:
-    """Section 3.2: at equal multiplier, a smaller sum of norms loses less."""
+    """Check section 3.2: at equal multiplier, a smaller sum of norms costs less privacy."""
     rate, multiplier = 0.02, 1.0
     losses = []
     for share in (1.0, 0.5, 0.2):  # K / (N C)
@@ -54,7 +54,7 @@ def noise() -> Iterator[Check]:
 
 
 def accounting() -> Iterator[Check]:
-    """What the errata say of Equations 11 and 19 and of Algorithm 1."""
+    """Check what the errata say about Equations 11 and 19 and Algorithm 1."""
     records, batch = 1437, 32
     stated = amplify(Gaussian(0.02 * records, 1.0), Poisson(batch / records)).epsilon(DELTA)
     true = amplify(Gaussian(0.02 * batch, 1.0), Poisson(batch / records)).epsilon(DELTA)
@@ -72,7 +72,7 @@ def accounting() -> Iterator[Check]:
 
 
 def checks() -> list[Check]:
-    """All of them."""
+    """All checks."""
     return [*sampling(), *noise(), *accounting()]
 
 
@@ -85,7 +85,7 @@ ENTRY = Entry(
     name="dpis-text",
     paper=DPIS,
     title="Sections 3 and 4: sampling and accounting",
-    summary="variance, sizes and cost of a step as the text has them, and the errata of Algorithm 1 in numbers",
+    summary="variance, sizes and cost of a step as stated in the text, and the errata of Algorithm 1 in numbers",
     run=run,
     errata="training-with-importance-sampling-dpis",
 )

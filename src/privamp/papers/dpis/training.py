@@ -8,7 +8,7 @@ DP-SGD-Decay   as TS; the noise falls by a constant factor from     as DP-SGD, w
                phase to phase, the phases composed exactly
 DP-SGD-HF      a linear classifier on scattering features           (none)
 DPIS           that classifier by the paper's whole system,         the LSTM by that system
-               mended (`sampler="dpis"`)
+               corrected (`sampler="dpis"`)
 """
 
 from dataclasses import dataclass
@@ -41,13 +41,13 @@ class Trained:
 
 @cache
 def constant_noise(rate: float, steps: int, epsilon: float, delta: float) -> float:
-    """The least noise multiplier of DP-SGD, by privacy-loss distributions."""
+    """The smallest noise multiplier of DP-SGD, by privacy-loss distributions."""
     return calibrated("uniform", rate, steps, epsilon, delta)
 
 
 @cache
 def decaying(setting: Setting, epsilon: float) -> tuple[float, ...]:
-    """Noise multipliers of the phases, FALL times smaller from one to the next, with epsilon in all."""
+    """Noise multipliers of the phases, FALL times smaller from one to the next, with total epsilon."""
     steps = setting.steps // PHASES
 
     def excess(first: float) -> float:
@@ -62,7 +62,7 @@ def decaying(setting: Setting, epsilon: float) -> tuple[float, ...]:
 def trained(
     method: str, setting: Setting, epsilon: float, *, device: str = "cpu", key: Key | None = None, **dpis: Any
 ) -> Trained:
-    """One run; `dpis` are options of `DPISPlan`, those of the paper's Table 2 unless given."""
+    """One run; `dpis` holds options of `DPISPlan`, by default those of the paper's Table 2."""
     torch = _torch()
     scattered = setting.data != "IMDb" and method in SCATTERED
     x, y, x_test, y_test = examples(setting.data, setting.records, setting.tests, scattered, device)
@@ -89,7 +89,7 @@ def trained(
 def _train(
     module: Any, data: Any, setting: Setting, learning_rate: float, steps: int, key: Key, **private: Any
 ) -> tuple[int, int]:
-    """Steps taken and gradients computed; the sums of norms of "dpis" go over all records once an epoch."""
+    """Steps taken and gradients computed; the sums of norms of "dpis" read all records once per epoch."""
     torch = _torch()
     from ...torch.engine import PrivacyEngine, Progress
 
@@ -115,7 +115,7 @@ def _train(
 
 
 def _optimizer(setting: Setting, learning: list[Any], learning_rate: float) -> Any:
-    """SGD with momentum or Adam with factors 0.9 and 0.999, as the paper has both."""
+    """SGD with momentum, or Adam with factors 0.9 and 0.999; the paper uses both."""
     torch = _torch()
     if setting.optimizer == "Adam":
         return torch.optim.Adam(learning, learning_rate, betas=(setting.momentum, 0.999))
@@ -123,7 +123,7 @@ def _optimizer(setting: Setting, learning: list[Any], learning_rate: float) -> A
 
 
 def network(method: str, setting: Setting, shape: tuple[int, ...]) -> Any:
-    """The paper's networks, with ReLU or tanh as the method has it; on features a linear classifier from zero."""
+    """The paper's networks, with the method's ReLU or tanh; on features a linear classifier started at zero."""
     torch = _torch()
     from ...torch.models import SequenceClassifier, cnn, logistic
 

@@ -1,9 +1,10 @@
 """Weighted DP-Lloyd on importance samples as in IS section 5, with the mistakes of the released code corrected.
 
-T steps: norm noise on the sums (the radius is Gamma(d), not Exponential), Laplace noise on the counts, split in the best
-way for the unit ball. A sample is drawn once; a step's loss is linear in the weight, so T steps lose T(1/b_c + |x|/b_s)w and
-a rule is amplified once. Starting centres are public rows that are not used otherwise, not records. The rows' ball, n
-and the mean squared norm are treated as public. Costs are medians over seeds, on all rows: a diagnostic, not a release.
+T steps: norm noise on the sums (the radius is Gamma(d), not Exponential), Laplace noise on the counts, split
+optimally for the unit ball. A sample is drawn once; a step's loss is linear in the weight, so T steps lose
+T(1/b_c + |x|/b_s)w and a rule is amplified once. Starting centres are public rows that are not used otherwise, not
+records. The rows' ball, n and the mean squared norm are treated as public. Costs are medians over seeds, on all rows: a
+diagnostic, not a release.
 """
 
 import math
@@ -30,7 +31,7 @@ from .data_sets import Rows, Rows32
 K, STEPS = 25, 10
 SAMPLERS = ("unif", "core", "opt")
 _BLOCK = 4096  # rows
-_LEVEL = 0.5  # the norm of centres that the noise is split for
+_LEVEL = 0.5  # the norm of centres for which the noise is split
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Plan:
     rule: Rule | None  # None: all rows, each with weight 1
     sums: float
     counts: float
-    shape: int | None = None  # of the Gamma radius of the sums' noise; None: the dimension, which is right
+    shape: int | None = None  # shape of the Gamma radius of the sums' noise; None: the dimension, which is correct
 
 
 def count_to_sum(dimension: int) -> float:
@@ -116,9 +117,9 @@ def one_step(x: Rows32, w: Rows32, centres: FloatArray, how: Plan, rng: np.rando
 
 
 def nearest(x: Rows32, centres: FloatArray) -> Iterator[tuple[slice, NDArray[np.bool_], Rows32]]:
-    """For each block of rows: its slice, the nearest centre of each row (k, rows), and the squared distance minus |x|^2.
+    """For each block of rows: its slice, each row's nearest centre (k, rows), and the squared distance minus |x|^2.
 
-    Single precision, in blocks that fit into the processor's cache: a quarter of the time of one pass in double precision.
+    Single precision, in blocks that fit into the processor's cache: four times as fast as one pass in double.
     """
     lengths = np.sum(centres**2, axis=1)[:, None].astype(np.float32)
     scaled = (-2.0 * centres).astype(np.float32)
@@ -128,7 +129,7 @@ def nearest(x: Rows32, centres: FloatArray) -> Iterator[tuple[slice, NDArray[np.
         apart += lengths
         best = apart.min(axis=0)
         own = apart == best
-        if np.count_nonzero(own) > best.size:  # equally near to several: the first has it
+        if np.count_nonzero(own) > best.size:  # ties: the first centre gets the row
             own = np.argmax(own, axis=0) == np.arange(len(centres))[:, None]
         yield part, own, best
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 N, SIZE, EPSILON, RADIUS = 6000, 150, 1.0, 1.0
-COUNT_TO_SUM = 2.0  # noise of the counts over that of the sums
+COUNT_TO_SUM = 2.0  # ratio of count noise to sum noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def sampled() -> Sampled:
         "coreset": coreset(profile, share=0.5, size=size, **facts),
         "uniform": uniform(profile, rate=size / N, radius=RADIUS),
     }
-    coins = rng.random(N)  # the same coin for a record under every rule
+    coins = rng.random(N)  # a record has the same coin under every rule
     return Sampled(x, rules, {name: np.flatnonzero(coins < rule.of_norms(norms)) for name, rule in rules.items()})
 
 
@@ -92,7 +92,7 @@ def checks(found: Sampled) -> Iterator[Check]:
     yield Check("privacy and coreset weights are similar", "yes", f"correlation {together:.3f}", together > 0.9)
     worst = {name: rule.guarantee().epsilon() for name, rule in found.rules.items()}
     ours = ", ".join(f"{name} {shown_up(loss)}" for name, loss in worst.items())
-    yield Check("uniform sampling has the largest loss at an equal size", "yes", ours, max(worst, key=worst.__getitem__) == "uniform")
+    yield Check("uniform has the most loss at equal size", "yes", ours, max(worst, key=worst.__getitem__) == "uniform")
 
 
 def picture(found: Sampled) -> "Figure":

@@ -200,7 +200,7 @@ def _rows(panels: Sequence[Panel]) -> list[tuple[str, ...]]:
 
 _NOTE = (
     "gap: sampling variance above that of the variance-optimal oracle at the same expected size. The oracle's loss is "
-    "no guarantee: its constant is fitted to the points. Errors are exact; the last column is from 1000 samples each."
+    "not a guarantee: its constant is fitted to the points. Errors are exact; the last column uses 1000 samples each."
 )
 
 

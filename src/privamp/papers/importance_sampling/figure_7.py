@@ -1,6 +1,7 @@
 """IS Figure 7: cost of private k-means over the sample size on Ijcnn1 (Pose, MiniBooNE and FMA are not available).
 
-The text calls Ijcnn1 the only data set without a clear improvement: KDD-Protein, where there is one, is run for comparison.
+The text calls Ijcnn1 the only data set without a clear improvement: KDD-Protein, where there is one,
+is run for comparison.
 """
 
 from pathlib import Path

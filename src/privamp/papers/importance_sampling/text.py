@@ -117,7 +117,7 @@ def section_5() -> Iterator[Check]:
     """Check the noise split."""
     d, rho = 54, 0.225
     ratio = (4.0 * d * rho**2) ** (1.0 / 3.0)
-    best = (d * (d + 1) / (2.0 * 0.25)) ** (1.0 / 3.0)  # of norm noise in the unit ball, a centre of norm 1/2
+    best = (d * (d + 1) / (2.0 * 0.25)) ** (1.0 / 3.0)  # for norm noise in the unit ball and a centre of norm 1/2
     yield Check("section 5: beta_count/beta_sum = (4 d rho^2)^(1/3) (d = 54), against the one of least error",
                 f"{ratio:.2f}", f"{best:.2f}", abs(ratio / best - 1.0) < 0.1, SPLIT)  # fmt: skip
 

@@ -36,7 +36,7 @@ def totals() -> Iterator[Check]:
         ours = 100.0 * float(line.total) / FULL_SECONDS[line.data]
         slack = TWO_DECIMALS + 100.0 * TWO_DECIMALS / FULL_SECONDS[line.data] * (1.0 + ours / 100.0)
         what = f"{line.data}, {line.sampler}, m = {line.m}: relative time in percent"
-        yield Check(what, line.relative, f"{ours:.2f} from the printed seconds", abs(ours - float(line.relative)) <= slack)
+        yield Check(what, line.relative, f"{ours:.2f} from the seconds", abs(ours - float(line.relative)) <= slack)
 
 
 def sentences() -> Iterator[Check]:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 LOOKS = {"unif": ("#0072B2", "-"), "core": ("#009E73", "--"), "opt": ("#E69F00", "-."), "full": ("#333333", ":"),
          "ours": ("#A2347F", "-")}  # fmt: skip
-TIE = 1.02  # costs closer than this are the same
+TIE = 1.02  # costs closer than this count as equal
 PAR = 1.07  # on par, in medians of few seeds
 LOOKED = (
-    f"That costs within {TIE - 1.0:.0%} count as a tie and within {PAR - 1.0:.0%} as on par was decided after a first look at "
-    "medians of few seeds: the figures print no numbers and the text gives no criterion."
+    f"That costs within {TIE - 1.0:.0%} count as a tie and within {PAR - 1.0:.0%} as on par was decided after a first "
+    "look at medians of few seeds: the figures print no numbers and the text gives no criterion."
 )
 WRONG_NOISE = (
     "the figure, if made by the released code, has d times too little noise: differences at small epsilon are hidden"
@@ -33,7 +33,7 @@ WRONG_NOISE = (
 RELEASED = "it holds with the noise of the released code, d times too little, but not with that of a private method"
 TOO_LARGE = "a sampler cannot have such a large sample at this epsilon: opt keeps few distant records, and needs noise"
 
-OVERLAP = 100.0  # from here on the paper's curves lie on each other
+OVERLAP = 100.0  # from here on the paper's curves coincide
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Costs:
     name: str
     records: int
     found: Mapping[tuple[str, int, float], float]
-    released: Mapping[int, float] = field(default_factory=dict)  # by size: the largest, least epsilon, released noise
+    released: Mapping[int, float] = field(default_factory=dict)  # by size; released noise
 
     def at(self, sampler: str, size: int, epsilon: float) -> float:
         """One median; for `full` the size is all records."""

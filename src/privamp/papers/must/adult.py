@@ -24,10 +24,10 @@ BOUNDS: Final = {"age": 90.0, "fnlwgt": 1.5e6, "education_num": 16.0, "capital_g
                  "hours_per_week": 99.0}  # fmt: skip
 PROFESSIONAL = {"Exec-managerial", "Prof-specialty", "Tech-support"}
 OFFICE = {"Adm-clerical", "Sales"}
-SERVICE = {"Other-service", "Priv-house-serv", "Protective-serv", "Armed-Forces"}  # the rest are workers
+SERVICE = {"Other-service", "Priv-house-serv", "Protective-serv", "Armed-Forces"}  # all others are workers
 TRAINING = 30969
 NON_PRIVATE = 75.19
-QUICK, FULL = 3, 50  # runs that an accuracy is the mean of
+QUICK, FULL = 3, 50  # an accuracy is the mean of this many runs
 MAJORITY = "that is the share of the majority class, which needs no model: 15 steps learn nothing"
 
 TASK = Task(
@@ -116,7 +116,7 @@ ENTRY = Entry(
     name="must-adult",
     paper=must.MUST,
     title="Table 6, Adult: logistic regression of utility experiment 3",
-    summary="the printed accuracies are the share of the majority class; eps' is up to 124, not 5e-5 (needs adult.csv.gz)",
+    summary="printed accuracies are the share of the majority class; eps' is up to 124, not 5e-5 (needs adult.csv.gz)",
     run=run,
     full=full,
     errata="table-6-adult",

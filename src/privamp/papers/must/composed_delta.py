@@ -33,7 +33,7 @@ class Line:
 
     name: str
     in_units_of_n: float  # an upper bound on delta at epsilon 2
-    attack: float  # delta that an attack on real neighbours reaches
+    attack: float  # the delta that an attack on real neighbours reaches
     certified: float
 
 

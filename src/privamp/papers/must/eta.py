@@ -110,7 +110,7 @@ ROWS = (
     ),
 )
 
-# Six-digit reference values that this library was given, not computed by it.
+# Six-digit reference values from outside this library.
 REFERENCE: tuple[tuple[str, Design, str], ...] = (
     ("WR S1", WithReplacement(400, 1000), "0.329814"),
     ("MUSTow S1", MultiStage((("wor", 500), ("wr", 400)), 1000), "0.275515"),

@@ -92,7 +92,7 @@ def honest(of: Design, sensitivity: float, epsilon: float, delta: float, steps: 
         try:
             return float(compose(certified(of, sigma, sensitivity), steps).upper.log_delta(epsilon)) - math.log(delta)
         except NumericalFailure:
-            return math.inf  # too little noise to be composed
+            return math.inf  # too little noise to compose
 
     low = high = start * sensitivity
     while excess(high) > 0.0:

@@ -1,7 +1,7 @@
 """MUST Figure 3: strong, type I weak and type II weak amplification, and dilution, and where each design falls.
 
 The figure is a sketch without numbers. Its quadrants are those of epsilon'/epsilon against delta' - delta; the text
-says which designs fall where. Points: n = 1000, m from 50 to 400, b from m to 800, base epsilon from 0.05 to 5, Gaussian
+places the designs in them. Points: n = 1000, m from 50 to 400, b from m to 800, base epsilon from 0.05 to 5, Gaussian
 and Laplace noise, Delta/sigma = 1, by the theorems that the paper prints.
 """
 

@@ -3,8 +3,8 @@
 The printed numbers are those of section S9: the delta above which sampling lowers delta too. The paper does not say
 how it read them; the exact crossings are up to 0.004 lower, and all six match to the digit the last strong point of a
 grid of epsilon in steps of 0.01. That step is inferred from the numbers themselves, so their agreement checks our
-curves, not how the paper read them. Two sentences do not hold: that the curves visit the weak quadrant "for a minor portion"
-(measured in epsilon), and that the delta' curves cross around one delta under Gaussian noise.
+curves, not how the paper read them. Two sentences do not hold: that the curves visit the weak quadrant "for a minor
+portion" (measured in epsilon), and that the delta' curves cross around one delta under Gaussian noise.
 """
 
 from collections.abc import Iterator

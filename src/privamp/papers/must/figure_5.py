@@ -1,6 +1,7 @@
 """MUST Figure 5: eta and delta' - delta of MUSTow and MUSTww over m from 100 to 150 and b from 150 to 200, n = 1000.
 
-Base epsilon 1, Delta/sigma = 1. The figure prints no numbers; what the text says about it is checked on a grid of the two sizes.
+Base epsilon 1, Delta/sigma = 1. The figure prints no numbers; what the text says about it is checked on a grid of the
+two sizes.
 Figure S1 draws the same surfaces in three dimensions.
 """
 

@@ -19,7 +19,7 @@ from . import setting as must
 from .mnist import TASK, scaled
 
 QUICK, FULL = (30, ("WOR", "MUSTww")), (100, experiment.FIVE)
-LOOKED_AT = 2000  # training records that the loss is measured on
+LOOKED_AT = 2000  # number of training records on which the loss is measured
 
 
 def curves(steps: int, names: Sequence[str]) -> dict[str, list[float]]:

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 N, M, B, SIGMA, EPSILON = 10_000, 200, 118, 4.0, 1.0
-STEPS = (200, 400, 600, 800, 1000, 2000)  # the paper's five, and twice its last
+STEPS = (200, 400, 600, 800, 1000, 2000)  # the paper's five values, and twice the last one
 OW, WW = MultiStage((("wor", B), ("wr", M)), N), MultiStage((("wr", B), ("wr", M)), N)
 NOISE = Gaussian(SIGMA, 2.0, neighbors=RO)  # records in [-1, 1]: a replaced copy moves the sum by 2
-ONE_RECORD = Gaussian(SIGMA, 1.0, neighbors=Neighbors.ADD_REMOVE)  # a Poisson sample gains or loses one
+ONE_RECORD = Gaussian(SIGMA, 1.0, neighbors=Neighbors.ADD_REMOVE)  # a Poisson sample gains or loses one copy
 
-# What the printed method gives (the figure shows it as a curve, without digits), and what holds at least or at most.
+# The printed method's values (the figure shows a curve, without digits), and lower and upper bounds that hold.
 REFERENCE_PRINTED = {200: "1.41e-8", 1000: "1.52e-4"}
 REFERENCE_ATTACK = {200: 4.776e-3, 1000: 3.506e-2}
 REFERENCE_SOUND = {200: 8.170e-3, 1000: 9.299e-2}

@@ -15,7 +15,7 @@ from . import experiment, losses
 from . import setting as must
 from .adult import TASK, TRAINING, table
 
-QUICK, FULL = 5, 50  # runs that a curve is the mean of
+QUICK, FULL = 5, 50  # a curve is the mean of this many runs
 
 
 def curves(repetitions: int) -> dict[str, list[float]]:
@@ -54,7 +54,7 @@ def reproduced(out_dir: Path, repetitions: int) -> Outcome:
     apart = max(last.values()) / min(last.values()) - 1.0
     checks.append(said("the loss of MUST is smaller than that of single-step designs, 'less pronounced'",
                        of_must < of_one_step, ends,
-                       differs=f"all designs lie within {apart:.1%} of one another in the mean of {repetitions} runs"))  # fmt: skip
+                       differs=f"all designs lie within {apart:.1%}, averaged over {repetitions} runs"))  # fmt: skip
     start = found["no noise"][0]
     checks.append(Check("the loss without noise falls", "-", f"{start:.4f} to {losses.last(found['no noise']):.4f}",
                         losses.last(found["no noise"]) < start))  # fmt: skip

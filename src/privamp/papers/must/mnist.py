@@ -21,8 +21,8 @@ from .classification import Task, checks, lines, published
 NON_PRIVATE = 88.28
 PRINTED_PARAMETERS = 17_802
 QUICK = ("WOR", "MUSTww")
-MEAN, SCALE = 0.1307, 0.3081  # of the pixels, as commonly published
-DROWNED = "not reproduced; the paper prints no noise, and that of its formula moves each weight by ten times its initial value"
+MEAN, SCALE = 0.1307, 0.3081  # mean and standard deviation of the pixels, as commonly published
+DROWNED = "not reproduced; the paper prints no noise; its formula's moves each weight by ten times its initial value"
 LAST_LAYERS = "784-128-128-10 has 118,282; 17,802 omits the first layer"
 
 TASK = Task(
@@ -70,8 +70,8 @@ def reproduced(out_dir: Path, names: Sequence[str]) -> Outcome:
     remark = (
         f"Test accuracy in percent, one run each; without noise {plain:.2f} (printed {NON_PRIVATE}). The claim of "
         "eps' = 1e-5 per step needs so much noise that the network guesses. A total of epsilon 2 over the 100 steps "
-        "needs far less noise than the paper adds, and then the accuracy is that without noise: compose the run, do not "
-        "split the budget by hand. WOR needs the least noise among the designs of fixed size."
+        "needs far less noise than the paper adds, and then the accuracy is that without noise: compose the run, do "
+        "not split the budget by hand. WOR needs the least noise among the designs of fixed size."
     )
     return published(out_dir, ENTRY.name, "MUST Table 6, MNIST, recomputed", TASK, found, result, remark)
 

@@ -50,10 +50,10 @@ class Line:
     """One design, by both measures."""
 
     name: str
-    distinct: float  # expected number of different records used
+    distinct: float  # expected number of distinct records used
     amplified: float  # epsilon' at base epsilon 1
-    lower: float  # epsilon at delta = 1e-6 that the attack reaches
-    upper: float  # epsilon at delta = 1e-6 that is certified
+    lower: float  # the epsilon at delta = 1e-6 that the attack reaches
+    upper: float  # the certified epsilon at delta = 1e-6
     pure_lower: float  # the same under Laplace noise at delta = 0
     pure_upper: float
 
@@ -243,7 +243,7 @@ def _report(found: Sequence[Line], compared: Sequence[Check], pictures: "tuple[F
     )
     report.add_figure(
         pictures[0],
-        "Left: the paper's order, where smaller seems better. Right: epsilon at delta = 1e-6, from attack to certificate.",
+        "Left: the paper's order; smaller seems better. Right: epsilon at delta = 1e-6, from attack to certificate.",
         "Two dot plots. From WOR through WR and MUSTow to MUSTww, epsilon' falls and epsilon at fixed delta rises.",
     )
     report.add_table(_COLUMNS, _shown(found), "Gaussian noise at delta 1e-6, Laplace noise at delta 0; Δ/σ = 1.")

@@ -20,7 +20,7 @@ from ...numerics.log_domain import FloatArray, as_floats, log_normal_density, lo
 from ...numerics.roots import NumericalFailure
 
 TRUNCATION, GRID = 10.0, 500_000  # the paper's L and r
-_ROUNDS, _FAR = 100, -60.0  # Newton's steps; log of a count's mass that changes nothing
+_ROUNDS, _FAR = 100, -60.0  # Newton steps; log of a count's mass below which it is negligible
 
 
 @dataclass(frozen=True, slots=True)

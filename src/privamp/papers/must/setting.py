@@ -30,7 +30,7 @@ DESIGNS: Final[dict[str, Design]] = {
 }
 MECHANISMS = ("Laplace", "Gaussian")
 
-# Okabe and Ito's colours, told apart by everyone, with a dash each for prints without colour.
+# Okabe and Ito's colour-blind safe palette, with a dash pattern each for prints without colour.
 LOOKS: Final = {
     "WOR": ("#0072B2", "-"),
     "WR": ("#D55E00", "--"),

@@ -64,7 +64,7 @@ def delta_checks(name: str, b: int) -> Iterator[Check]:
     """One row of the table, by the paper's recipe."""
     mean, variance, delta = PRINTED[name, b]
     of = design(name, b)
-    # WOR's law stands in for Poisson's, as in the paper's Table 2
+    # WOR's law is used for Poisson, as in the paper's Table 2
     law = experiment.design("WOR", N, M, b) if name == "Poisson" else of
     for what, printed, spread in (("mean", mean, RANGE), ("variance", variance, RANGE**2)):
         ours = printed_sigma(of, spread)
@@ -78,7 +78,7 @@ def delta_checks(name: str, b: int) -> Iterator[Check]:
 
 
 def honest_ratio(of: Design) -> float:
-    """The ratio of sigma to sensitivity that gives one answer (0.1, 1/300) after sampling; the search starts at WOR's 1.83."""
+    """sigma/sensitivity that gives one answer (0.1, 1/300) after sampling; the search starts at WOR's 1.83."""
     return experiment.honest(of, 1.0, EPSILON, DELTA, start=1.9)
 
 

@@ -29,7 +29,7 @@ from . import setting as must
 from . import table_3 as noise
 
 REPETITIONS = 200  # data sets in the paper
-QUICK: Final = (10, 50)  # data sets, resamples of each; the noise is that of 500 resamples all the same
+QUICK: Final = (10, 50)  # data sets, resamples of each; the noise is still that of 500 resamples
 FULL: Final = (REPETITIONS, noise.T)
 
 # mean (SD) of the estimates of the mean and of the variance, as printed

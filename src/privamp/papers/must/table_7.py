@@ -1,6 +1,7 @@
 """MUST Table 7: how many distinct records a sample contains, and how long it takes to draw.
 
-The printed means are n eta, exactly. The times are those of another program (R, without keys) and are shown but not compared.
+The printed means are n eta, exactly. The times are those of another program (R, without keys); they are shown but not
+compared.
 """
 
 import time
@@ -25,7 +26,7 @@ SETTINGS: Final = {
     "3 (adult)": (30969, 500, 300),
     "3 (MNIST)": (60000, 3000, 2000),
 }
-# min, mean, max of the different records, and the time against WR in percent
+# min, mean, max of the distinct records, and the time against WR in percent
 PRINTED: Final[dict[str, dict[str, tuple[int, int, int, float]]]] = {
     "1": {
         "WOR": (30, 30, 30, 41.67), "Poisson": (14, 30, 52, 233.33), "WR": (22, 29, 30, 0.0),
@@ -105,7 +106,7 @@ def reproduced(out_dir: Path, draws: int) -> Outcome:
     remark = (
         f"Minimum and maximum over {draws} draws (10,000 in the paper); times against WR. Ours use a keyed number "
         "for every record, so that one key gives one sample on many machines: every design reads all records. "
-        "Fewer distinct records are no gain in themselves: a smaller simple random sample has as few and is more private."
+        "Fewer distinct records are no gain as such: a smaller simple random sample has as few and is more private."
     )
     text = "\n".join(
         [columns(COLUMNS, table), "", columns(HEADER, (c.row for c in result)), "", remark, counted(result) + "."]

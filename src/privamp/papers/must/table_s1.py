@@ -96,7 +96,7 @@ def cells() -> Iterator[Cell]:
 def recomputed(designs: Mapping[str, Design] = must.DESIGNS) -> dict[Cell, Value]:
     """Our values for every cell, by the designs' own theorems."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegradingDesign)  # must-order-reverses says it
+        warnings.simplefilter("ignore", DegradingDesign)  # must-order-reverses explains it
         rows = dict.fromkeys((c.ratio, c.mechanism, c.design) for c in cells())
         found = (value for row in rows for value in _row(*row, designs))
         return dict(zip(cells(), found, strict=True))

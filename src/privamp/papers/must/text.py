@@ -208,7 +208,7 @@ def table_7_and_8() -> Iterator[Check]:
     for where, row in table_7.PRINTED.items():
         means = {name: row[name][1] for name in row}
         order = means["MUSTww"] <= means["MUSTow"] < means["WR"] <= means["WOR"] == means["Poisson"]
-        yield said(f"Table 7, {where}: distinct records grow from MUSTww through MUSTow and WR to WOR and Poisson", order,
+        yield said(f"Table 7, {where}: distinct records grow: MUSTww, MUSTow, WR, then WOR and Poisson", order,
                    ", ".join(f"{n} {m}" for n, m in means.items()))  # fmt: skip
         slowest = max(row, key=lambda n: row[n][3])
         yield said(f"Table 7, {where}: Poisson takes the longest", slowest == "Poisson", f"{row[slowest][3]}% over WR")

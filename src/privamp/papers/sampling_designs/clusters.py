@@ -1,4 +1,4 @@
-"""SD section 5: the bounds for drawing clusters, beside the exact loss between the same populations."""
+"""SD section 5: the bounds for cluster sampling, compared with the exact loss between the same populations."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 POPULATIONS = (((1, 1), 1), ((0, 3, 1), 2), ((1, 2, 3), 1), ((2, 1, 1, 2), 2), ((1, 3, 1), 1), ((2, 2, 2), 1))
 EPSILON = 0.8
-ELSEWHERE = "the proof's pair is no deletion: a 1 that becomes a -1 moves the sum by 2"
+ELSEWHERE = "the proof's pair is not a deletion: a 1 that becomes a -1 moves the sum by 2"
 PRIVATE = "the sizes of the clusters are private: the bound grows with them, so it cannot be reported"
 DIVIDED = "e^-(eps' - eps'') belongs in place of e^-eps': the proof divides by the wrong probability"
-PRODUCT = "members of a drawn cluster come together, and their number gives the cluster away"
+PRODUCT = "the members of a cluster are drawn together, and their number reveals the cluster"
 
 
 def printed(epsilon: float, share: float, distance: int) -> float:
@@ -35,14 +35,14 @@ def printed(epsilon: float, share: float, distance: int) -> float:
 
 
 def between(sizes: Sequence[int], chosen: int) -> tuple[float, float, float]:
-    """Lower bound, exact loss, upper bound when the first cluster gets a member."""
+    """Lower bound, exact loss and upper bound when the first cluster gains a member."""
     share, others = chosen / len(sizes), sizes[1:]
     lower, upper = (printed(EPSILON, share, sizes[0] + n) for n in (min(others), max(others)))
     return lower, one_more_member(sizes, chosen, EPSILON), upper
 
 
 def theorems_5_1_and_5_2() -> Iterator[Check]:
-    """Held against the linear program."""
+    """Compare with the linear program."""
     for sizes, chosen in POPULATIONS:
         lower, truth, upper = between(sizes, chosen)
         where = f"{chosen} of clusters {sizes}, epsilon {EPSILON:g}"
@@ -54,7 +54,7 @@ def theorems_5_1_and_5_2() -> Iterator[Check]:
 
 
 def text() -> Iterator[Check]:
-    """The sentences of sections 5.1 and 5.2."""
+    """Check the sentences of sections 5.1 and 5.2."""
     grown = [printed(0.1, 0.1, 2 * n) / 0.1 for n in (1, 10, 50, 100)]
     shown = ", ".join(f"{g:.3f}" for g in grown)
     yield said("small clusters amplify, epsilon < 1 (1 of 10, epsilon 0.1, one member each)", grown[0] < 0.2,
@@ -104,13 +104,13 @@ def coins_within(clusters: Sequence[Sequence[int]]) -> Law:
 
 
 def two_stages() -> Iterator[Check]:
-    """Section 5.2's last paragraph."""
+    """Check the last paragraph of section 5.2."""
     truth = exact_epsilon_of_laws(coins_within([[0], [1]]), coins_within([[0, NEW], [1]]), 1.0, "add-remove")
     inner = math.log1p(0.5 * math.expm1(1.0))
     yield said(f"members at rate r: at most about r epsilon (r = 1/2, epsilon 1: {inner:.4f})", truth <= inner,
                f"{truth:.4f} exactly")  # fmt: skip
     product = math.log1p(0.25 * math.expm1(1.0))
-    yield Check("read as a product of the two rates", f"{product:.4f}", f"{truth:.4f}", truth <= product, PRODUCT)
+    yield Check("as a product of the two rates", f"{product:.4f}", f"{truth:.4f}", truth <= product, PRODUCT)
 
 
 def picture() -> "Figure":
@@ -134,7 +134,7 @@ def run(out_dir: Path) -> Outcome:
     found = [*theorems_5_1_and_5_2(), *text(), *theorem_5_3(), *two_stages()]
     rows = [(str(s), c, *(f"{x:.6f}" for x in between(s, c))) for s, c in POPULATIONS]
     header = ("sizes", "drawn", "Theorem 5.1", "exact", "Theorem 5.2")
-    seen = Picture(picture(), "Amplification ends as clusters grow.", "Three curves rise from below 0.2 to 1.")
+    seen = Picture(picture(), "Amplification vanishes as clusters grow.", "Three curves rise from below 0.2 to 1.")
     return compared(out_dir, ENTRY, found, table=Table(header, rows, f"epsilon {EPSILON:g}"), picture=seen)
 
 
@@ -142,7 +142,7 @@ ENTRY = Entry(
     name="sd-clusters",
     paper=SD,
     title="Section 5: cluster sampling",
-    summary="Theorems 5.1, 5.2 and 5.3 and every sentence about them, beside exact losses",
+    summary="Theorems 5.1, 5.2 and 5.3 and every sentence about them, compared with exact losses",
     run=run,
     errata="sd-theorem-51-the-proof",
 )

@@ -1,7 +1,7 @@
-"""The least worst-case squared error of an epsilon-DP estimate of a number of records, by a linear program.
+"""The smallest worst-case squared error of an epsilon-DP estimate of the number of records, by a linear program.
 
 Counts 0 to L, answers on the grid of halves. Rounding any estimate to that grid moves it by at most a quarter, so no
-estimate at all has a worst error below (sqrt(value of the program) - 1/4)^2. More records only make it harder.
+estimate has a worst-case error below (sqrt(value of the program) - 1/4)^2. More records only make it harder.
 """
 
 import math
@@ -14,7 +14,7 @@ from ...numerics.roots import NumericalFailure
 
 
 def least_squared_error(epsilon: float, largest: int) -> float:
-    """No epsilon-DP count of 0 to `largest` records has a smaller worst squared error."""
+    """No epsilon-DP count of 0 to `largest` records has a smaller worst-case squared error."""
     answers = np.arange(2 * largest + 1) / 2.0
     counts, k = largest + 1, answers.size
     at = np.arange(counts * k).reshape(counts, k)
@@ -34,5 +34,5 @@ def least_squared_error(epsilon: float, largest: int) -> float:
     found = linprog(cost, A_ub=vstack([steps, errors]).tocsr(), b_ub=np.zeros(first.size + counts), A_eq=sums.tocsr(),
                     b_eq=np.ones(counts), method="highs-ipm")  # fmt: skip
     if found.status != 0:
-        raise NumericalFailure(f"the linear program of a private count was not solved: {found.message}")
+        raise NumericalFailure(f"the linear program for a private count was not solved: {found.message}")
     return float((math.sqrt(max(found.fun - 1e-6, 0.0)) - 0.25) ** 2)

@@ -1,7 +1,7 @@
 """SD Figure 2: a truncated Gaussian sample size, n = 10,000, mean n/2, base epsilon 0.01, sigma from 1 to 1000.
 
-The figure draws both bounds of SD Theorem 3.1. The upper one is false: it puts the add/remove epsilon where the
-replace-one epsilon belongs. Beside it: the corrected bound, and the exact value over all mechanisms by the chain
+The figure draws both bounds of SD Theorem 3.1. The upper one is false: it uses the add/remove epsilon where the
+replace-one epsilon is needed. Also shown: the corrected bound, and the exact value over all mechanisms by the chain
 program.
 """
 
@@ -41,7 +41,7 @@ class Point:
 
 
 def points(sigmas: Sequence[int] = SIGMAS) -> list[Point]:
-    """The figure's curves and ours."""
+    """Compute the figure's curves and ours."""
     return [_point(sigma) for sigma in sigmas]
 
 
@@ -61,7 +61,7 @@ def _point(sigma: int) -> Point:
 
 
 def checks(found: Sequence[Point]) -> Iterator[Check]:
-    """What the theorem and the text say."""
+    """Check what the theorem and the text say."""
     by_sigma = {p.sigma: p for p in found}
     few, many = by_sigma[1], by_sigma[800]
     ratios = [p.exact_lower / p.printed_upper for p in found]

@@ -1,4 +1,4 @@
-"""Laws of samples written out record by record, for the exact loss over all mechanisms on small populations."""
+"""Laws of samples enumerated record by record, for the exact loss over all mechanisms on small populations."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -8,7 +8,7 @@ from math import comb
 from ...verify.exact import exact_epsilon_of_laws
 
 Law = dict[tuple[int, ...], Fraction]
-NEW = 99  # the record that comes, goes or replaces another
+NEW = 99  # the record that is added, removed or replaces another
 
 
 def subsets(records: Sequence[int], size: int) -> Law:
@@ -17,7 +17,7 @@ def subsets(records: Sequence[int], size: int) -> Law:
 
 
 def mixed(laws: Sequence[tuple[Fraction, Law]]) -> Law:
-    """One of several laws, each with its chance."""
+    """A mixture of several laws, each with its probability."""
     total: Law = {}
     for chance, law in laws:
         for units, p in law.items():
@@ -26,7 +26,7 @@ def mixed(laws: Sequence[tuple[Fraction, Law]]) -> Law:
 
 
 def clusters_of(sizes: Sequence[int]) -> list[list[int]]:
-    """Records 0, 1, ... cut into clusters of these sizes."""
+    """Records 0, 1, ... split into clusters of these sizes."""
     ends = list(accumulate(sizes))
     return [list(range(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
 
@@ -39,7 +39,7 @@ def some_clusters(clusters: Sequence[Sequence[int]], chosen: int) -> Law:
 
 
 def one_more_member(sizes: Sequence[int], chosen: int, epsilon: float) -> float:
-    """The exact loss when the first cluster gets a member."""
+    """The exact loss when the first cluster gains a member."""
     old = clusters_of(sizes)
     new = [[*old[0], NEW], *old[1:]]
     return exact_epsilon_of_laws(some_clusters(old, chosen), some_clusters(new, chosen), epsilon, "add-remove")

@@ -1,8 +1,8 @@
-"""SD Theorem 4.3 / 7.2 against the exact supremum for proportional allocation with randomised rounding.
+"""SD Theorem 4.3 / 7.2 compared with the exact supremum for proportional allocation with randomised rounding.
 
 Printed: log(1 + 2r(a^2-1)) + log(1 + r(a^2-1)), a = e^eps, for populations with rn >= 1. True and loose: the
-supremum over every n is log(1 + r(a-1) + r(1-r)(a^2-1)), and a real pair of populations comes as close to it as
-one likes.
+supremum over every n is log(1 + r(a-1) + r(1-r)(a^2-1)), and real pairs of populations come arbitrarily
+close to it.
 """
 
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RATES = tuple(Fraction(x) for x in ("0.001", "0.01", "0.05", "0.1", "0.25", "0.5", "0.75", "0.9", "0.99"))
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 4.0)
-LARGE = 10_000  # records of the pair that comes close
+LARGE = 10_000  # size of the pair that comes close
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def factor(self) -> float:
-        """How many times larger the printed bound is."""
+        """The printed bound over the exact supremum."""
         return self.printed / self.ours
 
 
@@ -62,7 +62,7 @@ def _cell(rate: Fraction, epsilon: float) -> Cell:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegradingDesign)  # large rates lose privacy; that is in the table
+        warnings.simplefilter("ignore", DegradingDesign)  # large rates lose privacy, as the table shows
         ours = amplify(PureDP(epsilon), Proportional(rate)).epsilon()
     return Cell(
         rate, epsilon, printed_bound(float(rate), epsilon), ours, added_at(rate, "random", epsilon, LARGE).lower
@@ -70,7 +70,7 @@ def _cell(rate: Fraction, epsilon: float) -> Cell:
 
 
 def checks(found: Sequence[Cell]) -> Iterator[Check]:
-    """The printed bound is true, its constant is not the best one, and ours is reached."""
+    """Check that the printed bound holds, that its constant is not the best, and that ours is reached."""
     true = all(c.printed >= c.ours for c in found)
     yield Check("the printed bound holds", "yes", "yes" if true else "no", true)
     small = [c for c in found if c.epsilon == min(EPSILONS)]
@@ -87,7 +87,7 @@ def checks(found: Sequence[Cell]) -> Iterator[Check]:
 
 
 def picture(found: Sequence[Cell]) -> "Figure":
-    """The factor over the rate, a line per epsilon."""
+    """The factor against the rate, one line per epsilon."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.2, 4.4), layout="constrained")
@@ -132,7 +132,7 @@ def run(out_dir: Path) -> Outcome:
     text = "\n\n".join(
         [columns(_COLUMNS, _rows(found)), columns(HEADER, (c.row for c in compared)), f"{counted(compared)}."]
     )
-    report = Report("SD Theorem 4.3 beside the exact supremum", f"Randomised rounding of r n. {counted(compared)}.")
+    report = Report("SD Theorem 4.3 and the exact supremum", f"Randomised rounding of r n. {counted(compared)}.")
     report.add_figure(
         figure, "How many times larger the printed bound is.", "Lines rise from about 2 at r = 0.001 to 6 near r = 1."
     )
@@ -147,7 +147,7 @@ def run(out_dir: Path) -> Outcome:
 ENTRY = Entry(
     name="sd-rounding-factor",
     paper=SD,
-    title="Theorem 4.3 beside the exact supremum",
+    title="Theorem 4.3 and the exact supremum",
     summary="the printed bound for randomised rounding is 2 to 6 times larger than the exact supremum at small epsilon",
     run=run,
     errata="sd-theorems-43-and-72-randomised-rounding",

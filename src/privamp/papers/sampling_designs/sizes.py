@@ -1,4 +1,4 @@
-"""SD sections 2 to 4: every number and every bound of the text about samples of one stratum.
+"""SD sections 2 to 4: every number and bound in the text about samples of one stratum.
 
 The exact values are linear programs over all mechanisms on small populations (`privamp.verify`).
 """
@@ -30,7 +30,7 @@ RO = Neighbors.REPLACE_ONE
 SCALE = "noise of scale 1/(100n) has epsilon 100; log(1 + 100(e - 1)) = 5.15 is enough and needed"
 SMALL = "log(1 + x) is not x: log(1 + 0.01(e - 1)) = 0.0170"
 TWO_STEPS = "a replaced record is two steps for a mechanism that is epsilon-DP under deletion"
-RELATION = "the lemma holds for add/remove; a mechanism that prints its sample's size is 0-DP under replacement"
+RELATION = "the lemma holds for add/remove; a mechanism that releases its sample's size is 0-DP under replacement"
 HALF = "Laplace(1/epsilon) noise has variance 2/epsilon^2, and the relations are mixed"
 
 
@@ -64,7 +64,7 @@ def section_2() -> Iterator[Check]:
 
 
 def section_3() -> Iterator[Check]:
-    """Sizes drawn at random."""
+    """Check statements about random sample sizes."""
     truth = exact_epsilon_of_laws(subsets(range(4), 2), subsets([1, 2, 3, NEW], 2), 1.0, "add-remove")
     upper, lower = math.log1p(0.5 * math.expm1(1.0)), -math.log1p(0.5 * math.expm1(-1.0))
     yield Check("Theorem 3.1, upper bound, 4 records, always 2, epsilon 1", shown_up(upper, 4), f"{truth:.4f} exactly",
@@ -84,7 +84,7 @@ def section_3() -> Iterator[Check]:
     law = [0.0] * 1001
     law[10], law[1000] = 1.0 - 1e-6, 1e-6
     share = math.exp(RandomSize(tuple(law)).log_tilted_mean(0.1)) / 1000
-    yield said("a chance of 1e-6 to draw all of 1000 records ends amplification, though the mode is 10 (epsilon 0.1)",
+    yield said("drawing all 1000 records with probability 1e-6 ends amplification; the mode is 10 (epsilon 0.1)",
                share > 0.99, f"tilted mean {share:.6f} n")  # fmt: skip
     light = math.exp(RandomSize.truncated_normal(100, 10, 10_000).log_tilted_mean(0.01)) / 10_000
     yield said("a light-tailed size concentrated far below n amplifies (100 of 10,000, sd 10, epsilon 0.01)",
@@ -96,7 +96,7 @@ def section_3() -> Iterator[Check]:
 
 
 def section_4() -> Iterator[Check]:
-    """Sizes that depend on the data."""
+    """Check statements about sizes that depend on the data."""
     apart = exact_epsilon_of_laws(subsets(range(4), 1), subsets(range(4), 3), 0.5, "add-remove")
     yield Check("section 4.1: sizes m and m + 2 lose 2 epsilon (epsilon 0.5)", "1", f"{apart:.6f} exactly",
                 agrees(round(apart, 6), "1"))  # fmt: skip
@@ -171,7 +171,7 @@ def appendix_a() -> Iterator[Check]:
 
 
 def _mixed_loss(q: float, epsilon: float, more: float, y0: float, y1: float) -> float:
-    """The largest log ratio of the mixtures' chances of an event that has y0 and y1 under the parts of the second."""
+    """The largest log ratio of the mixtures' probabilities of an event with y0 and y1 under the parts of the second."""
     x0 = min(math.exp(epsilon) * y0, math.exp(epsilon + more) * y1, 1.0)
     x1 = min(math.exp(epsilon + more) * min(y0, y1), 1.0)
     return math.log(((1 - q) * x0 + q * x1) / ((1 - q) * y0 + q * y1))
@@ -200,7 +200,7 @@ def appendix_b() -> Iterator[Check]:
 
 
 def checks() -> list[Check]:
-    """All of them, in the order of the text."""
+    """All checks, in the order of the text."""
     return [*section_2(), *section_3(), *section_4(), *appendix_a(), *appendix_b()]
 
 
@@ -213,7 +213,7 @@ ENTRY = Entry(
     name="sd-sizes",
     paper=SD,
     title="Sections 2 to 4: samples of one stratum",
-    summary="every number and bound of the text about fixed, random and data-dependent sizes, as rows",
+    summary="every number and bound in the text about fixed, random and data-dependent sizes",
     run=run,
     errata="sampling-designs-sd",
 )

@@ -19,39 +19,39 @@ from .laws import NEW, Law, mixed, subsets
 
 RO = Neighbors.REPLACE_ONE
 INSERTED = "one insertion moves every later record to another cluster, so the loss grows with the sample"
-EMPTY = "an empty cluster that gets its first member loses with the size of the others"
+EMPTY = "when an empty cluster gains its first member, the loss grows with the size of the others"
 
 
 def proposition_6_1() -> Iterator[Check]:
-    """Three records, the first kept with a, the others always; the answer tells whether it was kept."""
+    """Three records, the first kept with probability a, the others always; the answer reveals whether it was kept."""
     low, high = 1.0 / (1.0 + math.e), math.e / (1.0 + math.e)
     for a, a_new in ((0.5, 0.5), (0.9, 0.1), (0.1, 0.9)):
-        p, p_new, q = high, low, low  # chances of the event with the record, with its replacement, and without
+        p, p_new, q = high, low, low  # probabilities of the event with the record, with its replacement, and without
         bound = math.log(p / p_new * a / a_new / (1.0 + q * (1.0 - a_new) / (p_new * a_new)))
         loss = math.log((a * p + (1.0 - a) * q) / (a_new * p_new + (1.0 - a_new) * q))
         yield said(f"Equation 4, a = {a:g}, a' = {a_new:g}, epsilon 1: at least {bound:.4f}", bound <= loss + 1e-12,
                    f"{loss:.4f}")  # fmt: skip
     certain = math.log(high / low)
     yield Check("no amplification where a = a' = 1", "1", f"{certain:.6f}", abs(certain - 1.0) < 1e-12)
-    degraded = math.log(high / (0.1 * high + 0.9 * low))  # the answer tells whether anybody was kept: p = p'
+    degraded = math.log(high / (0.1 * high + 0.9 * low))  # the answer reveals whether any record was kept: p = p'
     yield said("a data-dependent probability can lose more than p/p' (a = 1, a' = 0.1, p = p')", degraded > 0.0,
                f"{degraded:.4f} > 0")  # fmt: skip
     still = exact_epsilon_of_laws(kept(0, Fraction(1, 10)), kept(NEW, Fraction(1, 1000)), 1.0, "add-remove")
     yield said("amplification is possible even if a/a' is large (0.1 and 0.001, epsilon 1)", still < 1.0,
                f"{still:.4f} exactly")  # fmt: skip
-    members = 5  # of the cluster that comes with record i; Laplace noise on their number
+    members = 5  # members of the cluster of record i; Laplace noise on their number
     correlated = 0.5 * members
-    yield said("q'/p' can be beyond epsilon by correlations (clusters of 5 counted at epsilon 0.5)", correlated > 0.5,
+    yield said("q'/p' can exceed epsilon through correlations (clusters of 5 counted at epsilon 0.5)", correlated > 0.5,
                f"log(p'/q') = {correlated:g}")  # fmt: skip
 
 
 def kept(record: int, chance: Fraction) -> Law:
-    """The record with this chance, or nobody."""
+    """The record with this probability, otherwise an empty sample."""
     return {(record,): chance, (): 1 - chance}
 
 
 def section_6_1() -> Iterator[Check]:
-    """Elements drawn with unequal probabilities."""
+    """Check elements drawn with unequal probabilities."""
     for a in (Fraction(1, 10), Fraction(3, 5)):
         first, second = math.log(math.e * a), math.log1p(float(a) * math.expm1(1.0))
         truth = exact_epsilon_of_laws(kept(0, a), kept(NEW, a), 1.0, "add-remove")
@@ -74,12 +74,12 @@ def by_size(first: Sequence[int], second: Sequence[int]) -> Law:
 
 
 def section_6_2() -> Iterator[Check]:
-    """Clusters drawn by size."""
+    """Check clusters drawn by size."""
     old, new = by_size([0, 1], [2, 3, 4]), by_size([0, 1, NEW], [2, 3, 4])
     loss = exact_epsilon_of_laws(old, new, 1.0, "add-remove")
     yield said("large clusters drawn by size do not amplify (sizes 2 and 3, epsilon 1)", loss > 0.9, f"{loss:.4f}")
     chances = {Fraction(size, 10) * Fraction(2, size) for size in (2, 3, 5)}
-    yield said("drawn by size and then 2 members at random: everybody has the same chance (sizes 2, 3, 5)",
+    yield said("drawn by size and then 2 members at random: every record has the same probability (sizes 2, 3, 5)",
                chances == {Fraction(1, 5)}, f"{', '.join(map(str, chances))} for every member")  # fmt: skip
     grown = [exact_epsilon_of_laws(by_size([0], range(1, n + 1)), by_size([0], [*range(1, n + 1), NEW]), 1.0,
                                    "add-remove") for n in (1, 3, 6)]  # fmt: skip
@@ -94,7 +94,7 @@ def section_6_2() -> Iterator[Check]:
 
 
 def every(order: Sequence[int], step: int) -> Law:
-    """Systematic sampling of an ordered list."""
+    """Check systematic sampling of an ordered list."""
     return mixed([(Fraction(1, step), {tuple(sorted(order[j::step])): Fraction(1)}) for j in range(step)])
 
 
@@ -122,7 +122,7 @@ ENTRY = Entry(
     name="sd-other-designs",
     paper=SD,
     title="Section 6: unequal probabilities and systematic samples",
-    summary="Proposition 6.1 and sections 6.1 to 6.3, beside exact losses on small populations",
+    summary="Proposition 6.1 and sections 6.1 to 6.3, compared with exact losses on small populations",
     run=run,
     errata="sd-section-63-systematic-sampling-from-a-sorted-list",
 )
