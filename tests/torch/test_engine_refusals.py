@@ -122,7 +122,7 @@ def test_shards_are_refused():
     class FSDPLinear(nn.Linear):
         pass
 
-    with pytest.raises(InvalidInput, match="FSDP cuts parameters"):
+    with pytest.raises(InvalidInput, match="FSDP splits parameters"):
         private(FSDPLinear(5, 3))
 
 

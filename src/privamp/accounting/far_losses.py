@@ -1,9 +1,9 @@
-"""Losses far from 0, followed on a coarser grid.
+"""Losses far from 0, computed on a coarser grid.
 
-Most of a round's loss is near 0, where a fine grid is needed; its far losses weigh little and make every transform
-long. E[W(u + loss)] over the far losses is convex in e^-u, so a coarse grid will do for them.
+Most of a round's loss is near 0, where a fine grid is needed; its far losses have little weight and make every
+transform long. E[W(u + loss)] over the far losses is convex in e^-u, so a coarse grid is enough for them.
 
-From above: a far loss is split between the two coarse points beside it, both of its probabilities kept, which
+From above: a far loss is split between the two adjacent coarse points, keeping both of its probabilities, which
 dominates it. At coarse u the sum is exact, and between two of them the chord in e^-u is an upper bound.
 From below: far losses are coarse from the start (`loss_laws`), and W is lowered at the coarse points until its chords
 lie below it at every point of the grid; then the chord of the sums is the sum of the chords.
@@ -21,12 +21,12 @@ from ..numerics.log_domain import FloatArray, as_floats
 from .shifted_sums import ShiftedSums
 
 STRIDE = 8  # points of the fine grid per point of the coarse one
-_FAR = 1e-4  # far losses may weigh so much
+_FAR = 1e-4  # largest total weight of far losses
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One pair's law on the grid: mass[i] at loss first + i; what is beyond it, infinite losses included, above."""
+    """One pair's law on the grid: mass[i] at loss first + i; `above` is the mass beyond it, with infinite losses."""
 
     first: int
     mass: FloatArray
@@ -34,7 +34,7 @@ class Step:
 
 
 def nearness(steps: Sequence[Step], points: int) -> int | None:
-    """How far from 0 a loss is near, in points of the grid; None where one grid for all is as quick."""
+    """The largest loss that counts as near 0, in grid points; None if a single grid is as fast."""
     near = STRIDE * (points // (8 * STRIDE))
     while 0 < near <= points // 4:
         if max(_beyond(step, near) for step in steps) <= _FAR:
@@ -50,7 +50,7 @@ def _beyond(step: Step, near: int) -> float:
 
 @dataclass(frozen=True)
 class FarLosses:
-    """The losses of some pairs beyond `near`, for W on a window of `points` places, a multiple of STRIDE plus one."""
+    """The losses of some pairs beyond `near`, for W on a window of `points` points, a multiple of STRIDE plus one."""
 
     steps: Sequence[Step]
     near: int
@@ -60,7 +60,7 @@ class FarLosses:
 
     @cached_property
     def sums(self) -> ShiftedSums:
-        """On the coarse grid; losses that lead beyond the window from everywhere are cut to its length."""
+        """Put losses on the coarse grid; those that leave the window from every point are truncated to its length."""
         return ShiftedSums([self._coarse(step) for step in self.steps], (self.points - 1) // STRIDE + 1)
 
     def _coarse(self, step: Step) -> tuple[int, FloatArray]:
@@ -93,7 +93,7 @@ class FarLosses:
         return np.concatenate([np.full(self.sums.left, before), inside, after[: self.sums.right]])
 
     def _lowered(self, values: FloatArray, last: float) -> FloatArray:
-        """W at coarse points, less what its chords are too high; at the ends no more than what is known outside."""
+        """W at coarse points, minus the excess of its chords; at the ends at most what is known outside."""
         cells = values[:-1].reshape(-1, STRIDE)
         knots = values[::STRIDE]
         chords = knots[:-1, None] * (1.0 - self._shares) + knots[1:, None] * self._shares
@@ -111,5 +111,5 @@ class FarLosses:
 
     @cached_property
     def _weights(self) -> FloatArray:
-        """Of a cell's two ends at its points, shape (2, STRIDE)."""
+        """Weights of a cell's two ends at its points, shape (2, STRIDE)."""
         return np.stack([1.0 - self._shares, self._shares])

@@ -1,4 +1,4 @@
-"""E[W(u + loss)] at all points of a grid for several laws at once, by transforms whose rounding is bounded."""
+"""E[W(u + loss)] at all points of a grid for several laws at once, by transforms with bounded rounding errors."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _UNIT = 1.2e-16
 
 
 class ShiftedSums:
-    """Laws (first index, masses), and W at `points` places, `left` more before them and `right` more behind."""
+    """Laws (first index, masses), and W at `points` points, with `left` more before them and `right` more after."""
 
     def __init__(self, laws: Sequence[tuple[int, FloatArray]], points: int) -> None:
         from scipy import fft
@@ -19,7 +19,7 @@ class ShiftedSums:
         left = max(max(-first for first, _ in laws), 0)
         right = max(max(first + mass.size - 1 for first, mass in laws), 0)
         self.points = points
-        self.left, self.right = min(left, points), min(right, points)  # a longer jump ends outside anyhow
+        self.left, self.right = min(left, points), min(right, points)  # a longer jump always ends outside
         self.size = int(fft.next_fast_len(points + self.left + self.right, real=True))
         self.beyond = np.zeros((len(laws), 1))  # masses of jumps beyond `right`
         kernels = np.zeros((len(laws), self.size))
@@ -32,7 +32,7 @@ class ShiftedSums:
         self._norm = float(np.max(np.sqrt(np.sum(kernels * kernels, axis=1))))
 
     def transformed(self, padded: FloatArray) -> FloatArray:
-        """W's transform; W at left + points + right places."""
+        """The transform of W, given at left + points + right points."""
         from scipy import fft
 
         return np.asarray(fft.rfft(padded, self.size))
@@ -46,6 +46,6 @@ class ShiftedSums:
         return np.asarray(sums[:, self.left : self.left + self.points])
 
     def error(self, padded: FloatArray) -> float:
-        """What rounding may do to a sum."""
+        """A bound on the rounding error of a sum."""
         size = math.sqrt(float(padded @ padded)) + 1.0
         return 4.0 * _UNIT * (math.log2(self.size) + 4.0) * self._norm * size

@@ -1,13 +1,13 @@
-"""The framework's own files, read once and kept: a page has twenty of them, and the first view waits for each.
+"""A cache of the framework's own files: a page has twenty of them, and the first view waits for each.
 
-They are the same for every visitor until the server ends. Everything else passes through.
+They are the same for every visitor until the server stops. All other requests pass through.
 """
 
 from .guard import Application, Message, Receive, Send
 
 
 class KeptFiles:
-    """An ASGI application that answers from memory what lies under `folders` and was answered before."""
+    """An ASGI application that serves files under `folders` from memory once they were requested."""
 
     def __init__(self, application: Application, folders: tuple[str, ...]) -> None:
         self.application = application
@@ -15,7 +15,7 @@ class KeptFiles:
         self.kept: dict[str, tuple[Message, bytes]] = {}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer from memory, or pass the request on and keep a whole answer."""
+        """Answer from memory, or pass the request on and store a complete answer."""
         path = scope.get("path", "")
         if scope["type"] != "http" or scope.get("method") != "GET" or not path.startswith(self.folders):
             await self.application(scope, receive, send)

@@ -1,10 +1,10 @@
-"""Coins of chance e^-g and geometric numbers of ratio e^-1, decided exactly.
+"""Coins with probability e^-g and geometric numbers with ratio e^-1, decided exactly.
 
 A coin is "u < e^-g" for a uniform real u, of which 64 bits are drawn. A double decides it: e^-g from `np.exp` is
 within a share of 2^-45 of the truth, and where u lies further than `_MARGIN` = 2^-38 from it, both on the same side,
-nothing is left to decide. Otherwise (about one coin in 2^37) more bits of u are drawn and compared with e^-g to as many
-digits as it takes (`decimal`, whose exp is correctly rounded). No decision rests on a rounding, and the chance is e^-g
-itself: the floats only say which cases are clear.
+the decision is certain. Otherwise (about one coin in 2^37) more bits of u are drawn and compared with e^-g to as many
+digits as it takes (`decimal`, whose exp is correctly rounded). No decision depends on rounding, and the probability
+is exactly e^-g: the floats only say which cases are clear.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _FEW = 2.0**40  # below this a word has too few digits to know its logarithm to 
 
 
 def exp_coins(stream: Stream, g: Floats, exact: Callable[[int], Fraction]) -> Mask:
-    """Return coins of chance e^-g_i; `g` is within a share of 2^-50 of `exact(i)`, which is at least 0."""
+    """Return coins with probability e^-g_i; `g` is within a share of 2^-50 of `exact(i)`, which is at least 0."""
     words = stream.words(len(g))
     drawn = words.astype(np.float64)
     chance = np.exp(-g) * 2.0**64
@@ -37,7 +37,7 @@ def exp_coins(stream: Stream, g: Floats, exact: Callable[[int], Fraction]) -> Ma
 
 
 def geometrics(stream: Stream, n: int) -> Integers:
-    """Return how many coins of chance e^-1 come up before the first that does not: v or more with chance e^-v."""
+    """Return how many coins with probability e^-1 succeed before the first failure: v or more with probability e^-v."""
     words = stream.words(n)
     drawn = words.astype(np.float64)
     logs = 64.0 * np.log(2.0) - np.log(np.maximum(drawn, 1.0))
@@ -51,7 +51,7 @@ def geometrics(stream: Stream, n: int) -> Integers:
 
 
 class _Uniform:
-    """A uniform number between 0 and 1, of which as many bits are drawn as are asked for."""
+    """A uniform number between 0 and 1 whose bits are drawn on demand."""
 
     __slots__ = ("_drawn", "_stream", "_words")
 

@@ -1,4 +1,4 @@
-"""Texts as one piece of UTF-8 bytes, so that the keyed function reads many of them at once."""
+"""Texts stored as one block of UTF-8 bytes, so that the keyed function can read many at once."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 
-PADDING = 16  # bytes behind the last text: a block may be read past its end
+PADDING = 16  # bytes after the last text: a block may be read past its end
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Texts:
     """Ids that are text: text i is `data[starts[i] : starts[i] + lengths[i]]`.
 
-    It stands where an array of ids stands: it has a size, takes slices, masks and positions as an index, and NumPy
-    makes an array of Python strings of it.
+    It can be used like an array of ids: it has a size, accepts slices, masks and positions as an index, and NumPy
+    converts it to an array of Python strings.
     """
 
     data: NDArray[np.uint8]
@@ -28,7 +28,7 @@ class Texts:
 
     @classmethod
     def of(cls, ids: "NDArray[Any] | Texts") -> "Texts":
-        """The texts of an array; objects that are not text are refused."""
+        """The texts of an array; objects that are not text are rejected."""
         if isinstance(ids, Texts):
             return ids
         return (_of_fixed_width(ids) if ids.dtype.kind == "U" else None) or _of_objects(ids)
@@ -46,12 +46,12 @@ class Texts:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of texts."""
         return len(self.lengths)
 
     @property
     def shape(self) -> tuple[int]:
-        """As an array's."""
+        """As for an array."""
         return (len(self.lengths),)
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Texts:
         return Texts(self.data if len(lengths) else self.data[-PADDING:], self.starts[which], lengths)
 
     def tolist(self) -> list[str]:
-        """Python strings; bytes that are no UTF-8 become lone surrogates, one for each."""
+        """Python strings; each byte that is not valid UTF-8 becomes a lone surrogate."""
         held = self.data.tobytes()
         borders = zip(self.starts.tolist(), self.lengths.tolist(), strict=True)
         return [_decoded(held[start : start + length]) for start, length in borders]
@@ -80,7 +80,7 @@ class Texts:
 
 
 def _of_fixed_width(ids: NDArray[Any]) -> Texts | None:
-    """ASCII in fixed width, without a Python string for each; None for everything else."""
+    """Fixed-width ASCII, without creating Python strings; None for everything else."""
     width = ids.dtype.itemsize // 4
     if not width or not ids.size:
         return None

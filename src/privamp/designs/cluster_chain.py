@@ -1,12 +1,13 @@
-"""Clusters whose members are kept by coins, noise on a line: nobody's coin is told but in clusters drawn in any case.
+"""Clusters whose members are kept by coins, with one-dimensional noise, along a chain of sample sizes.
 
-Exchange the changed cluster for another one. What differs is x others of the changed cluster (c - 1 coins of chance r,
-when it is drawn: q) or y members of the other one (c' coins, 1 - q). Samples with x and x + 1, or y and y + 1, can be
-drawn nested, and x = 0 and y = 0 are the same sample: one chain of sizes, from x = c - 1 down to 0 and on to y = c',
-with the record beside any x, by its coin (core/size_paths.py). Theorem and proof: docs/transport.md, Thm 11.
+Exchange the changed cluster for another one. What differs is x others of the changed cluster (c - 1 coins of
+probability r, if it is drawn: q) or y members of the other one (c' coins, 1 - q). Samples with x and x + 1, or y and y
++ 1, can be drawn nested, and x = 0 and y = 0 are the same sample: one chain of sizes, from x = c - 1 down to 0 and on
+to y = c', with the record in addition to any x, by its coin (core/size_paths.py). Theorem and proof: docs/transport.md,
+Thm 11.
 
 The attacks are sums in which the changed cluster's members count 1 up to a number of them, and each other cluster's
-members -1 up to another number: of clusters drawn in any case little is seen then.
+members -1 up to another number: the sum then reveals little about clusters that are drawn in both cases.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,7 @@ AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/transport.md, Thm 11"
 _MOST = 500  # members of a cluster
 _COUNTED = ((1, 0), (2, 0), (3, 0), (4, 0), (2, 1), (4, 1), (_MOST, 1))  # members of its own and of other clusters
-_LARGEST_SUM = 500  # places of a sum that are looked at
+_LARGEST_SUM = 500  # positions of a sum that are considered
 _FEWEST = 4  # members: the exact verifier, which asks for sums in smaller cases, does not know truncated counts
 
 
@@ -48,7 +49,7 @@ def sizes_of(chance: float, rate: float, caps: Sequence[tuple[int, int]], kind: 
 
 
 def _row(chance: float, rate: float, own: int, other: int) -> tuple[FloatArray, FloatArray]:
-    """Chances along the chain of the changed cluster being drawn, and of the other one."""
+    """Probabilities along the chain if the changed cluster is drawn, and if the other one is."""
     inside, out = np.zeros(own + other), np.zeros(own + other)
     inside[:own] = chance * binom.pmf(np.arange(own - 1, -1, -1), own - 1, rate)
     out[own - 1 :] = (1.0 - chance) * binom.pmf(np.arange(other + 1), other, rate)
@@ -56,7 +57,7 @@ def _row(chance: float, rate: float, own: int, other: int) -> tuple[FloatArray, 
 
 
 def caps_of(design: Any) -> list[tuple[int, int]]:
-    """The largest caps of the changed cluster and of another one; nobody is there where all clusters are drawn."""
+    """The largest caps of the changed cluster and of another one; no other one if all clusters are drawn."""
     first, *rest = sorted(design.caps, reverse=True)
     if not rest or design.share == 1.0:
         return [(first, 0)]
@@ -67,7 +68,7 @@ def _bound(design: Any, mechanism: Mechanism, kind: str) -> Profile:
     if design.second_size or design.second_stage is None or design.trim:
         raise NoTheorem("this theorem is about members kept by coins, without trimming")
     if not design.rate or not min(caps := [own for own, _ in caps_of(design)]):
-        raise NoTheorem("a rate or a cap of 0 keeps nobody")
+        raise NoTheorem("a rate or a cap of 0 keeps no record")
     if max(caps) > _MOST:
         raise NoTheorem(f"clusters of at most {_MOST} members are followed member by member")
     found = bounded(trimmed(sizes_of(design.share, design.rate, caps_of(design), kind)), mechanism)
@@ -128,8 +129,8 @@ def seen(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[str, P
 
 
 def counted(design: Any, own: int, other: int, after: float) -> tuple[Places, Places]:
-    """Where the sum lies: 1 for the record (`after` for the new one) and for up to `own` others of its cluster, -1 for
-    up to `other` members of every other cluster.
+    """The position of the sum: 1 for the record (`after` for the new one) and for up to `own` others of its cluster,
+    -1 for up to `other` members of every other cluster.
     """
     cap, q, r = max(design.caps), design.share, design.rate
     each = _up_to(binom.pmf(np.arange(cap + 1), cap, r), other)
@@ -146,12 +147,12 @@ def counted(design: Any, own: int, other: int, after: float) -> tuple[Places, Pl
 
 
 def _up_to(law: FloatArray, most: int) -> FloatArray:
-    """The law of the smaller of a number and `most`."""
+    """The law of the minimum of a number and `most`."""
     return np.append(law[:most], np.sum(law[most:])) if most < law.size - 1 else law
 
 
 def _with(rest: Mapping[float, float], drawn: Mapping[float, float], rate: float, own: float) -> Places:
-    """The record is kept with chance `rate` where its cluster is drawn, and counts `own`."""
+    """The record is kept with probability `rate` if its cluster is drawn, and counts `own`."""
     found = dict(rest)
     for place, chance in drawn.items():
         for at, part in ((place + own, rate), (place, 1.0 - rate)):

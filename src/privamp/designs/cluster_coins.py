@@ -133,7 +133,7 @@ def theorems(subject: str) -> tuple[Theorem, ...]:
         if design.rate == 1.0 or design.most_kept is not None:
             raise NoTheorem("this theorem is about members kept by coins, without trimming")
         if design.rate == 0.0:
-            raise NoTheorem("a rate of 0 keeps nobody")
+            raise NoTheorem("a rate of 0 keeps no record")
         largest = sorted(design.caps, reverse=True)
         members = largest[0] - 1 + (largest[1] if len(largest) > 1 else 0)
         profile: Profile = one(add_remove_shift(mechanism), design.share, design.rate, members)

@@ -1,6 +1,6 @@
-"""Attacks by a record that moves from one stratum to another: sums in which both strata are seen.
+"""Attacks on a record that moves from one stratum to another: sums that depend on both strata.
 
-A scene is where a function of one stratum's sample lies with the record and without it; the function has steps of at
+A scene is the law of a function of one stratum's sample with the record and without it; the function changes by at
 most one per record. The sum takes the scene of the stratum that the record leaves and, with the other sign, the scene
 of the one that the other record enters: P is with the first and without the second, Q the reverse.
 
@@ -25,11 +25,11 @@ from .pure_only import lower_profile, pure_epsilon
 
 Scene = tuple[Places, Places]  # with the record, without it
 _MOST_KINDS = 3  # of strata that are paired with each other
-_LARGEST = 100.0  # epsilon: events of black boxes are weighed up to here
+_LARGEST = 100.0  # epsilon: events of black boxes are considered up to this value
 
 
 def of_share(rate: float, whole: Places | None = None) -> dict[str, Scene]:
-    """The scenes of a share; `whole` where the number of others is not large."""
+    """The scenes of a share; `whole` if the number of others is not large."""
     law = whole or {2.0: rate * (1.0 - rate), 1.0: rate, 0.0: (1.0 - rate) ** 2}
     return {
         "whole": (law, {0.0: 1.0}),
@@ -39,7 +39,7 @@ def of_share(rate: float, whole: Places | None = None) -> dict[str, Scene]:
 
 
 def between(out: Scene, into: Scene) -> Scene:
-    """Where the sum of both strata lies, before the move and after it."""
+    """The law of the sum over both strata, before and after the move."""
     return _joined(out[0], into[1]), _joined(out[1], into[0])
 
 
@@ -52,7 +52,7 @@ def _joined(one: Places, other: Places) -> Places:
 
 
 def of_strata(parts: Iterable[tuple[Any, int]]) -> dict[str, Scene]:
-    """Sums for every two strata, from designs and how many strata have each; nothing where there are many kinds."""
+    """Sums for every two strata, from the designs and their numbers of strata; none if there are many kinds."""
     kinds = [(part, scenes_of(part), times) for part, times in parts]
     if len(kinds) > _MOST_KINDS:
         return {}
@@ -67,7 +67,7 @@ def of_strata(parts: Iterable[tuple[Any, int]]) -> dict[str, Scene]:
 
 
 def scenes_of(part: Any) -> dict[str, Scene]:
-    """What is seen of one stratum; of shares that are rounded by a rule or from few records nothing is built."""
+    """The scenes of one stratum; none for shares rounded by a rule or of few records."""
     if hasattr(part, "how"):
         return of_share(float(part.share)) if part.how == "random" and part.at_most is None and part.share else {}
     try:
@@ -89,14 +89,14 @@ def best(scenes: Mapping[str, Scene], mechanism: Mechanism) -> dict[str, Profile
 def largest_loss(hubs: Iterable[Hub], epsilon: float) -> float:
     """An upper bound for every event of an epsilon-DP mechanism, by distances from a usual sample, in both orders."""
     if epsilon > _LARGEST:
-        raise NoTheorem(f"events of black boxes are weighed up to epsilon {_LARGEST:g}")
+        raise NoTheorem(f"events of black boxes are considered up to epsilon {_LARGEST:g}")
     ways = [one for hub in hubs for one in (hub, hub.turned)]
     laws = [({float(c): x for c, x in one.p.items()}, {-float(c): x for c, x in one.q.items()}) for one in ways]
     return max(weighted_event(p, q, epsilon) for p, q in laws) * (1.0 + 1e-12)
 
 
 def worst_event(scenes: Iterable[Scene], mechanism: Mechanism, kind: Any) -> Profile | None:
-    """Of a black box: the largest loss of an event that weighs the sum, in both orders."""
+    """For a black box: the largest loss of an event weighted by the sum, in both orders."""
     epsilon = pure_epsilon(mechanism, kind)
     if epsilon > _LARGEST:
         return None

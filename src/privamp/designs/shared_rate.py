@@ -54,7 +54,7 @@ from .pure_only import is_black_box, lower_profile, pure_epsilon, upper_profile
 from .strata_seen import sizes_seen
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
-_LARGEST = 100.0  # epsilon: events of black boxes are weighed up to here
+_LARGEST = 100.0  # epsilon: events of black boxes are considered up to this value
 PAGE, TRANSPORT = "docs/designs/proportional.md, shared rate", "docs/transport.md, Thm 6"
 
 

@@ -1,4 +1,4 @@
-"""Chains of stages under pure mechanisms, by how many entries differ: every number of them has a factor of its own.
+"""Chains of stages under pure mechanisms, by the number of entries that differ: each number has its own factor.
 
 F(u) = e^(eps u) bounds what u replaced entries of the final sample change. If F(i) does so for i entries of the array
 that a stage makes, and p is the law of how many of the j changed positions among N are picked, then F'(j) = R does so
@@ -22,7 +22,7 @@ from ..numerics.log_domain import FloatArray, as_floats, log_diff, log_mix, log_
 from ..numerics.roots import bisected
 
 _MOST = 4_000_000  # numbers of copies before and after a stage, together
-_MARGIN = 1e-11  # relative: chances and sums are computed to well within it
+_MARGIN = 1e-11  # relative: probabilities and sums are computed to well within it
 
 
 def chain_loss(stages: Sequence[tuple[str, int, int]], records: int, epsilon: float) -> float:
@@ -32,7 +32,7 @@ def chain_loss(stages: Sequence[tuple[str, int, int]], records: int, epsilon: fl
         kind, entries, draws = stages[place]
         most = min(records, entries) if place == 0 else entries
         if (most + 1) * (draws + 1) > _MOST:
-            raise NoTheorem("so many entries are not followed number by number; Theorem B' covers them")
+            raise NoTheorem("there are too many entries to count them number by number; Theorem B' covers them")
         log_f = before(kind, entries, draws, log_f, most)
     return float(log_f[-1])
 
@@ -54,7 +54,7 @@ def before(kind: str, entries: int, draws: int, log_f: FloatArray, most: int) ->
 
 
 def _root(log_p: FloatArray, log_f: FloatArray) -> FloatArray:
-    """The smallest log R, one for every row of chances; the largest F where somebody changed is always picked."""
+    """The smallest log R for every row of probabilities; the largest F if a changed entry is always picked."""
     largest = np.max(np.where(log_p > -np.inf, log_f, 0.0), axis=1)
 
     def holds(log_r: FloatArray) -> NDArray[np.bool_]:

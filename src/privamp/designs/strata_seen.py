@@ -1,14 +1,14 @@
 """Attacks on a shared rate: a sum of the changed record and of how far every stratum's size is from the usual one.
 
 n records, `size` of them drawn at the rate r = size/n, and strata whose shares of n are whole at r: without the record
-every stratum's size is certain. One record more lowers the rate to r' = size/(n+1). Its own stratum of N others has the
-mean (N+1)r', whole part k and fraction g, and others of M records lose one with chance M(r - r'):
+every stratum's size is certain. One added record lowers the rate to r' = size/(n+1). Its own stratum of N others has
+the mean (N+1)r', whole part k and fraction g, and others of M records lose one with probability M(r - r'):
 
     own stratum   k + 1 drawn: 1 record from the usual sample, with the record or not;
                   k drawn, with the record: 2 away, without it: 0
-    every other   1 away with chance M(r - r')
+    every other   1 away with probability M(r - r')
 
-A function of the sample that counts all of these has steps of at most one per record. Moved from one stratum to
+A function of the sample that counts all of these changes by at most one per record. Moved from one stratum to
 another, at one rate r: moved_sums.py. Built from
 `fewest` records on: the exact verifier, which asks for sums in smaller cases, does not know such functions.
 """
@@ -23,11 +23,11 @@ from ..core.neighbors import Neighbors
 from .moved_sums import Scene, between, of_share
 
 Law = Mapping[float, float]
-_MOST_STRATA = 200  # whose sizes are added up one by one
+_MOST_STRATA = 200  # strata whose sizes are summed one by one
 
 
 def sizes_seen(size: int, at_least: int, strata: int, kind: str, fewest: int = 20) -> dict[str, Scene]:
-    """Places of the sum in the smallest population, or nothing where its shares are not whole."""
+    """Positions of the sum in the smallest population; none if its shares are not whole."""
     n = at_least
     if gcd(n, size) < strata or size >= n or n < fewest or strata > _MOST_STRATA:
         return {}
@@ -46,7 +46,7 @@ def sizes_seen(size: int, at_least: int, strata: int, kind: str, fewest: int = 2
 
 
 def _moves(rate: Fraction, unit: int, pieces: int, strata: int) -> dict[str, Scene]:
-    """Out of one of two strata and into the other. Who is left over is in a third one, the same in both.
+    """A move out of one of two strata into the other. The remaining records are in a third one, the same in both.
 
     A stratum is whole without the record, or with it (carried: it has one record less); one of each fill a population.
     """
@@ -55,7 +55,7 @@ def _moves(rate: Fraction, unit: int, pieces: int, strata: int) -> dict[str, Sce
         are_whole = [kind == "whole" for kind in kinds]
         sizes = [(pieces - 1) // 2] * 2 if all(are_whole) else [first, second]
         records = [unit * size - (not whole) for size, whole in zip(sizes, are_whole, strict=True)]
-        left = unit * pieces - 1 - sum(records)  # of everybody but the record that moves
+        left = unit * pieces - 1 - sum(records)  # of all records except the one that moves
         if min(sizes) > 0 and (left == 0 or strata > 2):
             out, into = (of_share(float(rate), _own(n, rate))[kind] for n, kind in zip(records, kinds, strict=True))
             found[f"moved, {kinds[0]} to {kinds[1]}"] = between(out, into)
@@ -63,7 +63,7 @@ def _moves(rate: Fraction, unit: int, pieces: int, strata: int) -> dict[str, Sce
 
 
 def _own(others: int, rate: Fraction) -> dict[float, float]:
-    """Records from the usual sample in the stratum of the changed record."""
+    """Distance from the usual sample in the stratum of the changed record."""
     mean = (others + 1) * rate
     usual = math.floor(mean)
     more = mean - usual

@@ -1,13 +1,13 @@
-"""A private ball, paid from the budget: a radius from a noisy histogram of norms, a centre from a noisy mean of clipped
-rows.
+"""A private ball, charged to the budget: a radius from a noisy histogram of norms and a centre from a noisy mean of
+clipped rows.
 
-The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one
-bin. Bins count that are above what noise alone reaches once in forty fits and lie near the fullest one, or above
-what it reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. Where no bin
-counts, the median of the norms is chosen by the exponential mechanism, which needs a third as many records, and
-the radius is the grid point above it. Rows outside are shortened, never dropped.
+The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one bin.
+A bin is used if it is near the fullest one and above what noise alone reaches once in forty fits, or above what noise
+alone reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. If no bin is
+used, the median of the norms is chosen by the exponential mechanism, which needs a third as many records, and the
+radius is the grid point above it. Rows outside are clipped, never dropped.
 
-A centre is paid for only where the noisy number of records says that its noise is below half the radius.
+A centre is released only if, by the noisy number of records, its noise is below half the radius.
 """
 
 import math
@@ -30,20 +30,20 @@ from .threads import ThreadPool
 
 _GRID = np.exp2(np.arange(-128, 129) / 2.0)
 _COVERED = 0.975
-SHARE = 0.05  # of epsilon for a private radius, and for a private centre
+SHARE = 0.05  # shares of epsilon for a private radius and for a private centre
 _GAP = 4  # bins: a factor of 4
-_CLEAR = 0.5  # of the radius: the noise of a centre that is worth it
-_LAST = 0.1  # share of epsilon for the median of the norms, where the histogram shows nothing
-_BITS = 20  # of a row about the origin: the sum of 2^33 rows is exact
+_CLEAR = 0.5  # of the radius: the largest noise of a centre worth its cost
+_LAST = 0.1  # share of epsilon for the median of the norms, if no bin of the histogram is used
+_BITS = 20  # of a row around the origin: the sum of 2^33 rows is exact
 
 
 def most_for_ball(radius: bool, center: bool) -> float:
-    """The largest share of epsilon that a ball takes whose radius or centre, or both, are private."""
+    """The largest share of epsilon for a ball whose radius or centre, or both, are private."""
     return SHARE * (radius + center) + _LAST * radius
 
 
 def private_ball(bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:
-    """Radius and centre; about the origin where a centre is not worth its noise."""
+    """Radius and centre; the origin if a centre is not worth its noise."""
     d = X.shape[1]
     around = private_radius(bill, X, np.zeros(d), SHARE / 2, pool)
     if around.records * _CLEAR < 1.5 * d / (SHARE * bill.epsilon):
@@ -53,14 +53,14 @@ def private_ball(bill: PrivacySpend, X: NDArray[Any], pool: ThreadPool) -> Ball:
 
 
 class Radius(NamedTuple):
-    """A length, and about how many records led to it: 0 where there were too few to count them."""
+    """A length, and the approximate number of records behind it: 0 if there were too few to count."""
 
     length: float
     records: float
 
 
 def private_radius(bill: PrivacySpend, X: NDArray[Any], center: FloatArray, share: float, pool: ThreadPool) -> Radius:
-    """A radius about `center`, at `share` of epsilon; at `_LAST` more where that shows no record."""
+    """A radius around `center`, at `share` of epsilon; at `_LAST` more if that finds no records."""
     bins = np.searchsorted(_GRID[:-1], measured(Ball(center, 1.0), X, pool))
     noise = Laplace(scale=1.0 / (share * bill.epsilon))
     counts = np.bincount(bins, minlength=_GRID.size).astype(np.float64)
@@ -74,7 +74,7 @@ def private_radius(bill: PrivacySpend, X: NDArray[Any], center: FloatArray, shar
 
 
 def radius_of(noisy: FloatArray, scale: float) -> Radius | None:
-    """What noisy counts with this scale of noise speak for; None where no bin stands out."""
+    """The radius that noisy counts with this noise scale suggest; None if no bin stands out."""
     likely = noisy >= scale * math.log(20.0 * _GRID.size)
     certain = noisy >= scale * math.log(1e6 * _GRID.size)
     counts = np.where(certain | (likely & _beside(likely, int(np.argmax(noisy)))), noisy, 0.0)
@@ -100,9 +100,9 @@ def _beside(likely: NDArray[np.bool_], fullest: int) -> NDArray[np.bool_]:
 
 
 def private_center(bill: PrivacySpend, X: NDArray[Any], radius: float, share: float, pool: ThreadPool) -> FloatArray:
-    """The mean of the rows, each shortened to `radius` about the origin, at `share` of epsilon: two thirds for the sum.
+    """The mean of the rows, each clipped to `radius` around the origin, at `share` of epsilon: two thirds for the sum.
 
-    It is pulled toward the origin by the factor of James and Stein, which costs nothing.
+    It is shrunk toward the origin by the James-Stein factor, which costs no privacy.
     """
     d, epsilon = X.shape[1], share * bill.epsilon
     ball = Ball(np.zeros(d), radius)

@@ -9,18 +9,19 @@ for sum E_c^2 is far larger than the sum where clusters differ in size. Two rele
 2. sum of min(|E_c|, t)^2 over drawn clusters, t = 2 s n: a cluster of n records that are all alike passes t in one case
    of twenty. n is the cap where the noise allows it, else twice the average size. One record moves the sum by at most
    b (2 t - b), b = h + |T/C|. Where the noise of that would be more than half of what clusters of correlated records
-   show: sum of |E_c| instead, not cut, which a record moves by b only. Its noise is a part of S, not of S^2. The root
-   mean square is taken as 1.25 times the mean distance, as for normal sums, or 2 times where clusters differ in size.
+   show: sum of |E_c| instead, not truncated, which a record moves by b only. Its noise is a part of S, not of S^2. The
+   root mean square is taken as 1.25 times the mean distance, as for normal sums, or 2 times where clusters differ in
+   size.
 
 S^2 is then (2.) / (l-1). Where the cap is above twice the average size, the part of one cluster of the largest size is
-added, cap^2 v / (k-1), because such a cluster may have been cut, or not drawn at all; v is 2.5 times what the squares
-of (2.) show of the variance between clusters' means, 1.3 times what the distances show, which are proportional to sizes
-and not to their squares; at most s^2. S^2 is never more than cap s^2 N/k, which holds for every population with
-these caps (Cauchy-Schwarz). Noise in an estimated variance is met by 0.6 of its standard deviation (0.5 where nothing
-is cut). The interval has Student's quantile of l - 1 degrees of freedom, and is cut to the bounds. Where N is public it
-stands for C in the sampling error. A total where N is secret is T itself, measured from 0, and S^2 is that of the
-clusters' sums about their mean. The design effect is that of the clusters drawn, as R has it: without the part for a
-large cluster that was cut or missed, and from squares only.
+added, cap^2 v / (k-1), because such a cluster may have been truncated, or not drawn at all; v is 2.5 times what the
+squares of (2.) show of the variance between clusters' means, 1.3 times what the distances show, which are proportional
+to sizes and not to their squares; at most s^2. S^2 is never more than cap s^2 N/k, which holds for every population
+with these caps (Cauchy-Schwarz). To allow for noise, an estimated variance is raised by 0.6 of its standard deviation
+(0.5 where nothing is truncated). The interval uses Student's quantile of l - 1 degrees of freedom and is clipped to the
+bounds. Where N is public, it replaces C in the sampling error. A total where N is secret is T itself, measured from 0,
+and S^2 is that of the clusters' sums about their mean. The design effect is that of the clusters drawn, as in R:
+without the part for a large cluster that was truncated or missed, and from squares only.
 
 Coverage and widths on schools, municipalities and MU284: benchmarks/cluster_surveys.py, docs/surveys.md.
 """
@@ -44,18 +45,18 @@ from .units import Loudness, Units
 
 SPLIT = (0.58, 0.32, 0.10)  # of the first release: T, C and the squares of records
 _MORE = 2.0  # shares of variance_share that the second release gets
-_GUESS = 0.25  # correlation inside clusters, to choose where sums are cut
-_WIDE = 0.6  # standard deviations of its own noise that an estimated variance is raised by
-_QUIET = 0.5  # the same where nothing is cut off
-_SHAPE = math.sqrt(0.5 * math.pi)  # root mean square over mean distance, of normal numbers
+_GUESS = 0.25  # correlation inside clusters, to choose where sums are truncated
+_WIDE = 0.6  # an estimated variance is raised by this many standard deviations of its own noise
+_QUIET = 0.5  # the same where nothing is truncated
+_SHAPE = math.sqrt(0.5 * math.pi)  # root mean square over mean distance, for normal numbers
 _UNEVEN = 2.0  # the same where clusters differ in size
-_MISSED = 2.5  # times what cut squares show of the variance between clusters' means
-_FAR = 1.3  # the same for distances, which are not cut
+_MISSED = 2.5  # factor on the variance between clusters' means as estimated from truncated squares
+_FAR = 1.3  # the same for distances, which are not truncated
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """l of k clusters of at most `cap` records, each record of them kept with chance r."""
+    """l of k clusters of at most `cap` records, each of whose records is kept with probability r."""
 
     drawn: int  # l
     clusters: int  # k
@@ -83,12 +84,12 @@ def clusters_of(units: Units) -> Clusters | None:
 
 
 def variance_part(share: float) -> float:
-    """Of the budget, for the second release."""
+    """The share of the budget for the second release."""
     return min(_MORE * share, 0.9)
 
 
 def noise_factor(noise: str, share: float = 0.2, away: float = 0.4) -> float:
-    """How much larger the noise of a mean is than with the whole budget for T, when it is `away` h from the middle."""
+    """The noise of a mean relative to spending the whole budget on T, if it is `away` h from the middle."""
     parts = [(1.0 - variance_part(share)) * part for part in SPLIT[:2]]
     one, other = (part if noise == "laplace" else math.sqrt(part) for part in parts)
     return math.hypot(1.0 / one, away / other)
@@ -188,7 +189,7 @@ class _Task:
         return np.array([self.second.once(0, Fraction(added, cut.per_record))], dtype=np.int64)
 
     def _variance(self, spread: float, s2: float, records: float, cut: "_Cut") -> float:
-        """Of the weighted sum of residuals."""
+        """The variance of the weighted sum of residuals."""
         c = self.clusters
         k, n, size = c.clusters, c.drawn, records / c.clusters
         again = (1.0 - c.rate) / c.rate * s2  # per record, of the second stage
@@ -201,20 +202,20 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What the second release adds up of clusters' sums, in whole multiples of a lattice."""
+    """What the second release sums over clusters, in whole multiples of a lattice."""
 
     farthest: float  # b
     size: float  # n
     lattice: Lattice
     most: int  # t
-    moves: int  # b (2 t - b): a sum of cut squares, by one record
+    moves: int  # b (2 t - b): effect of one record on a sum of truncated squares
     rate: float
-    is_distance: bool  # |E|, not cut, and not its square
+    is_distance: bool  # |E|, not truncated, and not its square
 
     @classmethod
     def of(cls, farthest: float, s2: float, average: float, clusters: Clusters, noise: float,
            is_ratio: bool) -> "_Cut":  # fmt: skip
-        """Where to cut; `noise` is that of the second release, in units of what one record moves it."""
+        """Where to truncate; `noise` is that of the second release, in units of one record's effect."""
         sd, cap = math.sqrt(s2), float(clusters.cap)
         noise_of_all = noise * farthest * (2.0 * cap * min(2.0 * sd, farthest) - farthest) / clusters.rate**2
         allowed = 0.5 * _GUESS * clusters.drawn * average**2 * s2
@@ -228,12 +229,12 @@ class _Cut:
 
     @property
     def per_record(self) -> int:
-        """What one record moves the released sum by at most: b, or b (2 t - b)."""
+        """The largest effect of one record on the released sum: b, or b (2 t - b)."""
         return self.lattice.most if self.is_distance else self.moves
 
     @property
     def per_square(self) -> float:
-        """What one unit of a released sum of squares stands for."""
+        """The value of one unit of a released sum of squares."""
         return self.moves * (float(self.lattice.unit[0]) / self.rate) ** 2
 
     def of_means(self, spread: float) -> float:

@@ -1,8 +1,8 @@
-"""Modules without a rule: their forward pass is made record by record, each with parameters of its own (`torch.func`).
+"""Modules without a rule: their forward pass runs record by record, each with its own parameters (`torch.func`).
 
-Every trainable parameter below the module gets a row per record, so the backward pass writes out the
-gradient of every record: as many numbers as records times parameters. What comes in must be known to belong to one
-record or to all: an argument belongs to records if its first dimension followed the size of made-up batches.
+Every trainable parameter of the module gets a row per record, so the backward pass materialises the gradient of every
+record: as many numbers as records times parameters. It must be known whether an input belongs to one record or to all:
+an argument belongs to records if its first dimension followed the size of made-up batches.
 """
 
 import warnings
@@ -23,7 +23,7 @@ _SIMPLE = (bool, int, float, str, type(None))
 
 
 class Alone(Replaced):
-    """A module whose records are computed apart by vmap."""
+    """A module whose records are computed separately by vmap."""
 
     def __init__(self, recorder: "GradientRecorder", name: str, module: Any) -> None:
         super().__init__(recorder, name, module)
@@ -31,7 +31,7 @@ class Alone(Replaced):
         self._is_inside = False
 
     def by_steps(self, *args: Any, **kwargs: Any) -> Any:
-        """The outputs of the module, records one by one."""
+        """The outputs of the module, computed record by record."""
         if self._is_inside:
             return self._plain(*args, **kwargs)
         self._is_inside = True
@@ -72,19 +72,19 @@ class Alone(Replaced):
 
     def _simple(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return torch.Tensor  # the kind stands for what vmap gives
+            return torch.Tensor  # the kind describes the output of vmap
         if isinstance(value, _SIMPLE):
             return value
         raise InvalidInput(
-            f"{self._where} gives a {type(value).__name__}, in which records cannot be told apart; let it give "
+            f"{self._where} returns a {type(value).__name__}, in which records cannot be separated; let it return "
             "tensors, or tuples and dicts of them"
         )
 
     def _row(self, value: Tensor) -> Tensor:
         if value.shape[:1] != (1,):
             raise InvalidInput(
-                f"{self._where} must keep records apart in the first dimension of its outputs; let it give a row per "
-                "record"
+                f"{self._where} must keep records separate in the first dimension of its outputs; let it return "
+                "one row per record"
             )
         return value.squeeze(0)
 

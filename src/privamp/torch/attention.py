@@ -1,4 +1,4 @@
-"""`nn.MultiheadAttention` by steps: projections that are heard, then torch's own attention."""
+"""`nn.MultiheadAttention` in steps: projections whose inputs are recorded, then torch's own attention."""
 
 import math
 from typing import Any
@@ -15,12 +15,12 @@ Tensor = Any
 
 
 def is_plain(layer: Any) -> bool:
-    """Whether the layer has no rows of keys and values of its own, which nearly nobody uses."""
+    """Whether the layer has no key and value biases of its own (rarely used)."""
     return layer.bias_k is None and layer.bias_v is None and not layer.add_zero_attn
 
 
 class Attention(Replaced):
-    """Batch first; masks as torch takes them."""
+    """Batch first; masks as in torch."""
 
     def by_steps(
         self,
@@ -33,15 +33,15 @@ class Attention(Replaced):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """What the layer gives, from (records, places, width)."""
+        """The output of the layer for (records, positions, width)."""
         layer = self._module
         if not layer.batch_first or query.dim() != 3:
             raise InvalidInput(
-                f"layer {self._name!r} (MultiheadAttention) must have batch_first=True and batches of sequences, since "
-                "records stand in the first dimension; build it so"
+                f"layer {self._name!r} (MultiheadAttention) must have batch_first=True and batches of sequences, "
+                "because the first dimension must be that of the records; build it that way"
             )
         if is_causal and attn_mask is None:
-            raise InvalidInput(f"layer {self._name!r} (MultiheadAttention) needs attn_mask where is_causal is set")
+            raise InvalidInput(f"layer {self._name!r} (MultiheadAttention) needs attn_mask when is_causal is set")
         q, k, v = (self._split(t) for t in self._projected(query, key, value))
         mask = _mask(layer, q, k, key_padding_mask, attn_mask)
         dropout = layer.dropout if layer.training else 0.0
@@ -71,7 +71,7 @@ class Attention(Replaced):
         return found
 
     def _bias(self, x: Tensor, rows: tuple[int, int]) -> Any:
-        """Its own map: one bias serves three weights. A column of ones as input has the bias as weight."""
+        """A separate map, since one bias serves three weights: for a column of ones as input it is the weight."""
         bias = self._module.in_proj_bias
         if bias is None:
             return 0.0
@@ -89,7 +89,7 @@ def _of_bias(bias: Any, back: Tensor, rows: tuple[int, int]) -> list[Part]:
 
 
 def _mask(layer: Any, q: Tensor, k: Tensor, padding: Tensor | None, mask: Tensor | None) -> Tensor | None:
-    """Both masks as numbers to add to (records, heads, places, places)."""
+    """Both masks as numbers to add to (records, heads, positions, positions)."""
     added = None
     if mask is not None:
         mask = _number(mask, q.dtype)

@@ -1,4 +1,4 @@
-"""What a data loader says about a run, as Opacus takes it: rate, steps and number of records; and its options."""
+"""Read a run's rate, steps and number of records from a data loader, as Opacus does, and check the loader's options."""
 
 from typing import Any
 
@@ -11,30 +11,30 @@ SIZE_IS_PUBLIC = "the number of records, from which the rate and the divisor of 
 
 
 def check_loader(loader: Any) -> None:
-    """Options of a loader that have no place here are named, with what to use instead."""
+    """Reject loader options that are not supported, and say what to use instead."""
     if not isinstance(loader, DataLoader):
         return
     if loader.batch_sampler is not None and type(loader.batch_sampler) is not BatchSampler:
         raise NoTheorem(
-            f"the data loader has a batch sampler of its own ({type(loader.batch_sampler).__name__}) for which no "
-            "theorem is known; leave it out, and say how batches are drawn by sampler="
+            f"the data loader has its own batch sampler ({type(loader.batch_sampler).__name__}), for which no "
+            "theorem is known; omit it, and choose how batches are drawn with sampler="
         )
     if loader.drop_last:
         raise InvalidInput(
-            "drop_last=True has no meaning here, since batches are drawn anew and vary in size; leave it off, or take "
-            "sampler=TruncatedPoisson(...) for a largest size"
+            "drop_last=True has no meaning here, because batches are drawn at random and vary in size; omit it, or use "
+            "sampler=TruncatedPoisson(...) to limit their size"
         )
     if loader.num_workers:
-        logger.info("records are read in this process, by their position; num_workers of the data loader is not used")
+        logger.info("records are read in this process, by position; num_workers of the data loader is ignored")
 
 
 def sizes_of(loader: Any, epochs: Any) -> dict[str, Any]:
-    """Rate, steps, population and length of an epoch that belong to a loader's batch size and so many epochs."""
+    """Rate, steps, population and length of an epoch for a loader's batch size and this number of epochs."""
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InvalidInput(f"epochs must be a whole number from 1, got {epochs!r} instead")
     if not isinstance(loader, DataLoader) or loader.batch_size is None:
         raise InvalidInput(
-            "epochs needs a DataLoader with a batch_size, from which the rate is taken; give one, or sample_rate, "
+            "epochs needs a DataLoader with a batch_size, which sets the rate; give one, or sample_rate, "
             "steps and population"
         )
     try:
@@ -44,7 +44,7 @@ def sizes_of(loader: Any, epochs: Any) -> dict[str, Any]:
             "the data set has no length, so records cannot be drawn by position; use a map-style Dataset"
         ) from None
     if not records:
-        raise InvalidInput("the data set is empty, so no rate can be taken from it; give sample_rate and population")
+        raise InvalidInput("the data set is empty, so it does not determine a rate; give sample_rate and population")
     return {
         "sample_rate": min(1.0, loader.batch_size / records), "steps": epochs * steps, "population": records,
         "steps_per_epoch": steps,

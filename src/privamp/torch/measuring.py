@@ -1,11 +1,11 @@
-"""Before the first step, on made-up records: which inputs belong to records, and how own parameters are used.
+"""Find out on made-up records, before the first step, which inputs belong to records and how own parameters are used.
 
     inputs          of layers and modules: those whose first dimension follows the size of the batch belong to records;
                     others (position ids of shape (1, T) or (T,), masks) belong to all
-    own parameters  get a row per record where broadcasting allows it and gradients stay those of autograd; else the
+    own parameters  get a row per record if broadcasting allows it and gradients stay those of autograd; otherwise the
                     module that uses them is computed record by record
 
-What is settled here is a proposal: `records_apart.check` compares the result with autograd, and refuses.
+The result is only a proposal: `records_apart.check` compares it with autograd and rejects what differs.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ _BETWEEN = (-1, 0, 1, 2, 3)  # -1: the parameter's own first dimension, of lengt
 
 
 def settle(run: "Run", batch: Any) -> None:
-    """Find out how the module of a run is measured."""
+    """Find out how per-record gradients of a run's module are computed."""
     _learn(run, batch)
     shapes = {name: _shape(run, batch, name) for name in run.recorder.layout.own}
     unknown = frozenset(holder_of(run.module, name) for name, shape in shapes.items() if shape is None)
@@ -48,7 +48,7 @@ def _two_sizes(batch: Any) -> list[tuple[int, Any]]:
 
 
 def _shape(run: "Run", batch: Any, name: str) -> int | None:
-    """How many dimensions stand between records and this parameter where it is used, or None if that differs."""
+    """Dimensions between the records and this parameter where it is used, or None if they vary."""
     parameter = run.recorder.layout.own[name]
     for between in _BETWEEN:
         if between < 0 and parameter.shape[:1] != (1,):

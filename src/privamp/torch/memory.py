@@ -1,4 +1,4 @@
-"""Steps in parts that fit into memory, as with Opacus' class of the same name."""
+"""Steps split into parts that fit into memory, like Opacus' class of the same name."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from .loader import BatchSource
 def BatchMemoryManager(  # noqa: N802 (the name that Opacus gives it)
     *, data_loader: BatchSource, max_physical_batch_size: int, optimizer: Any = None
 ) -> Iterator[BatchSource]:
-    """The same batches in parts of at most so many records; the optimiser moves at the last part of each.
+    """The same batches in parts of at most this many records; the optimiser steps at the last part of each.
 
         with BatchMemoryManager(data_loader=loader, max_physical_batch_size=64, optimizer=optimizer) as parts:
             for x, y in parts: ...

@@ -1,9 +1,9 @@
-"""Losses that a model computes itself, one for each record where torch would take the mean of the batch.
+"""Losses that a model computes itself: one per record where torch would take the mean of the batch.
 
-While a batch is listened to, torch's loss functions inside the model give a vector with one loss per record. Places of
-a record (words) are averaged, those with the label `ignore_index` left out. Labels that are no class make the record's
-loss 0: to stop would tell about it. That rows of a flattened batch stand record by record is checked with the rest, on
-made-up records.
+While gradients are recorded, torch's loss functions inside the model return a vector with one loss per record.
+Positions of a record (words) are averaged, without those labelled `ignore_index`. A label that is not a class makes the
+record's loss 0: an error would leak information about it. That the rows of a flattened batch are grouped by record is
+checked with everything else, on made-up records.
 """
 
 import inspect
@@ -25,14 +25,14 @@ _SIGNATURES = {function: inspect.signature(function) for function in _LOSSES}
 
 
 class OwnLosses(TorchFunctionMode):
-    """Within this mode the losses of torch are those of so many records."""
+    """Within this mode, torch's losses are one per record, for this number of records."""
 
     def __init__(self, records: int) -> None:
         super().__init__()
         self._records = records
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """The function, or one loss per record."""
+        """Call the function, or return one loss per record."""
         kwargs = kwargs or {}
         signature = _SIGNATURES.get(function)
         if signature is None:
@@ -49,8 +49,8 @@ def _by_record(function: Any, options: dict[str, Any], records: int) -> Tensor:
     rows = options["input"].shape[0]
     if rows % max(records, 1):
         raise InvalidInput(
-            f"the model computes its own loss over {rows} rows, which are not the same number for each record; let it "
-            "give a loss per record, or compute the loss by a criterion"
+            f"the model computes its own loss over {rows} rows, not the same number for each record; let it "
+            "return one loss per record, or compute the loss with a criterion"
         )
     is_sane, weights = None, None
     if function in _BY_CLASS and not options["target"].is_floating_point():
@@ -71,7 +71,7 @@ def _by_record(function: Any, options: dict[str, Any], records: int) -> Tensor:
 
 
 def found_in(output: Any) -> Tensor | None:
-    """The loss that a model gave with its output, or None."""
+    """The loss that a model returned with its output, or None."""
     if isinstance(output, dict) or hasattr(output, "loss"):
         return output.get("loss") if isinstance(output, dict) else output.loss
     first = output[0] if isinstance(output, (list, tuple)) and output else output
@@ -79,7 +79,7 @@ def found_in(output: Any) -> Tensor | None:
 
 
 def put_into(output: Any, loss: Any) -> Any:
-    """The output with another loss in its place."""
+    """The output with its loss replaced."""
     if isinstance(output, dict):
         output["loss"] = loss
         return output
@@ -90,9 +90,9 @@ def put_into(output: Any, loss: Any) -> Any:
 
 
 def require_one_each(loss: Any, records: int) -> None:
-    """A loss of the model's own must be one per record."""
+    """Check that the model's own loss is one per record."""
     if not isinstance(loss, torch.Tensor) or loss.shape != (records,):
         raise InvalidInput(
-            "criterion=None means that the model returns its own loss, but it gives none that is one per record; let "
-            "it compute it by torch's losses (cross_entropy, mse_loss, ...) from its labels, or give a criterion"
+            "criterion=None means that the model returns its own loss, but it returns no loss per record; let "
+            "it use torch's losses (cross_entropy, mse_loss, ...) with its labels, or give a criterion"
         )

@@ -1,8 +1,8 @@
 """Several processes that train one model together (`DistributedDataParallel`).
 
-All of them draw the same batch, by the key of the first process, and each works on its share. Sums of the shares are
-added up, the first process adds the noise once, and everybody gets that noisy sum, bit for bit. So a step is the step
-of one process, and so is its guarantee. Norms are shared, since all must remember the same.
+All of them draw the same batch, with the key of the first process, and each works on its share. The sums of the shares
+are added, the first process adds the noise once, and all processes get the same noisy sum, bit for bit. So a step and
+its guarantee are those of one process. Norms are shared, because all processes must store the same ones.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ Tensor = Any
 
 
 class Team:
-    """The processes of a run; alone, everything stays as it is."""
+    """The processes of a run; with a single one, nothing changes."""
 
     def __init__(self, module: Any) -> None:
         refuse_shards(module)
@@ -33,13 +33,13 @@ class Team:
             module.require_forward_param_sync = False
 
     def check(self, records: int, keeps: bool) -> None:
-        """Refuse what several processes cannot do together."""
+        """Reject what several processes cannot do together."""
         if self.size == 1:
             return
         if keeps:
             raise InvalidInput(
                 "checkpoint= and budget= are for runs in one process, and this model is trained by "
-                f"{self.size}; leave them out, and charge the guarantee where the processes are started"
+                f"{self.size}; omit them, and charge the guarantee where the processes are started"
             )
         found: list[Any] = [None] * self.size
         distributed.all_gather_object(found, records)
@@ -54,7 +54,7 @@ class Team:
         return key if self.rank == 0 else build(secret, is_test=is_test, is_kept=key.is_kept)
 
     def same_bytes(self, given: bytes) -> bytes:
-        """What the first process has."""
+        """The value of the first process."""
         return given if self.size == 1 else bytes(self._from_first(given))
 
     def _from_first(self, value: Any) -> Any:
@@ -80,7 +80,7 @@ class Team:
         return total
 
     def from_first(self, parameters: list[Any], make: Any) -> list[Tensor]:
-        """What the first process makes, a tensor for each parameter."""
+        """The tensors that the first process computes, one per parameter."""
         if self.size == 1:
             return list(make())
         found = make() if self.rank == 0 else [torch.empty_like(p) for p in parameters]
@@ -100,11 +100,11 @@ class Team:
 
 
 def refuse_shards(module: Any) -> None:
-    """Parameters that are cut into shards have no gradient of a record in any one process."""
+    """Reject sharded parameters: no single process has a record's whole gradient."""
     names = {type(part).__name__ for part in module.modules()}
     is_cut = any(type(p).__name__ == "DTensor" for p in module.parameters())
     if is_cut or any("FullyShardedDataParallel" in name or name.startswith("FSDP") for name in names):
         raise InvalidInput(
-            "FSDP cuts parameters into shards, so no process sees a record's whole gradient, whose norm is clipped; "
+            "FSDP splits parameters into shards, so no process has a record's whole gradient, whose norm is clipped; "
             "use DistributedDataParallel, with adapters (LoRA) or a max_physical_batch_size if memory is short"
         )

@@ -1,22 +1,23 @@
-"""The gradients of one parameter, record by record, as a sum over its uses: their norms and weighted sums.
+"""Per-record gradients of one parameter as sums over its uses: their norms and weighted sums.
 
-A parameter may be used several times (a layer called at every place, an embedding that is the exit too), so a record's
-gradient is the sum over all uses, and its norm is taken of that sum, never of the parts. Kinds of uses:
+A parameter may be used several times (a layer called at every position, an embedding tied to the output layer). A
+record's gradient is the sum over all uses, and its norm is that of the sum, never of the parts. Kinds of uses:
 
-    Outer     sum_t left_t right_t^T: a linear map, at places t (words, pixels, calls)
+    Outer     sum_t left_t right_t^T: a linear map, at positions t (words, pixels, calls)
     Rows      row id_t gets b_t: an embedding
-    Patches   a convolution: linear in patches, place t is a position of the output
-    Written   the gradient itself, for small parameters and where no rule is known
+    Patches   a convolution: linear in patches, t is a position of the output
+    Written   the gradient itself, for small parameters and where there is no rule
 
-Two ways to the norm of a linear map's gradient:
+Two ways to compute the norm of a linear map's gradient:
 
-    written out   the gradient itself, small for small layers; then the weighted sum is one product more
-    ghost         norm^2 = sum_st (l_is . l_it)(r_is . r_it), gradient never written (Goodfellow 2015; Li et al. 2022)
+    written out   the gradient itself, cheap for small layers; the weighted sum is then one more product
+    ghost         norm^2 = sum_st (l_is . l_it)(r_is . r_it), gradient never formed (Goodfellow 2015; Li et al. 2022)
 
-The ghost way subtracts large numbers when places cancel, and a norm that comes out too small would let a gradient pass
-the clip. So its error bound is added: it errs upward. Squares are taken in double precision, where those of float32
-numbers never vanish. The weighted sum needs no second backward pass (Bu et al. 2022). Uses of different kinds are one
-another's: an embedding is an Outer with one-hot rows (tied word vectors), and everything can be written out.
+The ghost norm subtracts large numbers when positions cancel, and a norm that is too small would let a gradient exceed
+the clipping bound. So its error bound is added: it errs upward. Squares are computed in double precision, where those
+of float32 numbers never underflow. The weighted sum needs no second backward pass (Bu et al. 2022). Uses of different
+kinds can be converted: an embedding is an Outer with one-hot rows (tied word vectors), and every use can be written
+out.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ _WEIGHT_SUMS = {1: torch.nn.grad.conv1d_weight, 2: torch.nn.grad.conv2d_weight, 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Squared norms of the gradients, (records,) doubles, and the sums that weights turn them into."""
+    """Squared norms of the gradients, (records,) doubles, and their weighted sums."""
 
     squares: Tensor
     summed: Callable[[Tensor], Tensor]
@@ -43,7 +44,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """left (records, places, rows), right (records, places, columns)."""
+    """left (records, positions, rows), right (records, positions, columns)."""
 
     left: Tensor
     right: Tensor
@@ -53,13 +54,13 @@ class Outer:
         return torch.bmm(self.left.transpose(1, 2), self.right).reshape(-1, *shape)
 
     def only(self, usable: Tensor) -> "Outer":
-        """Zeros in place of the other records."""
+        """The same use with the other records set to zero."""
         return Outer(_only(self.left, usable), _only(self.right, usable))
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """ids (records, places) of rows, values (records, places, columns) that are added to them."""
+    """Row ids (records, positions), and the values (records, positions, columns) added to them."""
 
     ids: Tensor
     values: Tensor
@@ -71,11 +72,11 @@ class Rows:
         return found.scatter_add_(1, self.ids.unsqueeze(2).expand(records, places, width), self.values)
 
     def only(self, usable: Tensor) -> "Rows":
-        """Zeros in place of the other records."""
+        """The same use with the other records set to zero."""
         return Rows(self.ids, _only(self.values, usable))
 
     def as_outer(self, rows: int) -> Outer:
-        """The same with one-hot rows, as large as the scores of all words."""
+        """The same with one-hot rows, as large as the logits of the whole vocabulary."""
         return Outer(functional.one_hot(self.ids, rows).to(self.values.dtype), self.values)
 
 
@@ -92,14 +93,14 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Patches:
-    """What goes into a convolution and the derivatives by what comes out, of every call."""
+    """Inputs of a convolution and the derivatives with respect to its outputs, for every call."""
 
     inputs: tuple[Tensor, ...]
     backs: tuple[Tensor, ...]
     geometry: Geometry
 
     def unfolded(self) -> tuple[Tensor, Tensor]:
-        """(records x groups, width of a patch, places) and (records x groups, channels out, places)."""
+        """(records x groups, width of a patch, positions) and (records x groups, channels out, positions)."""
         groups, n = self.geometry.groups, self.inputs[0].shape[0]
         pairs = zip(self.inputs, self.backs, strict=True)
         a = _joined([_patches(x, self.geometry, g.shape[2:]) for x, g in pairs], 2)
@@ -121,7 +122,7 @@ class Patches:
         return total
 
     def only(self, usable: Tensor) -> "Patches":
-        """Zeros in place of the other records."""
+        """The same use with the other records set to zero."""
         inputs, backs = (tuple(_only(t, usable) for t in given) for given in (self.inputs, self.backs))
         return replace(self, inputs=inputs, backs=backs)
 
@@ -137,7 +138,7 @@ class Written:
         return self.values.reshape(-1, *shape)
 
     def only(self, usable: Tensor) -> "Written":
-        """Zeros in place of the other records."""
+        """The same use with the other records set to zero."""
         return Written(_only(self.values, usable))
 
 
@@ -145,13 +146,13 @@ Use = Outer | Rows | Patches | Written
 
 
 def precision_of(use: Use) -> Any:
-    """The dtype that a use is added up in."""
+    """The dtype in which a use is summed."""
     held = use.left if isinstance(use, Outer) else use.backs[0] if isinstance(use, Patches) else use.values
     return held.dtype
 
 
 def measured(uses: list[Use], shape: Any) -> Measured:
-    """Norms and weighted sums of the gradient that these uses of one parameter (or of some of its rows) make up."""
+    """Norms and weighted sums of the gradient formed by these uses of one parameter (or of some of its rows)."""
     kinds = {type(use) for use in uses}
     if kinds == {Outer, Rows}:
         uses, kinds = [use.as_outer(shape[0]) if isinstance(use, Rows) else use for use in uses], {Outer}
@@ -181,7 +182,7 @@ def _written_out(gradients: Tensor, shape: Any) -> Measured:
 
 
 def _is_small(gradient: int, held: int) -> bool:
-    """Whether a record's gradient is smaller than what is held of it anyway."""
+    """Whether a record's gradient is smaller than what is stored for it anyway."""
     return gradient <= held
 
 
@@ -199,7 +200,7 @@ def _outer(b: Tensor, a: Tensor, shape: Any) -> Measured:
 
 
 def _ghost_squares(a: Tensor, b: Tensor) -> Tensor:
-    """Norms^2 of sum_t b_t a_t^T from the products of places, in double precision, rounding error added."""
+    """Norms^2 of sum_t b_t a_t^T from products of positions, in double precision, with the rounding error added."""
     (a, up), (b, further) = scaled_rows(a), scaled_rows(b)
     one, two = torch.bmm(a, a.transpose(1, 2)), torch.bmm(b, b.transpose(1, 2))
     sizes = (one.diagonal(dim1=1, dim2=2) * two.diagonal(dim1=1, dim2=2)).sqrt()  # |a_t||b_t|
@@ -208,7 +209,7 @@ def _ghost_squares(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _error(sizes: Tensor, terms: int) -> Tensor:
-    """How far a squared norm can be off when places of these sizes cancel: sums of so many terms, then of all pairs."""
+    """The largest error of a squared norm when positions of these sizes cancel: sums of terms, then of all pairs."""
     places = sizes.shape[1]
     return (terms + places * places + 16) * _UNIT * sizes.sum(dim=1).square()
 
@@ -228,7 +229,7 @@ def _rows(ids: Tensor, b: Tensor, shape: Any) -> Measured:
 
 
 def _convolved(use: Patches, shape: Any) -> Measured:
-    """Groups have gradients of their own."""
+    """Split by group: each group has its own gradient."""
     groups, n = use.geometry.groups, use.inputs[0].shape[0]
     a, b = use.unfolded()
     d, p, places = a.shape[1], b.shape[1], a.shape[2]
@@ -242,7 +243,7 @@ def _convolved(use: Patches, shape: Any) -> Measured:
 
 
 def _patches(x: Tensor, geometry: Geometry, out: Any) -> Tensor:
-    """As torch's unfold, by strides: one copy for the whole batch, where a GPU would unfold record by record."""
+    """Like torch's unfold, by strides: one copy for the whole batch, where a GPU would unfold record by record."""
     if any(geometry.padding):
         x = functional.pad(x, [side for p in reversed(geometry.padding) for side in (p, p)])
     x = x.contiguous()
