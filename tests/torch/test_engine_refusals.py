@@ -61,7 +61,7 @@ BAD = [
     ({"target_epsilon": 1.0, "target_delta": 1e-5}, InvalidInput, "give either"),
     ({"split": 0.5}, InvalidInput, "option of sampler='dpis'"),
     ({"sampler": "dpis"}, InvalidInput, "target_epsilon"),
-    ({"sampler": WithoutReplacement(5, population=N)}, InvalidInput, "leave out sample_rate"),
+    ({"sampler": WithoutReplacement(5, population=N)}, InvalidInput, "omit sample_rate"),
     ({"ids": [1, 1]}, InvalidInput, "unique"),
 ]
 
@@ -76,7 +76,7 @@ def test_bad_input_is_one_sentence(options, kind, words):
 def test_a_device_that_is_not_there():
     assert device("cpu").type == "cpu"
     if not torch.cuda.is_available():
-        with pytest.raises(InvalidInput, match="cuda was asked for"):
+        with pytest.raises(InvalidInput, match="cuda is not available"):
             device("cuda")
     with pytest.raises(InvalidInput, match="device must be"):
         device("abacus")

@@ -72,7 +72,7 @@ def test_a_layer_by_steps_that_computes_something_else_is_refused(name, monkeypa
     model, x, y = built(name)
     monkeypatch.setattr(recurrent, "_moved", lambda mode, a, b, state: (torch.tanh(a[:, :4] + b[:, :4]),))
     monkeypatch.setattr(attention, "_mask", lambda *args: None)
-    with pytest.raises(InvalidInput, match="is another while gradients are measured"):
+    with pytest.raises(InvalidInput, match="differs when gradients are recorded"):
         engine_of(model, (x, y))
 
 

@@ -1,4 +1,4 @@
-"""From a batch to one loss per record; where the model fails, of those records on which it does not fail."""
+"""Compute one loss per record of a batch; if the model fails, for the records on which it does not fail."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,13 @@ Tensor = Any
 
 
 def computed(run: "Run", batch: Any) -> Tensor:
-    """One loss per record, the model's own where there is no criterion."""
+    """One loss per record, the model's own if there is no criterion."""
     found = run.compute(run.module, None if run.has_own_loss else run.criterion.losses, batch)
     return found.losses if isinstance(found, PrivateLoss) else found
 
 
 def tolerant(run: "Run", batch: Any, count: int) -> tuple[Tensor | None, Ints | None]:
-    """Losses and whose they are, if not everybody's: to stop would tell about a record."""
+    """Losses, and their records if some failed: an error would leak information about a record."""
     try:
         return computed(run, batch), None
     except InvalidInput:

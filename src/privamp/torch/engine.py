@@ -98,8 +98,8 @@ class PrivacyEngine:
     ) -> tuple[Any, Any, Any, BatchSource]:
         """Attach the run to the module and the optimiser; returns module, optimizer, criterion, batches.
 
-        `sample_rate` is the largest chance of a record to be drawn in a step, `population` a public (rough) number of
-        records that sums are divided by, `max_grad_norm` the clip. Give `noise_multiplier` (noise over clip), or
+        `sample_rate` is the largest probability that a record is drawn in a step, `population` a public (rough) number
+        of records that sums are divided by, `max_grad_norm` the clip. Give `noise_multiplier` (noise over clip), or
         `target_epsilon` and `target_delta` for all `steps`. `sampler` is "uniform" (DP-SGD), "importance",
         "importance-reject", "dpis" (with the options of `DPISPlan`), a design, or a schedule, which knows its `steps`:
         `BallsInBins` (every record once an epoch), or `CyclicPoisson`, whose rounds share their noise in `bands` (its
@@ -110,8 +110,8 @@ class PrivacyEngine:
 
         Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
         must keep records apart. `example` is a batch of at least 3 made-up records (inputs..., target) for models that
-        do not take any numbers. `compute(module, criterion, batch)` says how a batch becomes losses where it is not
-        `criterion(module(*inputs), target)`. `public_size` is an old name of `population`.
+        do not accept arbitrary numbers. `compute(module, criterion, batch)` says how a batch becomes losses if not by
+        `criterion(module(*inputs), target)`. `public_size` is the old name of `population`.
 
         With criterion=None the model returns its own loss, computed from the labels of its batch. `epochs` in place of
         `sample_rate`, `steps` and `population` takes them from the batch size and the length of the data loader, whose
@@ -124,7 +124,7 @@ class PrivacyEngine:
             twice = [name for name, value in given.items() if value is not None]
             if twice or not isinstance(sampler, str):
                 raise InvalidInput(
-                    f"epochs takes {', '.join(given)} from the data loader; leave out "
+                    f"epochs takes {', '.join(given)} from the data loader; omit "
                     f"{twice[0] if twice else 'epochs, since the sampler knows them'}"
                 )
             sample_rate, steps, population = taken["sample_rate"], taken["steps"], taken["population"]
@@ -193,10 +193,10 @@ class PrivacyEngine:
         sampler: str = "uniform",
         **options: Any,
     ) -> tuple[Any, Any, Any, BatchSource]:
-        """`make_private` as Opacus has it: batch size and number of records are those of the data loader.
+        """`make_private` as in Opacus: batch size and number of records are those of the data loader.
 
-        Returns module, optimizer, criterion, batches, as Opacus does with ghost clipping. The noise is the least with
-        which all `epochs` are (target_epsilon, target_delta)-DP; DP-SGD by Poisson sampling unless `sampler` says else.
+        Returns module, optimizer, criterion, batches, as Opacus does with ghost clipping. The noise is the smallest
+        for which all `epochs` are (target_epsilon, target_delta)-DP; Poisson-sampled DP-SGD unless `sampler` is given.
         """
         return self.make_private(
             module=module, optimizer=optimizer, criterion=criterion, data_loader=data_loader, epochs=epochs,
@@ -206,7 +206,7 @@ class PrivacyEngine:
 
     @property
     def step(self) -> int:
-        """How many steps were taken, over all stretches of the run."""
+        """The number of steps taken, including those before a resume."""
         return self._running.step
 
     @property
@@ -252,7 +252,7 @@ class PrivacyEngine:
         return total / max(drawn, 1), drawn
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
-        """What all the planned steps cost together, taken or not."""
+        """The guarantee of all planned steps, taken or not."""
         return self._marked(self.plan.guarantee(None, neighbors or self._neighbors), self._key)
 
     def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
@@ -303,7 +303,7 @@ class PrivacyEngine:
         return Release(learned, None, None, self.guarantee(), details=details)
 
     def detach(self) -> None:
-        """Take the hooks off the module and the optimiser; the run is over."""
+        """Remove the hooks from the module and the optimiser; the run is over."""
         self._running.detach()
 
     def __repr__(self) -> str:
@@ -319,7 +319,7 @@ class PrivacyEngine:
 
     def _begin(self, run: Run, key: Key, keeper: Keeper | None, *, resumed: bool) -> None:
         """Resume the run or create its files, and charge for it; a new run is stored first, so that a crash loses no
-        payment."""
+        charge."""
         run.is_paid = self._budget is not None
         if keeper is None:
             self._pay(run, key, resumed=False)
@@ -356,6 +356,6 @@ def device(name: str) -> Any:
         raise InvalidInput(f"device must be cpu, cuda or cuda:N, got {name!r} instead") from None
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
         raise InvalidInput(
-            f"{name} is not available, because torch sees {torch.cuda.device_count()} CUDA devices; use cpu"
+            f"{name} is not available, because torch finds {torch.cuda.device_count()} CUDA devices; use cpu"
         )
     return found

@@ -1,7 +1,4 @@
-"""What surrounds the forward pass of a step: seeds for dropout that come from the key, and the model's own losses.
-
-What a pass showed is kept until its batch is done: the training modes, what the model gave, what it changed.
-"""
+"""Hooks around the forward pass of a step: dropout seeds derived from the key, and the model's own losses."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ForwardPass:
-    """Hooks around the whole module; they act only while the run listens."""
+    """Hooks around the whole module; they act only while gradients are recorded."""
 
     def __init__(self, run: "Run") -> None:
         self._run = run
@@ -48,7 +45,7 @@ class ForwardPass:
             self._outputs.require_apart(losses, self._run.step)
 
     def _begin(self) -> None:
-        """Dropout and the like are drawn from the attempt; losses of the model's own are one per record."""
+        """Seed dropout and the like from the attempt; make the model's own losses one per record."""
         run = self._run
         if not run.recorder.is_listening:
             return
@@ -86,7 +83,7 @@ class ForwardPass:
 
 
 def with_penalty(penalty: Any, module: Any, parameters: list[Any], gradients: list[Any]) -> list[Any]:
-    """The gradient of a term of the parameters alone, which are public: added after the noise, and not clipped."""
+    """The gradient of a penalty on the parameters, which are public: added after the noise and not clipped."""
     if penalty is None:
         return gradients
     with torch.enable_grad():

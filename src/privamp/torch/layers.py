@@ -1,7 +1,7 @@
-"""What each kind of layer does with its parameters: from what goes in and what comes back to uses (`uses.py`).
+"""How each kind of layer uses its parameters: from its input and the derivative of its output to uses (`uses.py`).
 
 A layer that is linear in its parameters has, for record i, the gradient sum_t b_it a_it^T, where a_it is its input
-and b_it the loss's derivative by its output at place t.
+and b_it the derivative of the loss with respect to its output at position t.
 """
 
 from collections.abc import Callable
@@ -27,11 +27,11 @@ class Part:
 
 
 Rule = Callable[[Any, Tensor, Tensor], list[Part]]
-"""(layer, input, derivative by the output) -> uses of its parameters."""
+"""(layer, input, derivative with respect to the output) -> uses of its parameters."""
 
 
 def rule_of(layer: Any) -> Rule | None:
-    """How this kind of layer uses its parameters, or None. A layer with a forward of its own is another kind."""
+    """How this kind of layer uses its parameters, or None. A layer with its own forward is another kind."""
     if "forward" in vars(layer) or "parametrizations" in layer._modules:
         return None
     for kind, (rule, names) in _RULES.items():
@@ -71,14 +71,14 @@ def _conv(layer: Any, x: Tensor, back: Tensor) -> list[Part]:
 
 
 def _conv_transposed(layer: Any, x: Tensor, back: Tensor) -> list[Part]:
-    """The other way round: a convolution of what comes back, whose result goes in."""
+    """A transposed convolution: the roles of input and output derivative are exchanged."""
     none = (0,) * len(layer.kernel_size)
     geometry = Geometry(layer.kernel_size, layer.stride, layer.dilation, none, layer.groups)
     sides: list[int] = []
     for dim in reversed(range(len(none))):
         reach = (x.shape[2 + dim] - 1) * layer.stride[dim] + layer.dilation[dim] * (layer.kernel_size[dim] - 1) + 1
         before = layer.padding[dim]
-        sides += [before, reach - before - back.shape[2 + dim]]  # below 0: what output_padding adds is cut off
+        sides += [before, reach - before - back.shape[2 + dim]]  # below 0: what output_padding adds is removed
     return _with_bias(layer, Patches((functional.pad(back, sides),), (x,), geometry), back)
 
 
@@ -90,7 +90,7 @@ def _with_bias(layer: Any, use: Use, back: Tensor) -> list[Part]:
 
 
 def _padded(layer: Any, x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-    """The padding as numbers; where it is not zeros, or not the same on both sides, it is written into the input."""
+    """The padding as numbers; if it is not zeros, or not the same on both sides, it is added to the input."""
     none = (0,) * len(layer.kernel_size)
     if layer.padding_mode != "zeros":
         return functional.pad(x, layer._reversed_padding_repeated_twice, mode=layer.padding_mode), none
@@ -110,7 +110,7 @@ def _embedding(layer: Any, ids: Tensor, back: Tensor) -> list[Part]:
 
 
 def _normalised(layer: Any, x: Tensor, back: Tensor) -> list[Part]:
-    """Affine norms: small vectors, written out."""
+    """Affine normalisation layers: small vectors, written out."""
     found = []
     if layer.weight is not None and layer.weight.requires_grad:
         found.append(Part(layer.weight, Written(_rest_summed(layer, back * _unit(layer, x)))))
@@ -139,12 +139,12 @@ def _unit(layer: Any, x: Tensor) -> Tensor:
 
 
 def layer_keeps_statistics(layer: Any) -> bool:
-    """Whether a norm uses statistics of earlier batches (in evaluation mode)."""
+    """Whether a normalisation layer uses statistics of earlier batches (in evaluation mode)."""
     return isinstance(layer, (_BATCH, _INSTANCE)) and bool(layer.track_running_stats)
 
 
 def _rest_summed(layer: Any, values: Tensor) -> Tensor:
-    """Sums over places: (records, shape of the parameter)."""
+    """Sums over positions: (records, shape of the parameter)."""
     if isinstance(layer, _LAST):
         return values.reshape(values.shape[0], -1, *layer.normalized_shape).sum(dim=1)
     return values.flatten(2).sum(dim=2) if values.dim() > 2 else values

@@ -1,10 +1,10 @@
-"""How the parameters of a module are measured: by the rule of their layer, or each record apart where none is known.
+"""How per-record gradients are computed: by the rule of the parameter's layer, or record by record if it has none.
 
 heard       layers with a rule (`layers.py`)
-replaced    attention and recurrent layers, which are computed by steps
-own         parameters of modules that have layers below them, such as a class token: a row per record in the place
-            of the parameter, if broadcasting then gives the same (tried on made-up records)
-alone       everything else: the module's forward pass is made record by record (`alone.py`)
+replaced    attention and recurrent layers, which are computed in steps
+own         parameters of modules that contain layers, such as a class token: one row per record instead of the
+            parameter, if broadcasting gives the same result (checked on made-up records)
+alone       everything else: the module's forward pass runs record by record (`alone.py`)
 """
 
 from dataclasses import dataclass, field
@@ -33,13 +33,13 @@ class Layout:
 
 
 def layout_of(module: Any, apart: frozenset[str] = frozenset()) -> Layout:
-    """Who is measured how; the modules named in `apart` record by record. Refuses layers that mix records."""
+    """The method for every module; those named in `apart` run record by record. Rejects layers that mix records."""
     found, inside, ruled = Layout(), [""][:0], set()
     for name, layer in module.named_modules():
         _look_at_norm(name, layer, found)
         _refuse_compiled(name, layer)
         if any(name.startswith(f"{above}.") or above == "" for above in inside):
-            continue  # measured as part of a larger one
+            continue  # handled as part of a larger one
         trained = {n: p for n, p in layer._parameters.items() if p is not None and p.requires_grad}
         kind = _replacement(layer, name in apart)
         if kind is not None and any(p.requires_grad for p in layer.parameters()):
@@ -53,12 +53,12 @@ def layout_of(module: Any, apart: frozenset[str] = frozenset()) -> Layout:
             found.own |= {f"{name}.{n}" if name else n: p for n, p in trained.items()}
     found.own = {name: p for name, p in found.own.items() if id(p) not in ruled}
     if not (found.heard or found.replaced or found.own):
-        raise InvalidInput("the module has no trainable parameters; set requires_grad on what should learn")
+        raise InvalidInput("the module has no trainable parameters; set requires_grad on those to be trained")
     return found
 
 
 def holder_of(module: Any, name: str) -> str:
-    """The name of the module whose forward pass uses this parameter of its own; lists of parameters have none."""
+    """The name of the module whose forward pass uses this parameter; parameter lists have none."""
     holder = name.rpartition(".")[0]
     while isinstance(module.get_submodule(holder), _LISTS):
         holder = holder.rpartition(".")[0]
@@ -88,8 +88,8 @@ def _look_at_norm(name: str, layer: Any, found: Layout) -> None:
     if layer.training or layer.running_mean is None:
         raise InvalidInput(
             f"layer {name!r} is a {type(layer).__name__}, which mixes the records of a batch, so no record has a "
-            "gradient of its own; use GroupNorm or LayerNorm, or put it into evaluation mode before make_private, and "
-            "its statistics stay as they are"
+            "gradient of its own; use GroupNorm or LayerNorm, or put it into evaluation mode before make_private, so "
+            "that its statistics stay fixed"
         )
     found.still.append(layer)
 
@@ -98,12 +98,12 @@ def _refuse_compiled(name: str, layer: Any) -> None:
     if type(layer).__name__ == "OptimizedModule" and any(p.requires_grad for p in layer.parameters()):
         where = f"layer {name!r}" if name else "the module"
         raise InvalidInput(
-            f"{where} is compiled, so what enters its trainable layers is not seen; give make_private the module "
-            "itself, and compile parts of it that do not learn"
+            f"{where} is compiled, which hides the inputs of its trainable layers; give make_private the module "
+            "itself, and compile only parts of it that are not trained"
         )
 
 
 def _refuse_options(name: str, layer: Any) -> None:
     if isinstance(layer, nn.Embedding) and (layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse):
         where = f"layer {name!r}" if name else "the module itself"
-        raise InvalidInput(f"{where} (Embedding) must not use max_norm, scale_grad_by_freq or sparse; leave them off")
+        raise InvalidInput(f"{where} (Embedding) must not use max_norm, scale_grad_by_freq or sparse; omit them")

@@ -1,7 +1,7 @@
-"""Whether the model keeps records apart: checked once, on made-up records, before a real one is drawn.
+"""Check once, on made-up records and before a real one is drawn, that the model keeps records separate.
 
     alone       a record's loss alone equals its loss in a batch, and does not change with the others
-    rows        the derivative of record r's loss by the output of every layer is exactly 0 outside row r
+    rows        the derivative of record r's loss with respect to every layer's output is exactly 0 outside row r
     gradients   norms and weighted sums are those of autograd, for every trainable parameter
 
 A broadcasting loss fails the first, a time-first model the second, a layer whose parameters are used elsewhere the
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Tensor = Any
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative; half precision: _HALF
 _HALF = 5e-2
-_ROUNDING = 1e-3  # of the tolerance, of a record's whole gradient
-_WAY_OUT = "; if it is made-up records that the model cannot take, give some that it can as example="
+_ROUNDING = 1e-3  # share of the tolerance, for a record's whole gradient
+_WAY_OUT = "; if the model does not accept these made-up records, give some that it accepts as example="
 
 
 def check(run: "Run", batch: Any) -> None:
@@ -49,18 +49,18 @@ def check(run: "Run", batch: Any) -> None:
             with torch.no_grad():
                 plain = losses_of(run, batch, count)
             for r in range(count):
-                require_same(run, together[r], plain[r], "is another while gradients are measured than else")
+                _same(run, together[r], plain[r], "differs when gradients are recorded")
             for r in range(count):
                 alone = losses_of(run, made_up.rows(batch, slice(r, r + 1)), 1)
-                require_same(run, together[r], alone[0], "is another in a batch than alone")
+                _same(run, together[r], alone[0], "differs between a batch and the record alone")
 
 
 class OtherGradients(InvalidInput):
-    """What is measured is not what autograd finds."""
+    """The recorded gradients differ from those of autograd."""
 
 
 def _again_apart(run: "Run", batch: Any, count: int) -> None:
-    """Rules do not see every use of a parameter: compute the whole model record by record, or refuse as before."""
+    """If rules do not cover every use of a parameter, compute the whole model record by record, or reject it."""
     try:
         run.measure_apart(frozenset({""}))
         measuring.settle(run, batch)
@@ -69,13 +69,13 @@ def _again_apart(run: "Run", batch: Any, count: int) -> None:
         if isinstance(error, OtherGradients):
             raise
         raise OtherGradients(
-            "some parameter is used in a way that its layer's rule does not know, and the model cannot be computed "
+            "some parameter is used in a way that its layer's rule does not cover, and the model cannot be computed "
             f"record by record: {error}"
         ) from None
 
 
 def check_rows(run: "Run", batch: Any, count: int) -> None:
-    """Derivatives by the outputs of layers, and gradients against autograd."""
+    """Check the derivatives with respect to layers' outputs, and compare gradients with autograd."""
     losses = losses_of(run, batch, count, keep=True)
     if not bool(torch.isfinite(losses).all()):
         raise InvalidInput(
@@ -88,27 +88,25 @@ def check_rows(run: "Run", batch: Any, count: int) -> None:
     found = {id(parameter): gradient for parameter, gradient in recorded.weighted(weights)}
     tolerance = tolerance_of(run, losses)
     whole = sum(float(torch.stack([g.norm() for g in one]).norm()) for one in gradients)
-    rounding = _ROUNDING * tolerance * whole  # a bias that softmax takes away has a gradient of rounding alone
+    rounding = _ROUNDING * tolerance * whole  # a bias cancelled by softmax has a gradient of rounding errors only
     for at, (name, parameter) in enumerate(run.named_parameters()):
         truth = sum(float(w) * g[at] for w, g in zip(weights, gradients, strict=True))
         sizes = sum(float(g[at].norm()) for g in gradients)
         ours = found.get(id(parameter))
         if ours is None or float((ours.double() - truth).norm()) > tolerance * sizes + rounding + 1e-30:
             raise OtherGradients(
-                f"parameter {name!r} gets another gradient here than by autograd: its layer uses it in a way that is "
-                "not known (weight_norm, a patched forward, a weight used by other layers), or it takes no part in the "
+                f"parameter {name!r} gets a different gradient here than by autograd: its layer uses it in a way "
+                "that is not known (weight_norm, a patched forward, a weight used by other layers), or it has no part in the "
                 "loss; freeze it or rebuild the layer"
             )
     truths = torch.stack([torch.cat([g.flatten() for g in one]).norm() for one in gradients])
     norms = torch.nan_to_num(recorded.norms.to(truths.device))
     if bool((norms < truths * (1 - tolerance) - 1e-30).any()):
-        raise OtherGradients(
-            "the norms of gradients come out smaller than by autograd; rebuild the model from known layers"
-        )
+        raise OtherGradients("the norms of gradients are smaller than by autograd; rebuild the model from known layers")
 
 
 def _of_record(loss: Tensor, r: int, names: list[str], edges: list[Any], parameters: list[Any]) -> list[Tensor]:
-    """The gradient of one record's loss by every parameter, and no trace of it in the rows of others."""
+    """The gradient of one record's loss for every parameter; checks that the rows of others have none."""
     every = torch.autograd.grad(loss, [*edges, *parameters], retain_graph=True, allow_unused=True)
     for name, back in zip(names, every[: len(edges)], strict=True):
         if back is not None and bool(torch.cat([back[:r], back[r + 1 :]]).ne(0).any()):
@@ -121,7 +119,7 @@ def _of_record(loss: Tensor, r: int, names: list[str], edges: list[Any], paramet
 
 
 def losses_of(run: "Run", batch: Any, count: int, *, keep: bool = False) -> Tensor:
-    """Losses of made-up records, so a message may say everything."""
+    """Losses of made-up records, so an error message may show all details."""
     run.recorder.listen(count)
     try:
         losses = run.compute(run.module, None if run.has_own_loss else run.criterion.unguarded, batch)
@@ -136,7 +134,7 @@ def losses_of(run: "Run", batch: Any, count: int, *, keep: bool = False) -> Tens
         if not keep:
             run.recorder.forget()
     if not isinstance(losses, torch.Tensor) or losses.shape != (count,):
-        raise InvalidInput("there must be one loss per record; see the compute= of make_private for loops of your own")
+        raise InvalidInput("there must be one loss per record; for a custom loop see compute= of make_private")
     return losses if keep else losses.detach()
 
 
@@ -151,7 +149,7 @@ def require_same(run: "Run", one: Tensor, other: Tensor, how: str) -> None:
 
 
 def tolerance_of(run: "Run", losses: Tensor) -> float:
-    """How far two computations of one number may lie apart, relative to it."""
+    """The relative tolerance between two computations of one number."""
     kinds = {p.dtype for p in run.parameters} | {losses.dtype}
     if is_autocast(losses.device.type):
         return _HALF
@@ -175,7 +173,7 @@ def _steady(run: "Run", batch: Any, count: int) -> Iterator[bool]:
 
 def _repeats(run: "Run", batch: Any, count: int) -> bool:
     one = losses_of(run, batch, count)
-    for number in range(1, 5):  # dropout may strike only units that say nothing, once
+    for number in range(1, 5):  # dropout may once hit only units without effect
         with run.placed("made up", number):
             if not torch.equal(one, losses_of(run, batch, count)):
                 return False

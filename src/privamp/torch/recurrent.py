@@ -1,4 +1,4 @@
-"""`nn.LSTM`, `nn.GRU` and `nn.RNN` by steps: the maps of inputs and of states are heard at every place."""
+"""`nn.LSTM`, `nn.GRU` and `nn.RNN` in steps: the linear maps of inputs and states are recorded at every position."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ Tensor = Any
 
 
 class Recurrent(Replaced):
-    """Batch first; several layers, both directions, dropout between layers and projections as torch has them."""
+    """Batch first; several layers, both directions, dropout between layers and projections as in torch."""
 
     def by_steps(self, x: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
-        """What the layer gives, from (records, places, width)."""
+        """The output of the layer for (records, positions, width)."""
         layer, kind = self._module, type(self._module).__name__
         if isinstance(x, PackedSequence) or x.dim() != 3 or not layer.batch_first:
             raise InvalidInput(
                 f"layer {self._name!r} ({kind}) must have batch_first=True and batches of sequences of one length, not "
-                "packed ones, since records stand in the first dimension; pad them to a public length"
+                "packed ones, because the first dimension must be that of the records; pad them to a public length"
             )
         ways = 2 if layer.bidirectional else 1
         given = self._states(hx, x, layer.num_layers * ways)
@@ -64,7 +64,7 @@ class Recurrent(Replaced):
 
 
 def _moved(mode: str, inward: Tensor, around: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The state after one place."""
+    """The state after one position."""
     if mode == "LSTM":
         entry, forget, new, out = (inward + around).chunk(4, dim=1)
         cell = torch.sigmoid(forget) * state[1] + torch.sigmoid(entry) * torch.tanh(new)

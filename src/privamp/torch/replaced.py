@@ -1,7 +1,7 @@
-"""Layers whose forward pass is made otherwise while a batch is listened to, so that each use of a parameter is heard.
+"""Layers whose forward pass is replaced while gradients are recorded, so that each use of a parameter is seen.
 
-Fused kernels (attention, LSTM) show nothing of what happens inside. A replaced layer computes the same by steps, and
-reports every linear map to the recorder. Outside of training steps the layer's own forward pass runs.
+Fused kernels (attention, LSTM) hide their intermediate results. A replaced layer computes the same result in steps and
+reports every linear map to the recorder. Outside training steps the layer's own forward pass runs.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ Tensor = Any
 
 
 class Replaced:
-    """Stands in for the forward pass of one module until `restore`."""
+    """Replaces the forward pass of one module until `restore`."""
 
     def __init__(self, recorder: "GradientRecorder", name: str, module: Any) -> None:
         self._recorder, self._name, self._module = recorder, name, module
@@ -27,14 +27,14 @@ class Replaced:
         module.forward = self.forward
 
     def restore(self) -> None:
-        """Give the module its own forward pass back."""
+        """Restore the module's own forward pass."""
         if self._before is None:
             del self._module.forward
         else:
             self._module.forward = self._before
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """By steps while a batch is listened to, else as ever."""
+        """Run in steps while gradients are recorded, otherwise as usual."""
         if not (self._recorder.is_tapping and torch.is_grad_enabled()):
             return self._plain(*args, **kwargs)
         return self.by_steps(*args, **kwargs)
@@ -44,7 +44,7 @@ class Replaced:
         raise NotImplementedError
 
     def linear(self, x: Tensor, weight: Any, bias: Any, rows: tuple[int, int] | None = None) -> Tensor:
-        """x times the weight (or these rows of it) plus the bias, heard by the recorder."""
+        """x times the weight (or these rows of it) plus the bias, reported to the recorder."""
         x = self._recorder.for_each(self._name, x)
         here = slice(None) if rows is None else slice(*rows)
         result = functional.linear(x, weight[here], None if bias is None else bias[here])
@@ -54,5 +54,5 @@ class Replaced:
 
 
 def is_replaced(module: Any) -> bool:
-    """Whether the forward pass of this module is replaced already, by an engine that is still attached."""
+    """Whether the forward pass of this module is already replaced by an engine that is still attached."""
     return isinstance(getattr(vars(module).get("forward"), "__self__", None), Replaced)

@@ -1,4 +1,4 @@
-"""Other tensors in the place of a module's parameters, for the time of a forward pass."""
+"""Replace a module's parameters by other tensors during a forward pass."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ Tensor = Any
 
 @dataclass(frozen=True)
 class Slots:
-    """Trainable parameters, each once, and where they are held: a tied one in several places."""
+    """Trainable parameters, each once, and the attributes that hold them: several for a tied one."""
 
     parameters: list[Any]
-    places: list[tuple[Any, str, int]]  # module, attribute, which parameter
+    places: list[tuple[Any, str, int]]  # module, attribute, index of the parameter
 
 
 def slots_of(module: Any, only: list[Any] | None = None) -> Slots:
-    """Where the trainable parameters (or only these) are held in a module and below it."""
+    """The attributes of a module and its submodules that hold the trainable parameters (or only these)."""
     wanted = [p for p in module.parameters() if p.requires_grad] if only is None else only
     at = {id(p): number for number, p in enumerate(wanted)}
     places = [
@@ -30,14 +30,14 @@ def slots_of(module: Any, only: list[Any] | None = None) -> Slots:
 
 
 def swap(slots: Slots, tensors: list[Tensor]) -> None:
-    """Put tensors where the parameters are."""
+    """Replace the parameters by tensors."""
     for owner, name, number in slots.places:
         owner._parameters[name] = tensors[number]
 
 
 @contextlib.contextmanager
 def swapped(slots: Slots, tensors: list[Tensor]) -> Iterator[None]:
-    """Tensors where the parameters are, until the block ends."""
+    """Replace the parameters by tensors until the block ends."""
     try:
         swap(slots, tensors)
         yield
@@ -46,5 +46,5 @@ def swapped(slots: Slots, tensors: list[Tensor]) -> Iterator[None]:
 
 
 def row_each(parameter: Any, shape: Any) -> Tensor:
-    """The parameter once more for every record, which takes no memory; autograd still knows where it comes from."""
+    """The parameter repeated for every record, without extra memory; autograd still tracks its origin."""
     return parameter.expand(shape)
