@@ -26,7 +26,7 @@ def test_the_numbers_in_the_comments_are_those_of_the_code() -> None:
         rounded = math.floor if "lower" in code else math.ceil  # bounds are rounded outward
         assert rounded(1000 * value) / 1000 == number, code
     everybody = privamp.Gaussian(1.0).profile(privamp.Neighbors.ADD_REMOVE).epsilon(1e-6)
-    assert f"with all records it is {math.ceil(1000 * everybody) / 1000}" in CODE
+    assert f"{math.ceil(1000 * everybody) / 1000} without sampling" in CODE
 
 
 def test_every_theorem_is_an_anchor_of_a_page_of_the_site() -> None:

@@ -25,6 +25,11 @@ def test_the_demo_tells_one_thing(privamp, tmp_path) -> None:
     assert (tmp_path / "new" / "folder" / "privamp-demo.png").stat().st_size > 10_000
 
 
+@pytest.mark.parametrize(("command", "extra"), [("demo", "privamp[plots]"), ("train", "privamp[torch]")])
+def test_help_shows_the_extra_to_install(privamp, command, extra) -> None:
+    assert extra in privamp(command, "--help").stdout  # in brackets, which the formatter could take for markup
+
+
 def test_the_demo_says_what_is_true(privamp) -> None:
     found = json.loads(privamp("demo", "--json").stdout)
     costs = [row["epsilon_upper"] for row in found["designs"]]

@@ -33,7 +33,7 @@ def calibrate(
     records_per_person: Records = 1,
     json: Json = False,
 ) -> None:
-    """Solve for one unknown, marked '?' in a spec: the least noise, or the largest rate or size.
+    """Solve for one unknown, marked '?' in a spec: the smallest noise, or the largest rate or size.
 
     The result always satisfies the guarantee: it is rounded in the safe direction. Quote the spec, because
     '?' is special in most shells.

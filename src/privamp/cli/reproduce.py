@@ -35,7 +35,7 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for output files.")] = Path("out"),
     full: Annotated[
         bool,
-        typer.Option("--full/--quick", help="The paper's whole setting; --quick, the default, is smaller."),
+        typer.Option("--full/--quick", help="Run the paper's full setting; --quick, the default, is smaller."),
     ] = False,
     report: Annotated[
         Path | None,
@@ -43,7 +43,7 @@ def reproduce(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Recompute a figure or table of a paper, with the printed numbers beside ours.
+    """Recompute a figure or table of a paper, with the printed numbers next to ours.
 
     'all' runs every entry, which takes minutes, and writes one page with all verdicts.
 

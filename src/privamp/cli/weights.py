@@ -56,7 +56,7 @@ def weights(
 ) -> None:
     """Show which records each rule keeps, with what weight and at what loss, by the norm of a record.
 
-    The privacy-constrained rule is made for the noise and epsilon; uniform, variance-optimal and coreset samples are
+    The privacy-constrained rule is built for the noise and epsilon; uniform, variance-optimal and coreset samples are
     shown at the same noise and the same expected size. Sizes are for the guessed norms, which must be public; losses
     hold for every record up to the radius, whatever the guess. To sample a sum that is released T times (k-means),
     give the noise of one step divided by T (by the square root of T for gaussian).

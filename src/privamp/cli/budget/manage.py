@@ -105,7 +105,7 @@ def show(
 ) -> None:
     """Show the state of each budget of a store, and its newest entries.
 
-    'Spent' is everything that counts; the part that is reserved without an answer is shown beside it. Each entry has
+    'Spent' is everything that counts; the part that is reserved without an answer is shown next to it. Each entry has
     its job, its columns, its author and its outcome; --json adds its certificate.
     """
     from ...validation import whole

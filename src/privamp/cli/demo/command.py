@@ -26,7 +26,7 @@ def demo(
     """Run one job under four sampling designs, and compare their guarantees and errors. Takes seconds.
 
     The data are synthetic, but the samples and the noise are really drawn, so every run differs a little;
-    the guarantees do not. The picture needs matplotlib (pip install 'privamp[plots]').
+    the guarantees do not. The picture needs matplotlib (pip install 'privamp\\[plots]').
     """
     from ...report.pictures import draw_demo
     from . import job as job

@@ -80,7 +80,7 @@ def draw(
     Its number of records is not printed, because it may be secret too. The sizes of the population and its strata are
     treated as public.
 
-    The same key, label, ids and design draw the same sample again. How it was drawn is recorded beside the key
+    The same key, label, ids and design draw the same sample again. How it was drawn is recorded next to the key
     (KEY.survey.json, as secret as the key), and survey estimate --answers draws it again from there. With no --key-file
     the key is discarded, and answers cannot be used later. Interviewers and respondents know who was
     drawn: against them there is no amplification.

@@ -95,7 +95,7 @@ def train(
     loss and accuracy on them have no noise. Every record is encoded independently of the others.
 
     Each run draws with a fresh key, and its epsilon adds to that of other runs; a run that resumes from its checkpoint
-    does not. Needs PyTorch: pip install 'privamp[torch]'
+    does not. Needs PyTorch: pip install 'privamp\\[torch]'
     """
 
     if public_size is not None and population is None:
