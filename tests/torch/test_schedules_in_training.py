@@ -148,7 +148,7 @@ def test_shared_noise_begins_anew_after_a_crash(tmp_path):
     ("options", "words"),
     [
         ({"sampler": BINS, "steps": 7}, "has 10 steps"),
-        ({"sampler": BINS, "sample_rate": 0.1}, "leave out sample_rate"),
+        ({"sampler": BINS, "sample_rate": 0.1}, "omit sample_rate"),
         ({"sampler": BINS, "bands": 2}, "at most 1"),
         ({"sampler": CYCLIC, "bands": 4}, "at most 3"),
         ({"sampler": CYCLIC, "bands": 0}, "bands"),

@@ -95,7 +95,7 @@ def check_rows(run: "Run", batch: Any, count: int) -> None:
         ours = found.get(id(parameter))
         if ours is None or float((ours.double() - truth).norm()) > tolerance * sizes + rounding + 1e-30:
             raise OtherGradients(
-                f"parameter {name!r} gets a different gradient here than by autograd: its layer uses it in a way that "
+                f"parameter {name!r} gets a different gradient than by autograd: its layer uses it in a way that "
                 "is not known (weight_norm, a patched forward, a weight used by other layers), or it has no part in "
                 "the loss; freeze it or rebuild the layer"
             )
