@@ -114,7 +114,7 @@ def importance_sum() -> Audit:
 
 
 def uniform_sum() -> Audit:
-    """A sum from a Poisson sample, in which everybody weighs the same."""
+    """A sum from a Poisson sample, in which all records have the same weight."""
     job = PrivateSum(bounds=1.0, scale=0.7, sampler=Poisson(0.6))
 
     def once(there: bool) -> tuple[Any, Guarantee]:

@@ -4,8 +4,8 @@ The coins are independent and a record's rate is a public function of the record
 `PoissonPPS` covers it: with q the largest rate, Theorems 1 and 2 of Poisson sampling hold at q, for every
 mechanism, and both are exactly the supremum over records.
 
-Theorem 1c (add/remove, one record). For a record of class c the same holds at its own rate q_c. A number that
-is shown beside its class tells the class; the certificate for everybody does not.
+Theorem 1c (add/remove, one record). For a record of class c the same holds at its own rate q_c. A number
+shown for its class reveals the class; the certificate for all records does not.
 
 The rates must be public. b/(k n_c), computed from the numbers n_c of records per class, is not: a newcomer then
 changes the coins of its whole class. Release the counts first, or fix the rates. Proofs: docs/designs/pps.md.

@@ -1,8 +1,8 @@
-"""Clusters whose members are kept by coins, under Gaussian noise: the others' coins are told, the record's own is not.
+"""Clusters whose members are kept by coins, under Gaussian noise: the others' coins are revealed, the record's own is not.
 
-Given the coins of everybody else, s other records may take part in the exchange of the changed cluster for another one:
-s is binomial of 2c - 1 trials, c the cap. Whole clusters of those who are kept are left, and a record with a coin of
-chance r. With W_s, V_s the curves of Theorem 8 (cluster_gaussian.py) for one record more and one replaced, at s others:
+Given the coins of all other records, s other records may take part in the exchange of the changed cluster for another
+one: s is binomial of 2c - 1 trials, c the cap. What remains are whole clusters of kept records, and a record with a
+coin of probability r. With W_s, V_s the curves of Theorem 8 (cluster_gaussian.py) for one record more and one replaced, at s others:
 
     one record more:   E_s r W_s(1 + (alpha-1)/r)
     one record less:   E_s (1 - alpha(1-r)) W'_s(alpha r/(1 - alpha(1-r))), where that is positive
@@ -91,7 +91,7 @@ def _others(chance: float, theta: float, steps: int) -> list[tuple[float, float]
 
 
 def _without(chance: float, theta: float, steps: int) -> Curve:
-    """Q against P: the usual samples lie at one place when nobody else is kept."""
+    """Q against P: the usual samples coincide if no other record is kept."""
     if steps or chance == 1.0:
         return one_against_several(chance, theta, _others(chance, theta, steps))
     alone = Curve(lambda epsilon: log_mills_gap(epsilon / theta - 0.5 * theta, theta))

@@ -1,4 +1,4 @@
-"""Whole clusters under Gaussian noise: one centre held against several that all lie on one side of it.
+"""Whole clusters under Gaussian noise: one centre compared with several that all lie on one side of it.
 
 With q the chance that the changed cluster is drawn, and pi_h that the others are drawn instead (1 - q in all), for
 alpha >= 1 and distances along a line in units of sigma,

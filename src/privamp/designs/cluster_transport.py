@@ -116,7 +116,7 @@ def some_members(chance: float, kept: int, cap: int, smallest: int) -> list[Comp
                 [[2, 2 * kept], [0, 2 * kept], [2 * kept, 0]],
             )
         )
-    if smallest < kept:  # everybody stays: as for whole clusters
+    if smallest < kept:  # all members stay: as for whole clusters
         own = min(kept, cap)
         found.append(added(chance, own, own))
     return found
@@ -152,7 +152,7 @@ def taken(neighbors: Neighbors, chance: float, kept: int, cap: int, smallest: in
         p = _joined({2.0: inside}, {0.0: chance - inside})
         found["another member"] = _joined(p, {far: 1.0 - chance}), _joined({0.0: chance}, {far: 1.0 - chance})
     own = min(kept, cap)
-    if smallest <= own - is_added:  # everybody stays: as for whole clusters
+    if smallest <= own - is_added:  # all members stay: as for whole clusters
         found["everybody"] = full_clusters(neighbors, chance, own, [(1.0 - chance, own)])
     return found
 

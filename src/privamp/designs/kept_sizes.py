@@ -195,7 +195,7 @@ def attacks(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[Any
 
 
 def seen_with_others(coins: tuple[int, float, float, float], mechanism: Mechanism) -> dict[Any, Profile]:
-    """The same for one record more among independent coins; nobody need be there."""
+    """The same for one added record among independent coins; there may be no other records."""
     try:
         return _seen(_folded(of_coins(*coins)), mechanism, AR) if coins[0] else {}
     except (NoTheorem, NumericalFailure):  # no attack is found, which is no reason to have no bound

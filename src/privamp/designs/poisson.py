@@ -50,7 +50,7 @@ def _kept_or_not(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) 
 
 
 def _swapped(design: "Poisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    """Theorem 2 for curves: the negative part is a mixture of the other record's law and nobody's."""
+    """Theorem 2 for curves: the negative part is a mixture of the laws with the other record and without it."""
     q = design.rate
     if q == 0.0:
         return Profile.symmetric(pure_curve(0.0))

@@ -11,7 +11,7 @@ For a pure mechanism under add/remove, a = e^eps, exactly
     log(1 + q (a^2 - 1)/(pi_h + (1 - pi_h) a^-(2m-2))), at the h where that is largest.
 
 Sampford's design is strongly Rayleigh: given that h is drawn, or not, the other clusters can be drawn together so that
-they differ by one cluster. Sizes that are private, or a record that changes its cluster, change everybody's chances:
+they differ by one cluster. Sizes that are private, or a record that changes its cluster, change all probabilities:
 refused. Sampford, On sampling without replacement with unequal probabilities, 1967. Proof: docs/designs/pps.md.
 """
 

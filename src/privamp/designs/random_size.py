@@ -204,8 +204,8 @@ class RandomSize(SizeOnly):
         return 1.0 / chance if chance > 0 else None
 
     def weighting(self, records: int, known: float | None, columns: Mapping[str, Any]) -> Weighting | None:
-        """Any two records are drawn together with one chance: V = A sum z^2 + c T^2 over everybody, where 1 + c is that
-        chance over pi^2, A = (1-pi)/pi - c; from the sample V = (A sum z^2/pi + c T^2)/(1 + c), without bias.
+        """All pairs of records have one joint probability: V = A sum z^2 + c T^2 over all records, where 1 + c is that
+        probability over pi^2, A = (1-pi)/pi - c; from the sample V = (A sum z^2/pi + c T^2)/(1 + c), without bias.
         """
         n, pi = self.population, self.appearances().mean
         if pi <= 0.0:

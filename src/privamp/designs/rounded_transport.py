@@ -88,7 +88,7 @@ def noisy_sums(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> dict[
 
 
 def _opposite(design: Any, mechanism: Mechanism) -> Profile | None:
-    """The replaced record against all others where the size is certain, or against nobody."""
+    """The replaced record with all others if the size is certain, or with none."""
     share, most = design.share, design.at_most
     if design.how == "random" and most is not None and share.denominator > most:
         return mechanism.opposite_mixture(float(share))

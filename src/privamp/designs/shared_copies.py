@@ -9,7 +9,7 @@ of N(u theta, 1) to N(0, 1), alpha = e^eps' >= 1, and r_j >= 0 with sum 1. Then 
     G(beta) = sum_{1<=u<=k} pi_u delta_{u,t} + sum_{u>k} pi_u delta_u(log beta),
 
 with delta_{u,t} = Pr[N > t - u theta] - e_u(t) Pr[N > t], delta_u the Gaussian profile at distance u. Small counts
-are held against all smaller ones at one threshold t, as the attack does; large ones each against its own kind.
+are compared with all smaller ones at one threshold t, as the attack does; large ones each against its own kind.
 
 A person with j records is the case of no first stage with the law of their appearances for pi, whatever it is
 (docs/persons.md, Thm 3): of the law the proof uses nothing.

@@ -255,7 +255,7 @@ class SharedRate(Design):
             for gone in {int(np.flatnonzero(strata == left)[0]) for left in np.unique(strata)}:
                 if neighbors.scope == "anywhere" or strata[gone] == name:
                     yield Population(np.delete(grown[0], gone), stratum=np.delete(grown[1], gone)), old
-        if old.size == self.at_least and np.unique(strata).size > 1:  # everybody in one stratum, as `attack` has it
+        if old.size == self.at_least and np.unique(strata).size > 1:  # all records in one stratum, as in `attack`
             more, first = np.append(ids, ids.max() + np.uint64(1)), 0 if neighbors.kind == AR.kind else 1
             alike = np.zeros(more.size, dtype=strata.dtype)
             yield Population(more[first:], stratum=alike[first:]), Population(ids, stratum=alike[:-1])

@@ -9,7 +9,7 @@ That is one of k = step clusters. With a = e^eps, q = 1/k, at most c = `max_slot
     one replaced inside its slot, the supremum:   log(1 + (a^2-1) q/(q + (1-q) a^-(2c-2)))
     one replaced by any other: no more than that.
 
-order="sorted", or any order by rank, is refused: one insertion shifts everybody behind it into another slot, and
+order="sorted", or any order by rank, is refused: one insertion shifts all later records into another slot, and
 the loss grows with the sample (at n = 4, step 2, eps = 1 it is 2.62). Proofs: docs/designs/systematic.md.
 """
 

@@ -54,7 +54,7 @@ def sums_and_counts(
 
 
 def _without_twins(centres: FloatArray) -> NDArray[np.intp]:
-    """The first of equal centres: the others are nobody's nearest."""
+    """The first of equal centres: no record is assigned to the others."""
     _, first = np.unique(centres, axis=0, return_index=True)
     return np.sort(first)
 

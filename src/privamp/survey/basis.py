@@ -40,7 +40,7 @@ class Basis:
     relation: Neighbors
     records: float | None  # N, where it is public
     of: Frame | Units = field(repr=False)
-    is_equal: bool = False  # one weight for everybody, in every population
+    is_equal: bool = False  # one weight for all records, in every population
     df: float = math.inf  # degrees of freedom of a sampling error
 
     def part(self, part: float, noise: str) -> "Basis":

@@ -82,7 +82,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Public facts: everybody and, where given, strata and clusters."""
+    """Public facts: the population and, if given, strata and clusters."""
 
     records: int
     size: int
@@ -133,7 +133,9 @@ class PlanOptions:
         if self.overall_sd is not None:
             nonnegative(overall_sd=self.overall_sd)
         if self.overall_mean is not None and self.overall_sd is None:
-            raise InvalidInput("overall_mean needs overall_sd, the standard deviation of everybody: give both or none")
+            raise InvalidInput(
+                "overall_mean needs overall_sd, the standard deviation of all records: give both or none"
+            )
 
 
 class PlanKeywords(TypedDict, total=False):

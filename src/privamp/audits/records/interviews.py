@@ -56,7 +56,7 @@ LOOSE: dict[str, dict[str, Any]] = {
 
 
 def _values(people: list[Person]) -> Any:
-    """What came back, in an order that mixes everybody's rows, with rows of strangers."""
+    """The returned answers, with all persons' rows mixed and rows of people who were not drawn."""
     rows: list[tuple[Any, Any]] = [(k, entry) for k, person in enumerate(people) for entry in person]
     rows = [("stranger", 1.0), *rows[::-1], (10**6, 2.0)]
     return answers(list(range(len(people))), [who for who, _ in rows], [entry for _, entry in rows])

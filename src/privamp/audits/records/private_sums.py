@@ -133,7 +133,7 @@ def rows_lost() -> RecordAudit:
 
 
 def _stopping(rows: Any) -> Any:
-    """An error that is the same for everybody, and hides that nothing was released."""
+    """An error that is the same for all inputs, and hides that nothing was released."""
     if len(rows) > 20:
         raise ValueError("not today")
     return _job(PrivateSum(bounds=1.0, epsilon=1.0), rows)
@@ -157,7 +157,7 @@ def _from_their_mean(rows: Any) -> Any:
 
 
 def centred_by_records() -> RecordAudit:
-    """A mean measured from the records' own mean, which everybody moves."""
+    """A mean measured from the records' own mean, which every record moves."""
 
     def pairs(random: np.random.Generator) -> Iterator[Pair]:
         yield from pairs_of(51.0 + random.standard_normal((30, 1)), hard_rows(1, 60.0), changes=ADD_REMOVE, places=[30])

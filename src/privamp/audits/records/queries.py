@@ -127,7 +127,7 @@ Person = tuple[int, list[Row]]  # a name, and all their records
 
 
 def _persons_table(persons: list[Person], rate: float, column: str = "person") -> Table:
-    """Records of the persons stand between each other: the first of everybody, then the second, and so on."""
+    """Interleaved records of persons: the first of each person, then the second, and so on."""
     turns = [(k, name, row) for name, rows in persons for k, row in enumerate(rows)]
     mixed = [(name, row) for _, name, row in sorted(turns, key=lambda turn: (turn[0], turn[1]))]
     data = _table([row for _, row in mixed])
