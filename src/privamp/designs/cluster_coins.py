@@ -1,8 +1,9 @@
-"""Clusters whose members are kept by coins, under Gaussian noise: the others' coins are revealed, the record's own is not.
+"""Clusters whose members are kept by coins, under Gaussian noise: all coins are revealed but the record's own.
 
 Given the coins of all other records, s other records may take part in the exchange of the changed cluster for another
 one: s is binomial of 2c - 1 trials, c the cap. What remains are whole clusters of kept records, and a record with a
-coin of probability r. With W_s, V_s the curves of Theorem 8 (cluster_gaussian.py) for one record more and one replaced, at s others:
+coin of probability r. With W_s, V_s the curves of Theorem 8 (cluster_gaussian.py) for one record more and one replaced,
+at s others:
 
     one record more:   E_s r W_s(1 + (alpha-1)/r)
     one record less:   E_s (1 - alpha(1-r)) W'_s(alpha r/(1 - alpha(1-r))), where that is positive
