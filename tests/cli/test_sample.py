@@ -100,7 +100,7 @@ BAD = [
     ({}, ["--id", "x"], "whole numbers or text"),
     ({}, ["--columns", "id,z"], "no column 'z'"),
     ({}, ["--reads", "cluster"], "NAME=COLUMN"),
-    ({}, ["--reads", "cluster=group"], "looks at no column, not at 'cluster'"),
+    ({}, ["--reads", "cluster=group"], "reads no column, not 'cluster'"),
     ({}, ["--round", "-1"], "round must be"),
     ({}, ["--threads", "0"], "threads must be"),
     ({}, ["--clip"], "clip=True is only for importance"),

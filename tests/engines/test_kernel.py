@@ -183,7 +183,7 @@ def test_columns_may_have_other_names():
     kernel = Kernel.of(design, KEY, id="id", label="people", round=2, reads={"cluster": "group"})
     assert kernel.uses == ("id", "group")
     assert rows(kernel.chosen(renamed, kernel.finish(kernel.partial(renamed)))) == in_memory(design, IDS)
-    with pytest.raises(InvalidInput, match="looks at cluster, not at 'group'"):
+    with pytest.raises(InvalidInput, match="reads cluster, not 'group'"):
         Kernel.of(design, KEY, reads={"group": "cluster"})
 
 

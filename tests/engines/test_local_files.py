@@ -216,7 +216,7 @@ def test_bad_files_are_told_in_one_sentence(tmp_path):
             local.sample(path, Poisson(0.9), key=KEY)
     words = tmp_path / "words.csv"
     words.write_text("id,x\n" + "1,5\n" * 400_000 + "1,secret777\n")
-    with pytest.raises(InvalidInput, match="cannot be read") as caught:
+    with pytest.raises(InvalidInput, match="not a valid file") as caught:
         local.sample(words, Poisson(0.9), key=KEY)
     assert "777" not in str(caught.value)
     folder = tmp_path / "mixed"

@@ -76,6 +76,6 @@ def test_every_stratum_has_its_own_rule(people):
     table = table.append_column("stratum", pa.array(np.arange(500) % 2))
     sample = local.draw(table, design, key=seeded_key(74), id="person")
     sample.release_sum(NOISE, "b")
-    with pytest.raises(InvalidInput, match=r"looks at \('b'\)"):
+    with pytest.raises(InvalidInput, match=r"reads \('b'\)"):
         sample.release_sum(NOISE, "a")
     assert LONGER in sample.guarantee().assumes

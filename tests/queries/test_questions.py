@@ -145,7 +145,7 @@ REFUSED = [
     (lambda t: t.count().by("g", []), "at least one value"),
     (lambda t: t.count().by("g", ["a", "a"]), "given once"),
     (lambda t: t.count().by("g", [0.5]), "must be text"),
-    (lambda t: t.count().by("x", ["a"]), "to be grouped by"),
+    (lambda t: t.count().by("x", ["a"]), "give values of that type"),
     (lambda t: t.count().by("g", ["a"]).by("g", ["b"]), "split by 'g'"),
     (lambda t: t.join(t), "cannot be joined"),
     (lambda t: t.plan([]), "at least one question"),

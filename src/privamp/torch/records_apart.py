@@ -49,10 +49,10 @@ def check(run: "Run", batch: Any) -> None:
             with torch.no_grad():
                 plain = losses_of(run, batch, count)
             for r in range(count):
-                _same(run, together[r], plain[r], "differs when gradients are recorded")
+                require_same(run, together[r], plain[r], "differs when gradients are recorded")
             for r in range(count):
                 alone = losses_of(run, made_up.rows(batch, slice(r, r + 1)), 1)
-                _same(run, together[r], alone[0], "differs between a batch and the record alone")
+                require_same(run, together[r], alone[0], "differs between a batch and the record alone")
 
 
 class OtherGradients(InvalidInput):
