@@ -44,7 +44,7 @@ def test_an_answer_and_an_error() -> None:
     assert json.loads(good.stdout)["epsilon_upper"] == pytest.approx(0.017037, abs=1e-6)
     bad = shell("amplify", "--design", "poisson:rate=2", "--mechanism", "pure:epsilon=1")
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == "Error: rate must be a number from 0 to 1, got 2.0 instead\n"
+    assert bad.stderr == "Error: --design: rate must be a number from 0 to 1, got 2.0 instead\n"
 
 
 def test_no_arguments_show_the_help() -> None:

@@ -30,7 +30,7 @@ def shell(command, folder):
 def test_a_full_disk(tmp_path, command):
     run = shell(f"privamp {command} > /dev/full", tmp_path)
     assert run.returncode == 1
-    assert run.stderr == "Error: the answer could not be written (No space left on device); send it elsewhere\n"
+    assert run.stderr == "Error: the output cannot be written (No space left on device); redirect it\n"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ FILES = {
 READING = {
     "none.csv": "there is no file", "schools.xlsx": "must be named .csv, .csv.gz or .parquet",
     "binary.csv": "must be named in UTF-8", "latin.csv": "must be named in UTF-8",
-    "nothing.csv": "is empty", "header.csv": "no records", "bad.csv.gz": "cannot be read",
+    "nothing.csv": "is empty", "header.csv": "only a header", "bad.csv.gz": "cannot be read",
     "bad.parquet": "cannot be read as Parquet", "twice.csv": "2 columns named 'level'",
     "blank.csv": "the public column 'level' is empty for some records; fill them, or leave those records out with",
 }  # fmt: skip
@@ -68,7 +68,7 @@ BAD = [
             ({"--design": "proportional:rate=0.1,rounding=floor"}, "rounding='random'"),
         )
     ],
-    ("draw", {"FILE": "weights.csv"}, "has a column 'design_weight' already"),
+    ("draw", {"FILE": "weights.csv"}, "already has a column 'design_weight'"),
     ("draw", {"--epsilon": None}, "needs --bounds and --epsilon"),
     ("draw", {"--size": None}, "give --design SPEC, or --size"),
     ("draw", FIXED | {"--design": "wor:size=5,population=700"}, "declares 700 records"),
