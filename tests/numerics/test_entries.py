@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privamp import InvalidInput
-from privamp.numerics.entries import column_of, is_flat, table_of
+from privamp.numerics.entries import column_of, is_flat, rows_of, table_of
 
 
 class Hostile:
@@ -88,3 +88,9 @@ def test_no_single_entry_decides_whether_a_list_is_a_table():
     rows = [[1.0, 2.0]] * 3
     assert all(map(is_flat, ([1.0, None, 2.0], [[1.0], 2.0, 3.0], [])))
     assert not any(map(is_flat, (rows, [None, *rows])))  # the first one did: all others became missing
+
+
+def test_a_masked_object_is_missing_whatever_the_array_would_fill_it_with():
+    masked = np.ma.masked_array(np.array([1, 2, 3], dtype=object), mask=[False, True, False], fill_value=7)
+    assert np.array_equal(column_of(masked), [1.0, np.nan, 3.0], equal_nan=True)
+    assert np.array_equal(rows_of(masked[:, None])[:, 0], [1.0, np.nan, 3.0], equal_nan=True)

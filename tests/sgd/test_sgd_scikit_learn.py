@@ -10,6 +10,7 @@ from privamp import Budget, InvalidInput, Poisson
 from privamp import sgd as room
 from privamp.errors import BudgetExceeded
 from privamp.sgd import PrivateLinear, PrivateLogistic
+from privamp.sgd.scikit_learn import words_of
 
 sklearn = pytest.importorskip("sklearn")
 
@@ -176,3 +177,8 @@ def test_a_bad_learning_rate_is_refused_before_it_is_paid_for(rate, tmp_path):
     with pytest.raises(InvalidInput, match="learning_rate"):
         model.fit(x[:, None], x, budget=budget)
     assert not budget.log()
+
+
+def test_a_masked_label_is_no_label_whatever_the_array_would_fill_it_with():
+    labels = np.ma.masked_array(["yes", "no", "?"], mask=[False, True, False], fill_value="yes")
+    assert words_of(labels).tolist() == ["yes", None, "?"]

@@ -176,3 +176,9 @@ class TestWhatOnePersonMoves:
         monkeypatch.setattr(Cells, "_moved", lambda self, *rest: 0.5 * honest(self, *rest))
         caught = [not make().perform(12).ok for make in interviews.JOBS if make.args[0] in SMALL]
         assert all(caught)
+
+
+def test_masked_entries_are_missing_and_not_a_question_mark():
+    masked = np.ma.masked_array(["a", "b", "?"], mask=[False, True, False])
+    assert answers(["a", "b", "?"], masked, [1, 2, 3]).tolist()[::2] == [1.0, 3.0]
+    assert labels(["a", "b", "?"], ["a", "b", "?"], masked).tolist() == ["a", "", "?"]

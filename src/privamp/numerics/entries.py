@@ -113,8 +113,7 @@ def is_flat(values: Any) -> bool:
 def _array(values: Any, what: str) -> FloatArray:
     array = values if isinstance(values, np.ndarray) else np.asarray(values)
     if array.dtype.kind == "O":
-        flat = list(np.ma.filled(array, None).ravel()) if _masked(array) else array.ravel().tolist()
-        return each(flat).reshape(array.shape)
+        return each(array.ravel().tolist()).reshape(array.shape)  # masked entries are None in a list
     if array.dtype.kind not in "biuf":
         raise InvalidInput(f"{what} must be numbers, got an array of {array.dtype} instead")
     with np.errstate(over="ignore", invalid="ignore"):

@@ -76,9 +76,7 @@ def _listed(column: ArrayLike, what: str) -> list[Any]:
     """The entries of one column, each as it is."""
     if isinstance(column, (list, tuple)):
         return list(column)
-    if isinstance(column, np.ma.MaskedArray):
-        column = np.ma.filled(column.astype(object), None)
-    array = np.asarray(column)
+    array = np.asanyarray(column)  # a masked array stays one, and lists its masked entries as None
     if array.ndim != 1:
         raise InvalidInput(f"{what} must be one column, got an array of {array.ndim} dimensions instead")
     return list(array.tolist())
