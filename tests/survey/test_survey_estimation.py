@@ -196,3 +196,15 @@ def test_large_epsilons_make_no_warning(epsilon, options):
         sample = WithoutReplacement(9, 20).draw(Population(20), seeded_key(int(epsilon)))
         found = estimate(sample, np.arange(20.0) / 10, bounds=(0.0, 2.0), epsilon=epsilon, **options)
     assert found.guarantee.epsilon(options.get("delta", 0.0)) <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["nan", "masked"])
+def test_records_without_a_group_are_one_group(kind):
+    column = np.where(np.arange(400) % 2, 1.0, np.nan)
+    by = np.ma.masked_invalid(column) if kind == "masked" else column
+    found = estimate(
+        WithoutReplacement(399, 400), np.arange(400) % 2, by=by, bounds=(0, 1), epsilon=1e6, key=seeded_key(3)
+    )
+    assert set(found) == {None, 1.0}
+    assert float(found[None].value) == pytest.approx(0.0, abs=0.01)
+    assert float(found[1.0].value) == pytest.approx(1.0, abs=0.01)

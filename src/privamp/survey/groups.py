@@ -96,13 +96,16 @@ def _per_stratum(size: Any, strata: tuple[Any, ...]) -> list[float]:
 
 
 def labels_of(column: ArrayLike) -> list[Any]:
-    """The entries of a column of names, each as it is: an odd one does not change the type of others."""
-    if isinstance(column, (list, tuple)):
-        return list(column)
-    array = np.asarray(column)
-    if array.ndim != 1:
-        raise InvalidInput(f"a column of names must have one dimension, got {array.ndim} instead")
-    return list(array.tolist())
+    """The entries of a column of names, each as it is: an odd one does not change the type of others.
+
+    Missing ones, masked or nan, are None: two nan would not be one name.
+    """
+    if not isinstance(column, (list, tuple)):
+        array = np.asanyarray(column)  # a masked array stays one, and lists its masked entries as None
+        if array.ndim != 1:
+            raise InvalidInput(f"a column of names must have one dimension, got {array.ndim} instead")
+        column = array.tolist()
+    return [None if isinstance(label, float) and label != label else label for label in column]
 
 
 def places(labels: list[Any], names: tuple[Any, ...]) -> NDArray[np.intp]:
