@@ -204,3 +204,11 @@ def test_the_bound_on_the_spread_is_attained():
 def test_bad_neyman_input_is_refused(make, message):
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+@pytest.mark.parametrize("role", ["strata", "cluster"])
+def test_a_record_without_a_stratum_or_cluster_is_refused_in_words(missing, role):
+    frame = {"region": np.array(["north", missing] * 50, dtype=object)}
+    with pytest.raises(InvalidInput, match="every record of the frame needs a value in 'region'"):
+        plan(frame, size=20, epsilon=1.0, bounds=(0, 1), **{role: "region"})

@@ -176,6 +176,8 @@ def plan(
     for name in (strata, cluster):
         if name is not None and name not in columns:
             raise InvalidInput(f"the frame has no column {name!r}; it has {', '.join(sorted(columns)) or 'none'}")
+        if name is not None and _has_missing(columns[name]):
+            raise InvalidInput(f"every record of the frame needs a value in {name!r}; give the missing ones a name")
     lengths = {len(values) for values in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise InvalidInput("the frame must have at least one record and columns of one length")
@@ -209,6 +211,12 @@ def plan(
     rows += [_given(facts, name, design, public) for name, design in (asked.designs or {}).items()]
     rows.sort(key=lambda row: row.standard_error)
     return Plan(tuple(rows), rows[0].name, _reason(rows), tuple(notes), epsilon)
+
+
+def _has_missing(column: NDArray[Any]) -> bool:
+    """Whether entries of a public column are None, nan, or another value that is not equal to itself."""
+    return any(entry is None or type(entry).__name__ in ("NAType", "NaTType") or entry != entry
+               for entry in column.tolist())  # fmt: skip
 
 
 def _column(values: ArrayLike) -> NDArray[Any]:
