@@ -55,3 +55,15 @@ def test_a_ball_beyond_the_doubles_is_refused():
     for wide in (1e200, 1.79e308):
         with pytest.raises(InvalidInput, match=r"at most 1e\+150|finite"):
             PrivateKMeans(2, epsilon=1.0, bounds=(-wide, wide)).fit([[0.0, 1.0]] * 20)
+
+
+def test_a_frame_that_is_changed_later_does_not_change_an_opened_table():
+    frame = pd.DataFrame(
+        {"x": [1.0] * 100, "n": pd.array([1] * 100, dtype="Int64"), "c": pd.Categorical(["a"] * 100, ["a", "b"])}
+    )
+    table = open_table(frame)
+    frame.loc[:, "x"] = 5.0
+    frame.loc[:, "n"] = 5
+    frame.loc[:, "c"] = "b"
+    assert table.sum("x", (0, 9)).by("c", ["a"]).run(epsilon=1e6).value[0] == pytest.approx(100, abs=1)
+    assert table.sum("n", (0, 9)).run(epsilon=1e6).value == pytest.approx(100, abs=1)

@@ -87,6 +87,7 @@ def _column(frame: Any, place: int) -> Any:
         return _texts(series)
     if hasattr(series.dtype, "fill_value"):
         series = series.sparse.to_dense()
+    series = series.copy()  # Arrow would share its memory: numbers changed later would stand beside today's texts
     found = _converted(lambda: pa.array(series, from_pandas=True))
     is_text = series.dtype.name.startswith("str")  # one cell that is not UTF-8 must not remove the column
     return _texts(series) if found is None and is_text else found
