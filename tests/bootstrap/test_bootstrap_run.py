@@ -1,13 +1,15 @@
 """What `bootstrap.run` answers, refuses and keeps to itself."""
 
 import json
+import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
-from privamp import Key, bootstrap
+from privamp import Budget, Key, Neighbors, bootstrap
 from privamp.bootstrap import drawing
-from privamp.bootstrap.spread import Spread, correction, coverage
+from privamp.bootstrap.spread import Spread, correction, coverage, misses
 from privamp.errors import InvalidInput
 from privamp.testing import seeded_key
 
@@ -216,3 +218,43 @@ def test_the_interval_covers_whatever_the_spread_is(groups, ratio):
 
 def test_the_default_covers_evenly():
     assert coverage(80, 4.2, 0.95, *correction(80, 4.2, 0.95)).max() < 0.97
+
+
+@pytest.mark.parametrize("level", [0.99, 0.999, 0.9999])
+@pytest.mark.parametrize("groups", [10, 80])
+def test_intervals_of_every_level_miss_as_often_as_they_say(groups, level):
+    boost, stretch = correction(groups, 4.2, level)
+    assert misses(groups, 4.2, level, boost, stretch).max() <= 1.021 * (1.0 - level)
+    at_95 = correction(groups, 4.2, 0.95)  # the negative control: a correction made for another level
+    assert misses(groups, 4.2, level, *at_95).max() > 1.05 * (1.0 - level)
+
+
+@pytest.mark.parametrize("level", [0.99, 0.9999])
+def test_misses_agree_with_simulated_ones_of_rare_events(level):
+    rng, groups, ratio = np.random.default_rng(4), 5, 2.0
+    spread = Spread(groups, ratio, level)
+    squares = rng.chisquare(groups - 1, 4000) / (groups - 1)  # of v = 0, noise 1
+    halves = np.array([spread.half_width(square, 1.0) for square in squares])
+    expected = misses(groups, ratio, level, *correction(groups, ratio, level))[0]
+    found = 2.0 * ndtr(-halves * math.sqrt(groups))
+    assert abs(found.mean() - expected) < 6.2 * found.std() / math.sqrt(halves.size)  # a false alarm in 1e9 runs
+
+
+@pytest.mark.parametrize("statistic", ["mean", "variance", "median", np.mean])
+@pytest.mark.parametrize("bounds", [(0, 1e-310), (0, 1e200), (-1e308, 1e308), (1e16, 1e16 + 2)])
+def test_bounds_that_doubles_cannot_serve_are_refused_before_anything_is_paid(tmp_path, statistic, bounds):
+    paying = Budget.create(tmp_path / "s.db", population="p", epsilon=2.0, delta=1e-4, neighbors=Neighbors.REPLACE_ONE)
+    with pytest.raises(InvalidInput, match="change the unit"):
+        run(np.full(100, bounds[1]), statistic, bounds=bounds, budget=paying)
+    assert not paying.log()
+
+
+def test_a_variance_of_a_first_stage_of_one_record_is_refused():
+    with pytest.raises(InvalidInput, match="at least 2 entries"):
+        run([1.0, 2.0], "variance", bounds=(0, 6), method="little")
+
+
+def test_masked_entries_stay_masked_for_a_function_of_ones_own():
+    masked = np.ma.masked_array(np.tile([1.0, 1000.0], 200), mask=np.tile([False, True], 200))
+    found = run(masked, np.nanmean, bounds=(0, 2000), epsilon=1e5, sensitivity=1.0, key=seeded_key(1))
+    assert abs(float(found.value) - 1.0) < 1.0

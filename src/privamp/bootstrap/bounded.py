@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bounds import pair_of
 from ..errors import InvalidInput
 from ..numerics.entries import column_of, is_flat, table_of
 from ..numerics.log_domain import FloatArray
 from ..validation import positive
 from .spread import Finding
-from .statistic import Series, Statistic
+from .statistic import Series, Statistic, range_of
 
 TRUSTED = "the user's statistic returns a number and does nothing else: it shows, keeps and changes nothing, and ends"
 DECLARED = "the declared sensitivity of the user's statistic holds for one replaced entry of a resample"
@@ -40,11 +39,12 @@ class Bounded(Statistic):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise InvalidInput(f"the statistic must be a function of an array, got {self.function!r} instead")
-        object.__setattr__(self, "bounds", pair_of(self.bounds, "bounds of the statistic"))
+        object.__setattr__(self, "bounds", range_of(self.bounds, "bounds of the statistic"))
 
     def rows(self, values: Any) -> FloatArray:
-        """The records as they are: only the value is bounded. Lists, which have no type, are read as numbers."""
-        if isinstance(values, (list, tuple)):
+        """The records as they are: only the value is bounded. Lists, which have no type, are read as numbers, and so
+        are masked arrays, whose masked entries are nan."""
+        if isinstance(values, (list, tuple, np.ma.MaskedArray)):
             rows = column_of(values) if is_flat(values) else table_of(values)
         else:
             rows = np.asarray(values)

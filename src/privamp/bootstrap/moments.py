@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bounds import pair_of
 from ..numerics.log_domain import FloatArray
 from .lattice import UNIT, products, real, rounded, total, whole
 from .spread import Finding
-from .statistic import Series, Statistic, at_least_two
+from .statistic import Series, Statistic, at_least_two, range_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Mean(Statistic):
     bounds: tuple[float, float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", pair_of(self.bounds))
+        object.__setattr__(self, "bounds", range_of(self.bounds))
 
     @property
     def centre(self) -> float:

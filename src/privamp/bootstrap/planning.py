@@ -115,8 +115,11 @@ def plan(
     groups, each = _counts(method, asked.resamples)
     sizes = _sizes(method, population, groups, asked.size, least)
     procedure = Procedure(method, population, sizes, groups, each)
-    if procedure.size < least:
-        raise InvalidInput(f"this statistic needs resamples of at least {least} entries, got {procedure.size} instead")
+    if min(procedure.sizes) < least:
+        raise InvalidInput(
+            f"this statistic needs resamples of at least {least} entries, and first stages too, got "
+            f"{min(procedure.sizes)} instead"
+        )
     theta, guarantee = strength(procedure, epsilon, delta)
     return Plan(procedure, epsilon, delta, float(asked.confidence), theta, guarantee)
 

@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ..core.bounds import pair_of
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..validation import in_range, whole
 from .lattice import rounded
 from .spread import Finding
-from .statistic import Series, Statistic, at_least_two, numbers
+from .statistic import Series, Statistic, at_least_two, numbers, range_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Quantile(Statistic):
     bins: int = 32
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", pair_of(self.bounds))
+        object.__setattr__(self, "bounds", range_of(self.bounds))
         in_range(0, 1, open_ends=True, probability=self.probability)
         whole(2, 4096, bins=self.bins)
 

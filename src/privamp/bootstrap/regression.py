@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.bounds import pair_of
 from ..errors import InvalidInput
 from ..numerics.entries import column_of, is_flat, table_of
 from ..numerics.log_domain import FloatArray
 from .lattice import UNIT, products, rounded, whole
 from .spread import Finding
-from .statistic import Series, Statistic, at_least_two
+from .statistic import Series, Statistic, at_least_two, range_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Regression(Statistic):
 
     def __post_init__(self) -> None:
         try:
-            pairs = tuple(pair_of(pair) for pair in self.bounds)
+            pairs = tuple(range_of(pair) for pair in self.bounds)
         except TypeError:
             raise InvalidInput("bounds must hold one pair per column of X, then one for y, got none instead") from None
         if len(pairs) < 2:

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core.bounds import pair_of
 from ..errors import InvalidInput
 from ..numerics.entries import column_of
 from ..numerics.log_domain import FloatArray
 from .spread import Finding, Spread
+
+_LEAST, _MOST, _CLOSE = 1e-60, 1e60, 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,18 @@ class Statistic(ABC):
     @abstractmethod
     def conclude(self, series: Series) -> tuple[Finding, ...]:
         """Estimates, errors and intervals: post-processing, at no cost."""
+
+
+def range_of(bounds: Any, what: str = "bounds") -> tuple[float, float]:
+    """Two public numbers whose distance doubles can square, and can tell from either of them."""
+    low, high = pair_of(bounds, what)
+    width, far = 0.5 * high - 0.5 * low, max(abs(low), abs(high))
+    if not (_LEAST <= width <= _MOST and width >= _CLOSE * far):
+        raise InvalidInput(
+            f"{what} must be between {_LEAST:g} and {_MOST:g} apart, and not by less than a billionth of their size, "
+            f"got {low:g} and {high:g} instead; change the unit of the values, or subtract a public number from them"
+        )
+    return low, high
 
 
 def numbers(values: Any, bounds: tuple[float, float]) -> FloatArray:
