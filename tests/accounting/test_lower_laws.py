@@ -5,8 +5,10 @@ import pytest
 
 from privamp import Gaussian, Laplace, Neighbors, Poisson, WithoutReplacement, WithReplacement, amplify, compose
 from privamp.accounting import discretize
+from privamp.accounting.adaptive import adaptive_delta
 from privamp.accounting.bridge import lower_hull
 from privamp.accounting.discretize import loss_laws
+from privamp.core.curves import pair_profile
 
 RO = Neighbors.REPLACE_ONE
 CASES = [
@@ -56,3 +58,15 @@ def test_the_hull_is_the_largest_convex_function_below():
     exact = np.minimum(np.min(np.where(np.isfinite(chords), chords, np.inf), axis=(1, 2)), values)
     found = lower_hull(at, values, 0.01)
     assert found == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize(("gone", "interval"), [(0.0732, 0.01), (0.0732, 0.05), (0.366, 0.01), (0.131, 0.05)])
+def test_no_law_from_below_has_more_mass_than_one(gone, interval):
+    """P = (gone, 1 - gone), Q = (0, 1): the infinite loss is a part of the mass, too."""
+    with np.errstate(divide="ignore"):
+        pair = pair_profile(np.log([gone, 1.0 - gone]), np.log([0.0, 1.0]))
+    for law in loss_laws(pair, interval, upper=False):
+        assert float(np.sum(law.weights)) + law.infinite <= 1.0
+    _, delta = adaptive_delta([pair], 3, interval=interval, reach=8.0, upper=False)
+    assert np.all(delta <= 1.0 - (1.0 - gone) ** 3)  # an event of P alone in one of three rounds, at every epsilon
+    assert delta[0] > 0.5 * (1.0 - (1.0 - gone) ** 3)

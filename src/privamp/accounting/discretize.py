@@ -286,11 +286,11 @@ def _join(own: _Dots, other: _Dots, interval: float, upper: bool) -> LossLaw:
         above, infinite = own.without_small_losses(level, interval)
         beyond, _ = other.without_small_losses(level, interval)
     below = beyond * np.exp(-other.at * interval)
-    total = float(np.sum(above) + np.sum(below))
+    total = float(np.sum(above) + np.sum(below)) + infinite
     if not upper and total > 1.0 - 1e-14:  # and no more mass than there is
         share = (1.0 - 1e-14) / total
         above, below, infinite, total = above * share, below * share, infinite * share, 1.0 - 1e-14
-    zero = max(1.0 - total - infinite, 0.0)
+    zero = max(1.0 - total, 0.0)
     index = np.concatenate([-other.at[::-1], [0], own.at])
     return LossLaw(interval, index, np.concatenate([below[::-1], [zero], above]), infinite)
 
