@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from privamp import ApproxDP, Gaussian, Laplace, Neighbors, PureDP
 from privamp.core import chains
-from privamp.core.curves import approx_curve, group, pair_profile
+from privamp.core.curves import approx_curve, group, out_and_in, pair_profile
 from privamp.core.multiplicity import Multiplicity
 from privamp.core.profile import Profile
 from privamp.mechanisms.discrete_laplace import discrete_laplace_curve
@@ -111,3 +111,12 @@ def test_many_records_fall_back_and_no_loss_stays_none():
     nothing = group(PureDP(0.0).profile(AR), 5)
     assert nothing.epsilon() == 0.0
     assert nothing.delta(0.0) == 0.0
+
+
+def test_a_point_next_to_alpha_one_needs_no_logarithm_of_zero():
+    """Of the two points around alpha = 1 one may be 1e-17 times as near as the other."""
+    a, b = np.array([1.02074059e-06, 1.0 - 1.02074059e-06]), np.array([1.27764342e-05, 1.0 - 1.27764342e-05])
+    assert chains._chord_at_one((-0.5, -1.0), (1e-18, -2.0)) == pytest.approx(-2.0)
+    found = np.exp(out_and_in(pair_profile(np.log(a), np.log(b))).forward(np.array([0.0, 0.5])))
+    p, q = np.outer(a, b).ravel(), np.outer(b, a).ravel()
+    assert np.all(found >= [np.maximum(p - np.exp(e) * q, 0.0).sum() for e in (0.0, 0.5)])

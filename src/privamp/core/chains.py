@@ -146,10 +146,10 @@ def _reach(steps: Sequence[tuple[Lines, FloatArray]]) -> float:
 def _chord_at_one(left: tuple[float, float], right: tuple[float, float]) -> float:
     """Between (eps <= 0, log delta) and (eps > 0, log delta), at eps = 0, rounded up."""
     below, above = -math.expm1(left[0]), math.expm1(min(right[0], 700.0))
-    share = below / (below + above)
-    if share == 0.0:
+    if below == 0.0:
         return left[1] + 1e-12
-    return float(np.logaddexp(left[1] + math.log1p(-share), right[1] + math.log(share))) + 1e-12
+    log_width = math.log(below + above)
+    return float(np.logaddexp(left[1] + math.log(above) - log_width, right[1] + math.log(below) - log_width)) + 1e-12
 
 
 def chain_curve(own: Curve, other: Curve, records: int) -> Curve:
