@@ -10,6 +10,7 @@ from privamp import (
     Gaussian,
     Laplace,
     Neighbors,
+    NoTheorem,
     Poisson,
     PureDP,
     amplify,
@@ -175,3 +176,14 @@ def test_moves_with_a_fixed_take_or_trimming_are_covered(design, noise):
     assert found.delta(0.5) < 1.0
     if isinstance(noise, Gaussian):
         assert np.all(np.asarray(found.delta(EPSILONS)) >= truth.max(axis=0) - 1e-12)
+
+
+@pytest.mark.parametrize("take", [1, 2])
+def test_clusters_of_one_public_size_have_no_record_more(take):
+    """No neighbour has one record more: refused in words, and nothing is lost inside a cluster."""
+    design = ClusterSampling(1, 2, 2, take, min_size=2)
+    for noise in (Gaussian(1.0), ApproxDP(1.0, 1e-6)):
+        with pytest.raises(NoTheorem, match="no theorem covers"):
+            amplify(noise, design, AR)
+    truth = exact_deltas(design, Gaussian(1.0), design.sized((2, 2)), WITHIN, EPSILONS).max(axis=0)
+    assert np.all(np.asarray(amplify(Gaussian(1.0), design, WITHIN).delta(EPSILONS)) >= truth - 1e-12)

@@ -119,6 +119,11 @@ def some_members(chance: float, kept: int, cap: int, smallest: int) -> list[Comp
     if smallest < kept:  # all members stay: as for whole clusters
         own = min(kept, cap)
         found.append(added(chance, own, own))
+    if not found:
+        raise NoTheorem(
+            f"clusters of exactly {cap} members have no neighbour with one record more; lower min_size or raise "
+            "max_size, or ask about one record replaced within its cluster"
+        )
     return found
 
 
