@@ -96,7 +96,8 @@ def targets_of(y: Any, model: str) -> ArrayLike:
 def words_of(y: Any) -> NDArray[Any]:
     """One text per record, entry by entry; None if it is not text."""
     if isinstance(y, np.ma.MaskedArray):
-        y = np.where(np.ma.getmaskarray(y), None, np.ma.getdata(y).astype(object))
+        hidden, y = np.ma.getmaskarray(y), np.array(np.ma.getdata(y), dtype=object)
+        y[hidden] = None
     entries = y if isinstance(y, (list, tuple)) else np.asarray(y, dtype=object)
     if isinstance(entries, np.ndarray) and entries.ndim != 1:
         raise InvalidInput(f"y must be one column of labels, got an array of {entries.ndim} dimensions instead")

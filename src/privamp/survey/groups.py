@@ -100,12 +100,13 @@ def labels_of(column: ArrayLike) -> list[Any]:
 
     Missing ones, masked or nan, are None: two nan would not be one name.
     """
+    entries: Any = column
     if not isinstance(column, (list, tuple)):
         array = np.asanyarray(column)  # a masked array stays one, and lists its masked entries as None
         if array.ndim != 1:
             raise InvalidInput(f"a column of names must have one dimension, got {array.ndim} instead")
-        column = array.tolist()
-    return [None if isinstance(label, float) and label != label else label for label in column]
+        entries = array.tolist()
+    return [None if isinstance(label, float) and label != label else label for label in entries]
 
 
 def places(labels: list[Any], names: tuple[Any, ...]) -> NDArray[np.intp]:
