@@ -14,8 +14,8 @@ from privamp.papers.data import shared_file
         ("mnist.npz", b""),
         ("mnist.npz", b"no archive"),
         ("adult.csv.gz", b"age,sex\n"),
-        ("adult.csv.gz", gzip.compress(b"age,sex\n" * 100)[:-20]),
-        ("adult.csv.gz", gzip.compress(b"age,sex\n" * 100)[:-8] + bytes(8)),
+        ("adult.csv.gz", gzip.compress(b"age,sex\n" * 100, mtime=0)[:-20]),
+        ("adult.csv.gz", gzip.compress(b"age,sex\n" * 100, mtime=0)[:-8] + bytes(8)),
     ],
 )
 def test_a_damaged_file_is_a_sentence(tmp_path, monkeypatch, name, content):
@@ -28,6 +28,6 @@ def test_a_damaged_file_is_a_sentence(tmp_path, monkeypatch, name, content):
 
 def test_a_whole_file_is_taken(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "adult.csv.gz").write_bytes(gzip.compress(b"age,sex\n"))
+    (tmp_path / "data" / "adult.csv.gz").write_bytes(gzip.compress(b"age,sex\n", mtime=0))
     monkeypatch.setenv("PRIVAMP_SHARED", str(tmp_path))
     assert shared_file("adult.csv.gz").name == "adult.csv.gz"
