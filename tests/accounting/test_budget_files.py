@@ -162,9 +162,9 @@ def test_a_store_is_its_owners_alone_unless_it_is_shared_with_a_group(path, tmp_
     for store, wrong in ((budget, 0o640), (budget, 0o602), (shared, 0o664)):
         right = stat.S_IMODE(store.path.stat().st_mode)
         store.path.chmod(wrong)
-        with pytest.raises(InvalidInput, match="readable by other users"):
+        with pytest.raises(InvalidInput, match="open to other users"):
             Budget.open(store.path)
-        with pytest.raises(InvalidInput, match="readable by other users"):
+        with pytest.raises(InvalidInput, match="open to other users"):
             store.spend(PIECE)
         assert Budget.open(store.path, read_only=True).status()
         store.path.chmod(right)

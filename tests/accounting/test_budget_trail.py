@@ -74,7 +74,7 @@ def test_heads(store):
     ):
         with pytest.raises(PrivampError, match="signature"):
             read_head(json.dumps(head | {name: value}))
-    with pytest.raises(InvalidInput, match="seed"):
+    with pytest.raises(InvalidInput, match="test key"):
         signed_head(store.head(), seeded_key(1))
     assert not is_signed("zz", b"", "")
     assert not is_signed(public_key(key), b"a", sign(key, b"b"))

@@ -77,7 +77,7 @@ class StoreFile:
         if os.name == "posix" and mode & (_OTHERS if shared else _OTHERS | _GROUP):
             right = "660" if shared else "600"
             raise InvalidInput(
-                f"{self.name} is writable by other users (mode {mode:04o}), so its entries cannot be trusted; check "
+                f"{self.name} is open to other users (mode {mode:04o}), so its entries cannot be trusted; check "
                 f"them with 'privamp budget verify', then chmod {right} it, or create it for a group"
             )
 
