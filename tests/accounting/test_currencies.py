@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from privamp import ApproxDP, Gaussian, Laplace, Poisson, PureDP, amplify, compose
+from privamp import (
+    ApproxDP,
+    Gaussian,
+    Laplace,
+    Neighbors,
+    Poisson,
+    PureDP,
+    WithoutReplacement,
+    WithReplacement,
+    amplify,
+    compose,
+)
 from privamp.accounting import currencies
 
 EVERYBODY = Poisson(1.0)
@@ -67,3 +78,33 @@ def test_a_chord_taken_for_the_curve_is_caught() -> None:
     p, q = -0.9, 1.0
     inside = currencies._chord_ratio(1.02, 64.0, p + q * 1.02, p + q * 64)
     assert inside >= np.max((p + q * x) / (x * (x - 1))) * (1 - 1e-12)
+
+
+RO = Neighbors.REPLACE_ONE
+
+
+@pytest.mark.parametrize(
+    ("noise", "design"),
+    [(Gaussian(1.0), Poisson(0.01)), (Gaussian(2.0, sensitivity=3.0, neighbors=RO), WithoutReplacement(5, 100))],
+    ids=["poisson", "without replacement"],
+)
+def test_sampling_never_raises_the_noises_own_budget(noise, design) -> None:
+    guarantee, mu = amplify(noise, design, noise.neighbors), noise.sensitivity / noise.sigma
+    alone = noise.profile(noise.neighbors)
+    epsilons = np.linspace(0.0, 30.0, 301)
+    assert np.all(np.asarray(guarantee.delta(epsilons)) <= np.array([alone.delta(e) for e in epsilons.tolist()]))
+    assert guarantee.gdp() == pytest.approx(mu, rel=1e-12)
+    assert guarantee.zcdp() == pytest.approx(mu**2 / 2, rel=1e-12)
+    assert guarantee.gdp() >= mu
+    assert guarantee.zcdp() >= mu**2 / 2
+    assert compose(guarantee, 4).gdp() == pytest.approx(2.0 * mu, rel=1e-12)
+
+
+def test_designs_that_copy_a_record_may_raise_it() -> None:
+    """Copies add up: with replacement the noise's own mu is none."""
+    noise = Gaussian(1.0, neighbors=RO)
+    guarantee = amplify(noise, WithReplacement(5, 3), RO)
+    assert guarantee.lower.delta(3.0) > noise.profile(RO).delta(3.0)
+    assert guarantee.gdp() > 1.5
+    assert amplify(Gaussian(1.0), EVERYBODY, Neighbors.ADD_REMOVE.for_person(3)).gdp() > 2.9
+    assert amplify(Gaussian(1.0), Poisson(0.9), RO).gdp() > 1.5

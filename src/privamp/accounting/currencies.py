@@ -9,6 +9,10 @@ and delta_mu above its tangents at the two points; the chord is compared with th
 times apart, and as much may mu be too large. The grid ends at 1e12; losses beyond must be less likely than e^-1e6,
 and are left out.
 
+Poisson and simple random sampling with the noise's own relation: reveal the others' coins, or draws. Both laws are then
+mixtures whose parts are neighbours or equal, with equal weights, so that by joint convexity delta is at most the
+unsampled one's at every epsilon. Gaussian noise of mu = sensitivity/sigma keeps this mu under them.
+
 rho: mu-GDP implies mu^2/2-zCDP. For pure epsilon also epsilon^2/2 (Bun & Steinke 2016, Prop. 3.3), or the supremum over
 all orders of D_order/order: (order - 1) D_order is convex in the order, so that between two orders it is below its
 chord, whose ratio to order (order - 1) has its largest value at an end or at a root of a quadratic; D_order is at most
@@ -19,8 +23,12 @@ import math
 
 import numpy as np
 
-from ..core.guarantee import Guarantee
+from ..core.guarantee import Guarantee, Part
+from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
+from ..designs.poisson import Poisson
+from ..designs.simple_random import WithoutReplacement
+from ..mechanisms.gaussian import Gaussian
 from ..numerics.log_domain import FloatArray, log_mills_gap, log_normal_tail
 from ..numerics.roots import halved
 from ..numerics.rounding import number_up
@@ -41,13 +49,28 @@ def renyi(guarantee: Guarantee, order: float) -> float:
 
 def gdp(guarantee: Guarantee) -> float:
     """mu of all parts together."""
-    squares = [part.steps * _mu(part.upper) ** 2 for part in guarantee.parts]
+    squares = [part.steps * min(_mu(part.upper), _unsampled(part)) ** 2 for part in guarantee.parts]
     return number_up(math.sqrt(math.fsum(squares)))
 
 
 def zcdp(guarantee: Guarantee) -> float:
     """rho of all parts together."""
-    return number_up(math.fsum(part.steps * _rho(part.upper) for part in guarantee.parts))
+    rhos = [part.steps * min(_rho(part.upper), 0.5 * _unsampled(part) ** 2) for part in guarantee.parts]
+    return number_up(math.fsum(rhos))
+
+
+def _unsampled(part: Part) -> float:
+    """mu of Gaussian noise on all the data, where sampling cannot raise it; else `inf`."""
+    claim = part.claim
+    if claim is None or part.rounds != 1 or claim.neighbors.records != 1 or type(claim.mechanism) is not Gaussian:
+        return math.inf
+    kind = claim.neighbors.kind
+    is_covered = type(claim.design) is Poisson or (
+        type(claim.design) is WithoutReplacement and kind == Neighbors.REPLACE_ONE.kind
+    )
+    if not is_covered or kind != claim.mechanism.neighbors.kind:
+        return math.inf
+    return float(claim.mechanism.sensitivity / claim.mechanism.sigma) * (1.0 + 1e-15)
 
 
 def _mu(profile: Profile) -> float:
