@@ -28,7 +28,7 @@ CASES = {
 }
 
 
-def everywhere(curve, count, interval):
+def everywhere(curve, count, interval, near, stride):
     at = np.arange(count + 1)
     return at, np.minimum.accumulate(np.exp(curve(at * interval)))
 
@@ -53,8 +53,8 @@ def test_points_below_the_curve_are_caught(monkeypatch) -> None:
     one = amplify(*CASES["wr"])
     few = compose(one, 30, interval=1e-3).delta(0.1)
 
-    def too_low(curve, count, interval):
-        at, delta = everywhere(curve, count, interval)
+    def too_low(curve, count, interval, near, stride):
+        at, delta = everywhere(curve, count, interval, near, stride)
         return at, delta * 0.9999
 
     monkeypatch.setattr(discretize, "_sampled", too_low)
@@ -63,7 +63,7 @@ def test_points_below_the_curve_are_caught(monkeypatch) -> None:
 
 def test_the_curve_is_asked_at_a_fraction_of_the_grid() -> None:
     profile = amplify(Gaussian(4.0, 2.0, neighbors=RO), MultiStage([("wor", 118), ("wr", 200)], 10_000)).upper
-    at, _ = discretize._sampled(profile.forward, 500_000, 2.5e-4)
+    at, _ = discretize._sampled(profile.forward, 500_000, 2.5e-4, 0, 1)
     assert (at[0], at[-1]) == (0, 500_000)
     assert at.size < 20_000
 

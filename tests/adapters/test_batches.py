@@ -103,7 +103,7 @@ def test_a_budget_pays_for_the_whole_plan_beforehand(tmp_path):
         (
             Rounds(ImportanceSampling(privacy_constrained(LinearProfile(Named("n", "1", np.abs)), epsilon=1.0)), 2),
             Laplace(1.0),
-            "weights",
+            "weighted records",
         ),
     ],
 )

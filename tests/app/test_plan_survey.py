@@ -122,7 +122,7 @@ BAD = [
     (HEAD + 'a,"10,0,1,,\n', "not valid CSV"),
     (HEAD + "a,600000,0,1,,\nb,600000,0,1,,\n", "at most 1,000,000 records"),
     ("x" * 5000, "at most 4,000 bytes"),
-    ("\0", "heads|CSV"),
+    ("\0", "header line|CSV"),
 ]
 
 
