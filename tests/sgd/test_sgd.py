@@ -319,8 +319,8 @@ def test_a_model_that_is_not_fitted_says_so():
 
 
 def test_the_old_name_of_the_population_warns():
-    with pytest.warns(DeprecationWarning, match="'records' is called 'population'"):
+    with pytest.warns(DeprecationWarning, match="'records' is now 'population'"):
         old = PrivateLinear(Poisson(0.5), sigma=1.0, records=40)
     assert old.descent == PrivateLinear(Poisson(0.5), sigma=1.0, population=40).descent
-    with pytest.warns(DeprecationWarning, match="'records' is called 'population'"):
+    with pytest.warns(DeprecationWarning, match="'records' is now 'population'"):
         assert Descent(design=Poisson(0.5), sigma=1.0, records=40) == old.descent

@@ -136,5 +136,5 @@ def test_bounds_that_are_none_are_refused(bounds):
 
 
 def test_bounds_for_other_columns_are_refused():
-    with pytest.raises(InvalidInput, match="3 columns, and X has 2"):
+    with pytest.raises(InvalidInput, match="as many columns as there are bounds, 3, got 2"):
         PublicScaler([(0, 1)] * 3).fit(X)

@@ -80,7 +80,7 @@ def test_the_stated_errors_of_a_centred_mean_are_its_errors(sampler, key):
 
 
 def test_a_number_is_the_radius_and_its_old_name_warns(key):
-    with pytest.warns(DeprecationWarning, match="'radius' is called 'bounds'"):
+    with pytest.warns(DeprecationWarning, match="'radius' is now 'bounds'"):
         old = PrivateMean(radius=2.0, epsilon=1.0)
     assert old == PrivateMean(bounds=2.0, epsilon=1.0)
     flat = PrivateSum(bounds=(-2, 2), epsilon=1.0).release([0.5] * 9, key(7))
