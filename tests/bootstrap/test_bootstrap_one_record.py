@@ -10,6 +10,7 @@ import pytest
 from privamp import Gaussian
 from privamp.bootstrap import Bounded, Mean, Quantile, Regression, Variance, run
 from privamp.bootstrap.bounded import TRUSTED
+from privamp.errors import InvalidInput
 
 ODD = [math.nan, math.inf, -math.inf, None, "lots", 10**400, -(10**400), 1.7976931348623157e308, 5e-324, -0.0, [1], 5.0]
 PLAIN = np.random.default_rng(5).uniform(-2, 12, 60).tolist()

@@ -269,7 +269,7 @@ def test_evaluation_between_steps_is_left_alone():
 
 
 def test_the_trained_parameters_are_a_release_and_the_old_name_of_the_population_warns():
-    with pytest.warns(DeprecationWarning, match="'public_size' is called 'population'"):
+    with pytest.warns(DeprecationWarning, match="'public_size' is now 'population'"):
         engine, (module, *_) = private(population=None, public_size=50, steps=2)
     assert engine.plan.facts()["public_size"] == 50  # as checkpoints and budgets have it
     engine.train()
