@@ -31,6 +31,7 @@ _TORCH = (Path(__file__).parent / "src/privamp/torch").glob("*.py")
 _ADAPTERS = ("jax_privacy", "opacus", "opendp", "torch")  # each imports its library
 collect_ignore = [f"src/privamp/adapters/{name}.py" for name in _ADAPTERS if find_spec(name) is None]
 collect_ignore += [] if find_spec("torch") else ["src/privamp/adapters/opacus_steps.py"]
+collect_ignore += [] if find_spec("torch") else ["tests/support/small_models.py"]
 collect_ignore += [] if find_spec("opendp") else ["src/privamp/adapters/opendp_measurements.py"]
 collect_ignore += [] if find_spec("nicegui") else ["src/privamp/app/web/page.py", "src/privamp/app/web/server.py"]
 collect_ignore += [] if find_spec("nicegui") else ["src/privamp/app/web/sliders.py", "src/privamp/app/web/texts.py"]

@@ -53,8 +53,8 @@ def test_what_each_rule_counts():
         (GaussianFilter(1.0), amplify(Gaussian(1.0), Poisson(0.1)), NoTheorem, "only Gaussian"),
         (PureFilter(1.0), amplify(PureDP(0.1), Poisson(0.1), RO), InvalidInput, "relation"),
         (RenyiFilter(8.0, 3.0, 1e-6), amplify(PureDP(0.1), Poisson(0.1), RO), InvalidInput, "relation"),
-        (PureFilter(1.0), 0.3, InvalidInput, "mechanism or a guarantee"),
-        (RenyiFilter(8.0, 3.0, 1e-6), 0.3, InvalidInput, "mechanism or a guarantee"),
+        (PureFilter(1.0), 0.3, InvalidInput, "mechanism"),
+        (RenyiFilter(8.0, 3.0, 1e-6), 0.3, InvalidInput, "mechanism"),
         (PureFilter(1.0), Laplace(9.0, neighbors=RO), NoTheorem, "replace-one"),
     ],
 )

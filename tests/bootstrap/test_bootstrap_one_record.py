@@ -112,5 +112,5 @@ def test_what_counts_as_what():
     assert (Mean((0.0, 4.0)).rows(odd) / 2**26).tolist() == [0.0, 0.0, 0.0, 1.0, -1.0, 1.0]
     assert Quantile((0.0, 4.0), bins=4).rows(odd).tolist() == [1, 1, 1, 3, 0, 3]
     assert Bounded(np.mean, (0, 1)).rows(odd)[3] == math.inf
-    with pytest.raises(InvalidInput, match="between 1e-60 and 1e[+]60 apart"):
+    with pytest.raises(InvalidInput, match=r"between 1e-60 and 1e\+60 apart"):
         Mean((-1.7e308, 1.7e308))

@@ -110,7 +110,7 @@ def test_collected_law_and_weights_agree():
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda: PPSClusters((5, 2, 2), 2, 1), InvalidInput, "for certain"),
+        (lambda: PPSClusters((5, 2, 2), 2, 1), InvalidInput, "would always be drawn"),
         (lambda: PPSClusters((3, 2), 1, 3), InvalidInput, "take"),
         (lambda: PPSClusters((3, 0), 1, 1), InvalidInput, "sizes must be a whole number"),
         (lambda: PPSClusters(7, 1, 1), InvalidInput, "one whole number per cluster"),

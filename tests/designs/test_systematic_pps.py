@@ -104,7 +104,7 @@ def test_the_keyed_draw_follows_the_starts():
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda: SystematicPPS((5, 2, 2), 2), InvalidInput, "for certain"),
+        (lambda: SystematicPPS((5, 2, 2), 2), InvalidInput, "would always be drawn"),
         (lambda: SystematicPPS((3, 0), 1), InvalidInput, "sizes"),
         (lambda: SystematicPPS((3, 2.5), 1), InvalidInput, "sizes"),
         (lambda: SystematicPPS((3, 2), 3), InvalidInput, "chosen"),

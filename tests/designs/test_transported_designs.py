@@ -88,5 +88,3 @@ def test_what_is_still_refused():
         amplify(DiscreteGaussian(1.0), ClusterSampling(1, 2, 9, Poisson(0.5)))
     with pytest.raises(NoTheorem):
         amplify(Gaussian(1.0), ClusterSampling(1, 2, 2, Poisson(0.5), trim=True))
-    with pytest.raises(NoTheorem):
-        amplify(Gaussian(1.0), ClusterSampling(1, 2, 4, 2, 2), RO)

@@ -73,7 +73,7 @@ def covered(found, truth):
 def test_unbiased_covered_and_calibrated(name):
     design, options = CASES[name]
     truth = X.sum() if "statistic" in options else X.mean()
-    found = repeated(design, options, 7500 + list(CASES).index(name))
+    found = repeated(design, options, 8500 + list(CASES).index(name))
     released = np.array([f.value for f in found])
     assert 0.93 <= covered(found, truth) <= 0.97
     assert abs(released.mean() - truth) < 4 * released.std() / math.sqrt(ROUNDS)

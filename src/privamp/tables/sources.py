@@ -221,7 +221,9 @@ def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
         found = dataset.dataset(where, format=kind, partitioning=_partitions(path, as_text) if path.is_dir() else None)
         if not found.files:
             raise InvalidInput(f"the folder {where!r} has no {kind} file; give another folder")
-        keys = [f for f in found.schema if found.partitioning is not None and f.name in found.partitioning.schema.names]
+        # by the folders' names: Arrow's own list of partition columns may hold those of the files too
+        named = {name for file in _named(path) for name in _folders(file, path)}
+        keys = [field for field in found.schema if field.name in named]
     return [(each.path, _whole_schema(each, keys), each) for each in found.get_fragments()]
 
 
