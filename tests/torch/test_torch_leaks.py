@@ -22,7 +22,8 @@ from privamp.torch import PrivacyEngine  # noqa: E402
 
 VALUE = 7351.9173
 CANARIES = [struct.pack("<f", VALUE), struct.pack("<d", VALUE), b"7351.9"]
-SPOKEN_TO = {"DPISPlan", "ImportanceRule", "LSTM", "Plan", "PrivacyEngine", "Progress", "device"}
+# BatchMemoryManager gives the loader itself
+SPOKEN_TO = {"BatchMemoryManager", "DPISPlan", "ImportanceRule", "LSTM", "Plan", "PrivacyEngine", "Progress", "device"}
 
 
 def fresh_key():
