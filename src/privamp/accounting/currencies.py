@@ -26,8 +26,7 @@ import numpy as np
 from ..core.guarantee import Guarantee, Part
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
-from ..designs.poisson import Poisson
-from ..designs.simple_random import WithoutReplacement
+from ..core.weighting import Coins, Subset
 from ..mechanisms.gaussian import Gaussian
 from ..numerics.log_domain import FloatArray, log_mills_gap, log_normal_tail
 from ..numerics.roots import halved
@@ -65,9 +64,8 @@ def _unsampled(part: Part) -> float:
     if claim is None or part.rounds != 1 or claim.neighbors.records != 1 or type(claim.mechanism) is not Gaussian:
         return math.inf
     kind = claim.neighbors.kind
-    is_covered = type(claim.design) is Poisson or (
-        type(claim.design) is WithoutReplacement and kind == Neighbors.REPLACE_ONE.kind
-    )
+    chances = claim.design.equal_chances
+    is_covered = isinstance(chances, Coins) or (isinstance(chances, Subset) and kind == Neighbors.REPLACE_ONE.kind)
     if not is_covered or kind != claim.mechanism.neighbors.kind:
         return math.inf
     return float(claim.mechanism.sensitivity / claim.mechanism.sigma) * (1.0 + 1e-15)
