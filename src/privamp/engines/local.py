@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import pyarrow as pa
+from pyarrow.dataset import Dataset, FileSystemDataset, Scanner
 
 from ..chance.keys import Key
 from ..core.design import Design
@@ -49,10 +50,10 @@ def sample(
     """The kept rows with privamp_weight and privamp_count: SECRET, and without a ledger.
 
     `source` is a pandas, Polars or Arrow frame or a DuckDB relation, and comes back as one; or a file, a folder or a
-    list of files (Parquet, CSV, Feather), which come back as an Arrow table. Without an `id` column a row's position is
-    its id: the sample is the same as long as the rows keep their order. Key, label and round determine the sample, as
-    in `Design.draw`, and a stored key needs a label; `columns`, `reads`, `clip`, `trust_ids`, `threads` and `progress`
-    are those of `TableOptions`.
+    list of files (Parquet, CSV, Feather), or a pyarrow data set or scanner, which come back as an Arrow table. Without
+    an `id` column a row's position is its id: the sample is the same as long as the rows keep their order. Key, label
+    and round determine the sample, as in `Design.draw`, and a stored key needs a label; `columns`, `reads`, `clip`,
+    `trust_ids`, `threads` and `progress` are those of `TableOptions`.
     """
     read = options_of(TableOptions, options, asked)
     kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
@@ -103,8 +104,8 @@ def write(
     read = options_of(WriteOptions, options, asked)
     kernel = Kernel.of(design, key, id=id, label=label, round=round, reads=read.reads, clip=read.clip)
     check_output(out, read.overwrite)
-    if isinstance(source, _PATHS):
-        sources.check_apart(source, out)
+    if isinstance(source, (*_PATHS, FileSystemDataset)):
+        sources.check_apart(source.files if isinstance(source, FileSystemDataset) else source, out)
     job = _job(source, kernel, read)
     facts = {**kernel.facts(key, label, round, read.spec), "assumes": list(job.source.assumes)}
     with private_writer(out, described(job.schema, facts), overwrite=read.overwrite) as write_batch:
@@ -150,11 +151,13 @@ def _job(source: Any, kernel: Kernel, read: TableOptions) -> Reading:
     elif frames.kind_of(source) is not None:
         _check_order(source, kernel)
         found = sources.table(frames.as_table(frames.held(source), frames.names_of(source)))
+    elif isinstance(source, (Dataset, Scanner)):
+        found = sources.arrow_dataset(source)
     elif isinstance(source, _PATHS):
         found = sources.files(source, id=kernel.id)
     else:
         raise InvalidInput(
-            "the source must be a file, a folder, or a pandas, Polars, DuckDB or Arrow frame, "
+            "the source must be a file, a folder, an Arrow data set, or a pandas, Polars, DuckDB or Arrow frame, "
             f"got {type(source).__name__} instead"
         )
     kernel.schema(found.schema)

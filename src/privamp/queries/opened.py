@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.dataset import Dataset, Scanner
 
 from ..engines import frames
 from ..errors import InvalidInput
@@ -28,21 +29,31 @@ _BY_PANDAS = {b"privamp": b"types of a pandas frame"}
 
 
 def held(source: Any) -> Any:
-    """A frame as an Arrow table; paths stay as they are."""
+    """A frame as an Arrow table; paths and data sets stay as they are."""
     kind = frames.kind_of(source)
     if kind is not None:
         table = frames.plain(_table(frames.held(source)))
         return table.replace_schema_metadata(_BY_PANDAS) if kind == "pandas" else table
+    if isinstance(source, Scanner):
+        raise InvalidInput("a table must not be a scanner, whose columns Arrow may have guessed; give its data set")
+    if isinstance(source, Dataset):
+        if sources.arrow_dataset(source).assumes:
+            raise InvalidInput(
+                "a table must not be a data set of CSV files, whose columns Arrow guesses; give their path"
+            )
+        return source
     if isinstance(source, (str, list, tuple)) or hasattr(source, "__fspath__"):
         return source
     raise InvalidInput(
-        "the table must be a file, a folder, or a pandas, Polars, DuckDB, Arrow or Spark frame, "
+        "the table must be a file, a folder, an Arrow data set, or a pandas, Polars, DuckDB, Arrow or Spark frame, "
         f"got {type(source).__name__} instead"
     )
 
 
 def read(source: Any, id: str | None = None) -> sources.Source:
     """The rows of what `held` gave."""
+    if isinstance(source, Dataset):
+        return sources.arrow_dataset(source)
     if not isinstance(source, pa.Table):
         return sources.files(source, id=id, as_text=True)
     is_pandas = source.schema.metadata == _BY_PANDAS

@@ -12,25 +12,24 @@ from dataclasses import dataclass, field
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 from urllib.request import url2pathname
 
 from ..errors import InvalidInput
 from ..extras import missing
+from . import folders
+from .addresses import fragments_at, is_address
 from .csv_ids import exactly_read
-from .csv_text import TEXT, CsvText
+from .csv_text import CsvText
 
 try:
     import pyarrow as pa
-    from pyarrow import dataset
+    from pyarrow import dataset, fs
 except ModuleNotFoundError as error:
     raise missing(error, "reading files and frames") from None
 
 BATCH = 1 << 16  # rows
 _PIECE = 1 << 20  # rows of a piece, unless one row group has more,
 _BYTES = 1 << 26  # and what its columns take
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".feather": "feather", ".arrow": "feather"}
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -87,7 +86,8 @@ class Source:
 
 
 def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Source:
-    """The given files, or those in a folder (with partitions like region=north, which become columns).
+    """The given files, or those in a folder (with partitions like region=north, which become columns), here or at an
+    address that fsspec reads.
 
     Whole numbers in the column `id` must be written in one way, even where a file's numbers are text (CSV). With
     `as_text` nothing is guessed: all columns of CSV files (csv_text.py), and those of partitions, are text.
@@ -95,10 +95,7 @@ def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Sour
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not several:
         raise InvalidInput("there is no file to sample from; give at least one")
-    found = sorted(
-        (fragment for path in several for each in named_paths(path) for fragment in _fragments(each, as_text)),
-        key=lambda each: each[0],
-    )
+    found = sorted((each for path in several for each in _found(path, as_text)), key=lambda each: each[0])
     _check_once([name for name, _, _ in found])
     schema = _agreed([(name, schema) for name, schema, _ in found])
     read = [
@@ -110,11 +107,31 @@ def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Sour
     return Source(schema, pieces, assumes=(GUESSED,) if is_guessed else ())
 
 
+def arrow_dataset(data: Any) -> Source:
+    """A pyarrow data set or scanner: the rows and columns that it gives itself, without loading them.
+
+    The files of a data set are read in the order of their names. What is filtered or not made of files, and a scanner,
+    is read in its own order, from its beginning for every pass.
+    """
+    if isinstance(data, dataset.Scanner):
+        schema = data.projected_schema.remove_metadata()
+        return Source(schema, (Piece("the scanner", None, _Scanned(data), schema),))
+    schema = data.schema.remove_metadata()
+    try:
+        fragments = sorted(data.get_fragments(), key=lambda each: each.path)
+    except (AttributeError, ValueError):  # not of files, or filtered
+        return Source(schema, (Piece("the data set", None, _Rescanned(data), schema),))
+    _check_once([each.path for each in fragments if isinstance(each.filesystem, fs.LocalFileSystem)])
+    pieces = tuple(piece for each in fragments for piece in _pieces(each.path, schema, each))
+    is_guessed = any(isinstance(each.format, dataset.CsvFileFormat) for each in fragments)
+    return Source(schema, pieces, assumes=(GUESSED,) if is_guessed else ())
+
+
 def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:
     """A sample must not become part of the data, nor replace it."""
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     target = Path(os.path.realpath(out))
-    for path in (each for given in several for each in named_paths(given)):
+    for path in (each for given in several if not is_address(given) for each in named_paths(given)):
         data = Path(os.path.realpath(path))
         if target == data or data in target.parents:
             raise InvalidInput(f"{os.fspath(out)!r} is or lies in the data itself; write the sample elsewhere")
@@ -147,7 +164,7 @@ def named_paths(path: str | os.PathLike[str]) -> list[Path]:
     if text.lower().startswith("file:"):
         text = _addressed(text)
     elif "://" in text:
-        raise InvalidInput(f"{text!r} is not on this machine; copy it here, or read it on Spark")
+        raise InvalidInput(f"{text!r} is not on this machine; copy it here first")
     if os.path.exists(text) or not has_magic(text):
         return [Path(text)]
     matching = sorted(glob(text, recursive=True))
@@ -196,16 +213,25 @@ def _widest(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 def _check_once(names: Sequence[str]) -> None:
     """A file that is read twice would duplicate each of its records."""
-    seen: dict[tuple[int, int], str] = {}
+    seen: dict[Any, str] = {}
     for name in names:
-        with readable(name):
-            is_at = os.stat(name)
-        first = seen.setdefault((is_at.st_dev, is_at.st_ino), name)
+        if is_address(name):
+            first = seen.setdefault(name, name)
+        else:
+            with readable(name):
+                is_at = os.stat(name)
+            first = seen.setdefault((is_at.st_dev, is_at.st_ino), name)
         if first is not name:
             raise InvalidInput(
                 f"{name!r} is given twice, or is the same file as {first!r}: each of its records would count twice; "
                 "give it once"
             )
+
+
+def _found(path: str | os.PathLike[str], as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
+    if is_address(path):
+        return fragments_at(str(path), as_text)
+    return [fragment for each in named_paths(path) for fragment in _fragments(each, as_text)]
 
 
 def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
@@ -214,56 +240,28 @@ def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
     with readable(where):
         if not path.exists():
             raise FileNotFoundError
-        kind = _format(path)
+        files = _named(path)
+        kind = folders.kind_of(files, path)
         if kind == "csv" and as_text:
-            texts = [CsvText.of(file, _folders(file, path)) for file in _named(path)]
+            texts = [CsvText.of(file, folders.folders_of(file, path)) for file in files]
             return [(each.path, each.schema, each) for each in texts]
-        found = dataset.dataset(where, format=kind, partitioning=_partitions(path, as_text) if path.is_dir() else None)
+        found = dataset.dataset(where, format=kind, partitioning=folders.partitions(files, path, as_text))
         if not found.files:
             raise InvalidInput(f"the folder {where!r} has no {kind} file; give another folder")
-        # by the folders' names: Arrow's own list of partition columns may hold those of the files too
-        named = {name for file in _named(path) for name in _folders(file, path)}
-        keys = [field for field in found.schema if field.name in named]
+        keys = folders.keys_of(files, path, found.schema)
     return [(each.path, _whole_schema(each, keys), each) for each in found.get_fragments()]
 
 
-def _partitions(folder: Path, as_text: bool) -> Any:
-    """How folders name columns: as numbers if all of them look like numbers, or always as text."""
-    if not as_text:
-        return "hive"
-    names = dict.fromkeys(name for file in _named(folder) for name in _folders(file, folder))
-    return dataset.partitioning(pa.schema([pa.field(name, TEXT) for name in names]), flavor="hive")
-
-
-def _folders(file: Path, root: Path) -> dict[str, str | None]:
-    """The columns that the folders of a file name, as name=value."""
-    parts = [] if file == root else [part.partition("=") for part in file.relative_to(root).parts[:-1]]
-    return {name: None if value == _NO_VALUE else unquote(value) for name, equals, value in parts if equals}
-
-
-def _whole_schema(fragment: Any, partitions: Iterable[pa.Field]) -> pa.Schema:
+def _whole_schema(fragment: Any, keys: Iterable[pa.Field]) -> pa.Schema:
     with readable(fragment.path):
-        own = fragment.physical_schema
-    for key in partitions:
-        if key.name not in own.names:
-            own = own.append(key)
-    return own.remove_metadata()
+        return folders.whole_schema(fragment.physical_schema, keys)
 
 
 def _named(path: Path) -> list[Path]:
-    """The file itself, or those in the folder; names that start with a dot or an underscore are ignored."""
+    """The file itself, or those in the folder."""
     if path.is_file():
         return [path]
-    inside = [p for p in sorted(path.rglob("*")) if p.is_file()]
-    return [p for p in inside if all(part[0] not in "._" for part in p.relative_to(path).parts)]
-
-
-def _format(path: Path) -> str:
-    kinds = {_FORMATS.get(file.suffix.lower()) for file in _named(path)}
-    if len(kinds) != 1 or None in kinds:
-        what = f"the folder {str(path)!r} must hold files of one kind" if path.is_dir() else f"{str(path)!r} must be"
-        raise InvalidInput(f"{what}: .parquet, .csv or .feather")
-    return str(kinds.pop())
+    return [p for p in sorted(path.rglob("*")) if p.is_file() and folders.is_shown(p, path)]
 
 
 def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
@@ -292,3 +290,30 @@ class _InMemory:
 
     def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[pa.RecordBatch]:
         yield from self.data.select(columns).to_batches(max_chunksize=batch_size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rescanned:
+    """A data set that is read like a fragment."""
+
+    data: Any
+
+    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[pa.RecordBatch]:
+        yield from self.data.to_batches(columns=columns, batch_size=batch_size, use_threads=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanned:
+    """A scanner that is read like a fragment; it has chosen its columns and its batches already."""
+
+    scanner: Any
+
+    def to_batches(self, columns: list[str], **_: Any) -> Iterator[pa.RecordBatch]:
+        try:
+            batches = iter(self.scanner.to_batches())
+            for batch in batches:
+                yield batch.select(columns)
+        except pa.ArrowInvalid as error:
+            if "already scanned" in str(error):
+                raise InvalidInput("'the scanner' can be read only once; make it from a data set or a table") from None
+            raise
