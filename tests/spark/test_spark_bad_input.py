@@ -32,7 +32,7 @@ def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(InvalidInput, match=r"needs Java 17 or newer .* apt install"):
+    with pytest.raises(InvalidInput, match=r"needs Java 17 or newer, .* apt install"):
         session("local[*]")
 
 

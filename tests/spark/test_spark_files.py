@@ -1,5 +1,6 @@
 """`privamp sample --spark` writes the file that `privamp sample` writes."""
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ import pytest
 from pyarrow import parquet
 
 import privamp.spark
-from privamp import InvalidInput, Key, Poisson, PrivateSum, WithoutReplacement
+from privamp import ExactLaplace, InvalidInput, Key, Poisson, PrivateSum, WithoutReplacement
 from privamp.engines import local, spark_files
 from privamp.engines.options import WriteOptions
+from privamp.engines.spark_pin import CLUSTER
 from privamp.testing import seeded_key
 
 
@@ -23,7 +25,12 @@ def test_the_same_rows_in_a_private_file(spark: Any, records: Any, tmp_path: Pat
     assert one.ledger_id == other.ledger_id
     assert parquet.read_table(there).equals(parquet.read_table(here).sort_by("uid"))
     assert stat.S_IMODE(there.stat().st_mode) == 0o600
-    assert parquet.read_schema(there).metadata[b"privamp"] == parquet.read_schema(here).metadata[b"privamp"]
+    facts = [json.loads(parquet.read_schema(file).metadata[b"privamp"]) for file in (here, there)]
+    assert [found.pop("assumes") for found in facts] == [[], [CLUSTER]]
+    assert facts[0] == facts[1]
+    again = local.open_sample(there, WithoutReplacement(50, 2000), key=asked["key"])
+    again.release_sum(ExactLaplace(scale=1.0, sensitivity=3.0), "a")
+    assert CLUSTER in again.guarantee().assumes
 
 
 def test_csv(spark: Any, tmp_path: Path) -> None:

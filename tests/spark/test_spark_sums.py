@@ -102,6 +102,16 @@ def test_estimates_of_strata(table: Any, records: Any) -> None:
     assert found["east"].guarantee.epsilon() == sample.guarantee().epsilon()
 
 
+def test_estimates_of_strata_by_the_column_that_the_draw_read(table: Any) -> None:
+    renamed = table.withColumnRenamed("stratum", "region")
+    design = Stratified({name: Poisson(1.0) for name in ("east", "north", "west")})
+    sample = draw(renamed, design, id="uid", key=seeded_key(3), label="people", reads={"stratum": "region"})
+    again = draw(table, design, id="uid", key=seeded_key(3), label="people")
+    noise = ExactLaplace(scale=1e-6, sensitivity=3.0)
+    found, expected = (estimate_strata(each, "a", noise) for each in (sample, again))
+    assert [each.value for each in found.values()] == pytest.approx([e.value for e in expected.values()], abs=1e-4)
+
+
 def test_k_means_is_that_of_memory(spark: Any, records: Any) -> None:
     key = seeded_key(817)
     model = PrivateKMeans(n_clusters=3, epsilon=20.0, radius=3.0, n_iter=3, sample_size=400)

@@ -68,6 +68,10 @@ def sample(
         str | None,
         typer.Option("--spark", metavar="URL", help="Draw on Spark: spark://…, local[*], connect or sc://…."),
     ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="NAME", help="With --spark: the kind of files, e.g. delta or iceberg."),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="N", help="Number of threads; all cores by default.")
     ] = None,
@@ -106,11 +110,15 @@ def sample(
             threads=threads, progress=lambda done, rows: advance(done, rows) if rows else None,
         )  # fmt: skip
         if spark is None:
+            if format is not None:
+                from ..errors import InvalidInput
+
+                raise InvalidInput(f"--format {format} is for Spark, which reads other kinds of files; add --spark URL")
             ledger = local.write(source, chosen, out, **asked).ledger_id
         else:
             from ..engines import spark_files
 
-            ledger = spark_files.write(source, chosen, out, spark=spark, **asked).ledger_id
+            ledger = spark_files.write(source, chosen, out, spark=spark, format=format, **asked).ledger_id
     fingerprint = key.fingerprint.hex()
     if json:
         emit(

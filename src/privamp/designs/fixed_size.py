@@ -3,11 +3,17 @@
 Every record has a keyed number; sorting by it is a secret uniform order. Fixed-size designs treat records
 alike, so a sample is (1) how often each of some anonymous cells is hit, (2) which records stand behind the
 cells: those first in the keyed order. Part (2) is a bottom-k, which merges exactly over batches and machines.
+
+A part need not carry records that cannot be among the first k of all n. Keyed numbers are uniform, so of at least n
+records some k + 10 sqrt(k) + 50 lie below that number over n, which is public. By Chernoff's bound fewer than k do with
+a chance of at most exp(-50) < 2e-22, whatever the records are, and then the draw is refused, not changed.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +43,12 @@ class BottomK:
     low: NDArray[np.uint64] = field(repr=False)
     positions: Ints = field(repr=False)
     seen: int = field(repr=False)
+
+
+def public_cut(first: int, population: int) -> np.uint64 | None:
+    """A keyed number that the `first` smallest of at least `population` lie below; None where none is of use."""
+    below = Fraction(first + 10 * (math.isqrt(first) + 1) + 50, population)
+    return None if below >= 1 else np.uint64(int(below * 2**64))
 
 
 class FixedSize(Design):
@@ -108,9 +120,10 @@ class FixedSize(Design):
     def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """The batch's records that come first in the keyed order."""
         high, low = keyed_pairs(subkey, batch.ids)
-        if self.most_distinct >= batch.ids.size:
+        cut = public_cut(self.most_distinct, self.population)
+        first = among_smallest(high, self.most_distinct) if cut is None else np.flatnonzero(high < cut)
+        if first.size == batch.ids.size:
             return BottomK(high, low, batch.positions, int(batch.ids.size))
-        first = among_smallest(high, self.most_distinct)
         return BottomK(high[first], low[first], batch.positions[first], int(batch.ids.size))
 
     def merge(self, parts: Iterable[BottomK]) -> BottomK:
@@ -130,7 +143,13 @@ class FixedSize(Design):
                 "declare a number that is true"
             )
         counts = self.hits(Stream(subkey.subkey("cells")), part.seen)
-        return Drawn(part.positions[: counts.size], counts, np.ones(counts.size))
+        if part.positions.size < counts.size:
+            raise InvalidInput(
+                "fewer records than are to be drawn lie below the public cut, which happens where ids repeat, and "
+                "else once in 10^21 draws; check that ids are unique, then draw with another round"
+            )
+        first = smallest(part.high, part.low, counts.size)
+        return Drawn(part.positions[first], counts, np.ones(counts.size))
 
 
 class OneStage(FixedSize):

@@ -236,6 +236,8 @@ class Stratified(Design):
         for name, design in pairs:
             if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool):
                 raise InvalidInput(f"the name of a stratum must be a word or a whole number, got {name!r} instead")
+            if isinstance(name, str) and name.endswith("\0"):
+                raise InvalidInput("the name of a stratum must not end with a NUL character, got one instead; strip it")
             if not isinstance(design, Design) or isinstance(design, Stratified):
                 raise InvalidInput(
                     f"stratum {name!r} needs a design, not a stratified one, got {type(design).__name__} instead"

@@ -66,9 +66,9 @@ class Reading:
             batches = self._deciding(piece, seen)
             return self.kernel.folded(self.kernel.partial(batch, offset + start) for start, batch in batches)
 
-        chosen = self.kernel.finish(self.kernel.folded(self._in_order(partial, self.kernel.uses)))
+        whole = self.kernel.folded(self._in_order(partial, self.kernel.uses))
         self._check(seen)
-        return chosen
+        return self.kernel.finish(whole)
 
     def _in_order(
         self, work: Callable[[Piece, int], Any], columns: Sequence[str], passes: int = 2, after: int = 0

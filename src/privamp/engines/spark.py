@@ -23,6 +23,7 @@ from ..validation import options_of
 from .kernel import Kernel, Reads
 from .options import DRIVER_RECORDS, SparkKeywords, SparkOptions
 from .spark_draw import Draw, View
+from .spark_frames import plain
 from .spark_messages import Batches, column, merged, new_secret, padded, received, sent, unpadded
 from .spark_pin import MISSING, SIZE, Pin, joined
 from .spark_plan import check_repeatable
@@ -58,6 +59,7 @@ def sample(
     `trust_ids=True` only if the ids are a primary key. Key, label and round determine the sample, as in `Design.draw`.
     """
     read = options_of(SparkOptions, options, asked)
+    df = plain(df, design, read.reads)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
     draw = drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records, pin=False)
     if draw.chosen is not None:

@@ -1,4 +1,5 @@
-"""A draw from a Spark table: who is kept is decided again in every job, row by row, and kept rows never leave it.
+"""A draw from a Spark table: who is kept is decided again in every job, row by row, and kept rows never leave it,
+unless they are asked to be held.
 
 `Draw` is what the driver holds: the table, the kernel, for fixed-size designs the list of drawn tickets, and the digest
 of the table. `Keeper` is the same on a worker.
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..chance.keys import Key
+from ..chance.known_answer import check_known_answer
 from .kernel import COUNT, WEIGHT, Chosen, Kernel, weighted
 from .spark_messages import Batches, column, guarded, messages, padded, unpadded
 from .spark_pin import SIZE, Pin, Tally, tallies
@@ -35,13 +37,17 @@ class View:
 class Keeper:
     """On a worker: keeps the drawn rows of every batch, and tallies all of them."""
 
-    def __init__(self, kernel: Kernel, view: View | None, chosen: Chosen | None, tally: Tally) -> None:
+    def __init__(
+        self, kernel: Kernel, view: View | None, chosen: Chosen | None, tally: Tally, is_held: bool = False
+    ) -> None:
+        check_known_answer()
         self._kernel, self._view, self._chosen, self._tally = kernel, view, chosen, tally
+        self._is_held = is_held
 
     def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The drawn rows with their weights and counts."""
         self._tally.add(batch)
-        rows = self._drawn(usable(batch, self._kernel))
+        rows = batch if self._is_held else self._drawn(usable(batch, self._kernel))
         self._tally.keep(rows.num_rows)
         return rows
 
@@ -72,17 +78,18 @@ class Draw:
     chosen: Chosen | None = field(default=None, repr=False)
     pin: Pin | None = field(default=None, repr=False)  # None: the table is read once
     pin_key: Key | None = field(default=None, repr=False)  # None: the draw's own
+    is_held: bool = False  # whether `df` is the drawn rows
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The table's columns that decide the draw, the id first."""
-        return deciding(self.kernel, self.view)
+        """The columns that every job reads, the id first: those that decide the draw, or rows as they were drawn."""
+        return (str(self.kernel.id), WEIGHT, COUNT) if self.is_held else deciding(self.kernel, self.view)
 
     def keeper(self) -> Callable[[], Keeper]:
         """Makes a keeper on a worker; to be sent there."""
-        secret, view, chosen = self.kernel.secret_bytes(), self.view, self.chosen
+        secret, view, chosen, is_held = self.kernel.secret_bytes(), self.view, self.chosen, self.is_held
         tally = tallies(self.pin_key or self.kernel.subkey.subkey("pin"), self.uses)
-        return lambda: Keeper(Kernel.from_secret_bytes(secret), view, chosen, tally())
+        return lambda: Keeper(Kernel.from_secret_bytes(secret), view, chosen, tally(), is_held)
 
     def check(self, tallies: Sequence[bytes]) -> None:
         """Raise unless the table is that of the draw and every drawn ticket has found its row."""
@@ -106,18 +113,31 @@ class Draw:
 
     def pinned(self) -> "Draw":
         """The draw with the digest of its table."""
-        make = self.keeper()
+        make, is_held = self.keeper(), self.is_held
 
         def work(batches: Batches) -> list[bytes]:
             keeper = make()
             for batch in batches:
-                keeper.seen(batch)
+                keeper.kept(batch) if is_held else keeper.seen(batch)
             return [keeper.tally()]
 
         return replace(self, pin=Pin(messages(self.df, self.uses, work)))
 
+    def held(self) -> "Draw":
+        """The same draw, whose rows Spark keeps on the workers: jobs read them, and the table no more.
+
+        Rows that Spark loses it draws again from the table, so jobs compare a digest of the drawn ids, weights and
+        counts with that of the first time.
+        """
+        if self.is_held:
+            return self
+        self.check_table()
+        return replace(self, df=self.rows().persist(), view=None, chosen=None, pin=None, is_held=True).pinned()
+
     def rows(self) -> "DataFrame":
         """The drawn rows as a lazy table. Spark shows how many rows leave it."""
+        if self.is_held:
+            return self.df
         make = self.keeper()
 
         def keep(batches: Batches) -> Batches:
@@ -140,7 +160,7 @@ class Draw:
 
         found = messages(self.df, (*self.uses, *columns), work)
         self.check([message[:SIZE] for message in found])
-        needed = self.df.select(*map(column, dict.fromkeys(columns)))
+        needed = self.df.select(*(column(name) for name in dict.fromkeys(columns) if name not in (WEIGHT, COUNT)))
         return _table(found, Kernel.extended(arrow_schema(needed)))
 
 

@@ -35,7 +35,9 @@ def column(name: str) -> "Column":
     """A column by its exact name, dots and all."""
     from pyspark.sql import functions
 
-    return functions.col("`" + name.replace("`", "``") + "`")
+    if "`" in name:  # no way of quoting it reaches the column
+        raise InvalidInput(f"the column {name!r} has a backtick in its name, which Spark cannot look up; rename it")
+    return functions.col(f"`{name}`")
 
 
 def sent(df: "DataFrame", columns: Sequence[str], work: Work, secret: bytes) -> "DataFrame":

@@ -117,11 +117,13 @@ def _words(column: pa.Array, key: Key) -> Words:
     """64 bits for each value of a column."""
     if is_list(column.type):
         return _of_lists(column, key)
-    if is_text(column.type):
-        return keyed_numbers(key.subkey("text"), texts_of(column.fill_null("\0missing")))
     if is_number(column.type):
         return np.ascontiguousarray(doubles(column)).view(np.uint64)
-    return keyed_numbers(key.subkey("text"), texts_of(column.cast(pa.string(), safe=False).fill_null("\0missing")))
+    text = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    text = text if is_text(text.type) else text.cast(pa.string(), safe=False)
+    # a mark at the end: a text that ends with NUL must not stop the job
+    marked = compute.binary_join_element_wise(text, "=", "").fill_null("missing")
+    return keyed_numbers(key.subkey("text"), texts_of(marked))
 
 
 def _of_lists(column: pa.Array, key: Key) -> Words:

@@ -75,6 +75,14 @@ def _in_plan(node: Any, needed: set[int], expressions: frozenset[str], nodes: fr
     return False
 
 
+def leaves(node: Any, name: str) -> Iterator[Any]:
+    """The nodes of this name at the bottom of a plan."""
+    if _name(node) == name:
+        yield node
+    for child in _items(node.children()):
+        yield from leaves(child, name)
+
+
 def _is_column(node: Any, expression: Any) -> bool:
     """Whether an expression is nothing but one column of what the node hands on."""
     kind = _name(expression)

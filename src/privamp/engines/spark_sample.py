@@ -20,6 +20,7 @@ from ..validation import options_of
 from .options import SparkKeywords, SparkOptions
 from .spark import drawn, kernel_for
 from .spark_draw import Draw
+from .spark_frames import plain
 from .spark_pin import CLUSTER, SAME_TABLE
 from .spark_totals import Ball, Exact, Units, Whole, by_group, check_groups, dimension_of, units_of, whole_totals
 from .stored_sample import StoredSample
@@ -35,11 +36,34 @@ class SparkSample(StoredSample):
     yourself shows how many rows it has on Spark's pages and in its event log.
     """
 
-    __slots__ = ("_draw",)
+    __slots__ = ("_draw", "_from_table")
 
     def __init__(self, draw: Draw) -> None:
         super().__init__(draw.kernel, draw.rows)
-        self._draw = draw
+        self._draw = self._from_table = draw
+
+    @property
+    def stratum_column(self) -> str:
+        """The column of the table in which the design finds the stratum."""
+        return dict(self._kernel.reads).get("stratum", ("stratum",))[0]
+
+    def persist(self) -> "SparkSample":
+        """Have Spark keep the drawn rows on the workers, so that later releases read these and not the table.
+
+        They are kept until `unpersist`, in memory and, where that is short, on the workers' disks: set
+        spark.io.encryption.enabled for these. Spark's pages show how much is kept, as they do for any DataFrame.
+        """
+        self._keep(self._draw.held())
+        return self
+
+    def unpersist(self) -> None:
+        """Let Spark forget the rows of `persist`; releases draw from the table again."""
+        if self._draw.is_held:
+            self._draw.df.unpersist()
+            self._keep(self._from_table)
+
+    def _keep(self, draw: Draw) -> None:
+        self._draw, self._rows = draw, draw.rows
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
         """The guarantee of all releases from this sample: composed inside it, then amplified once."""
@@ -97,6 +121,8 @@ class SparkSample(StoredSample):
         the sample's only release, and it is charged before it is made.
         """
         values = (columns,) if isinstance(columns, str) else tuple(columns)
+        if not values:
+            raise InvalidInput("a sum needs at least one column; use release_count for the number of records")
         if budget is not None:
             self._planned([mechanism], budget, f"sum of {', '.join(values)}")
         answer = np.asarray(self._released(mechanism, values, by, groups, dimension))
@@ -149,12 +175,13 @@ def draw(
     Keywords are the fields of `SparkOptions`.
     """
     read = options_of(SparkOptions, options, asked)
+    df = plain(df, design, read.reads)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
     return SparkSample(drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records))
 
 
 def _public(groups: Sequence[Any] | None) -> tuple[Any, ...]:
-    names = tuple(groups or ())
+    names = () if groups is None else tuple(getattr(group, "item", lambda group=group: group)() for group in groups)
     if not names or len(set(names)) < len(names):
         raise InvalidInput(
             "by= needs groups=, the public list of groups, each once: which groups occur is itself secret"

@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+_OLDEST = 4  # mapInArrow and the types of columns as they are used here
 EMBEDDED = "local[*]"
 _CONNECT_PORT = 15002
 _MASTER = re.compile(r"local(\[[\d*]+(,\s*\d+)?\])?|spark://.+|k8s://.+|yarn")
@@ -48,6 +50,9 @@ def check_pyspark() -> None:
     """Raise unless PySpark and what it needs for Arrow are installed."""
     for module in ("pyspark", "pandas"):
         need(module, "privamp.spark")
+    found = version("pyspark")
+    if int(found.partition(".")[0]) < _OLDEST:
+        raise InvalidInput(f"privamp.spark needs PySpark {_OLDEST}.0 or newer, got {found} instead; upgrade it")
 
 
 def check_java() -> None:

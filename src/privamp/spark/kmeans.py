@@ -23,6 +23,7 @@ from ..engines.kernel import COUNT, WEIGHT
 from ..engines.row_numbers import raw_numbers
 from ..engines.spark import check_unique, kernel_for
 from ..engines.spark_draw import Draw, View
+from ..engines.spark_frames import plain
 from ..engines.spark_messages import Batches, column, messages
 from ..engines.spark_pin import CLUSTER, SAME_TABLE, SIZE, Pin, tallies
 from ..engines.spark_plan import check_values
@@ -58,7 +59,7 @@ def fit(
 
     Radius and centre must be public here. The drawn rows come to the driver, so its memory bounds `sample_size`.
     """
-    values = (columns,) if isinstance(columns, str) else tuple(columns)
+    df, values = plain(df), (columns,) if isinstance(columns, str) else tuple(columns)
     d = dimension_of(df, values, dimension)
     request = Request.of(model, d)
     if request.radius is None or request.center is None:

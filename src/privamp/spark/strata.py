@@ -27,7 +27,7 @@ def estimate_strata(
     column: str,
     mechanism: Exact,
     *,
-    by: str = "stratum",
+    by: str | None = None,
     strata: Sequence[Name] | None = None,
     statistic: str = "total",
     population: Mapping[Name, float] | None = None,
@@ -35,12 +35,14 @@ def estimate_strata(
 ) -> dict[Name, Release]:
     """One estimate per stratum of the column `by`; values are clipped to +-`mechanism.sensitivity`.
 
+    By default the column is the one that the draw read as the stratum (`reads={"stratum": "region"}`).
+
     `strata` is the public list of strata, those of a stratified design by default. A mean divides by the public number
     of records of a stratum: that of `WithoutReplacement`, or given by `population`. With a `budget` this is the
     sample's only release, and it is charged before it is made; the key is that of the draw.
     """
     one_of(("total", "mean"), statistic=statistic)
-    design = sample.design
+    design, by = sample.design, sample.stratum_column if by is None else by
     parts: dict[Any, Design] = dict(design.parts)
     names = tuple(strata) if strata is not None else tuple(parts)
     factors = [_factor(parts.get(name, design), name) for name in names]

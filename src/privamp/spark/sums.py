@@ -16,6 +16,7 @@ from ..engines.kernel import WEIGHT
 from ..engines.row_numbers import numbers
 from ..engines.spark import drawn, kernel_for
 from ..engines.spark_draw import View
+from ..engines.spark_frames import plain
 from ..engines.spark_sample import SparkSample
 from ..engines.spark_totals import Whole, dimension_of, rounded
 from ..errors import InvalidInput
@@ -42,7 +43,7 @@ def release(
     trust_ids: bool = False,
 ) -> Release:
     """The private sum or mean of one column (a number), of several, or of one array column of length `dimension`."""
-    values = (columns,) if isinstance(columns, str) else tuple(columns)
+    df, values = plain(df), (columns,) if isinstance(columns, str) else tuple(columns)
     task = asked.task(dimension_of(df, values, dimension))
     noise = task.plan.mechanism.noise
     if not isinstance(noise, (ExactLaplace, ExactGaussian)):

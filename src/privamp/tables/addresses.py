@@ -6,6 +6,7 @@ from typing import Any
 from ..errors import InvalidInput
 from ..extras import missing
 from . import folders
+from .lakes import check_plain
 
 try:
     import pyarrow as pa
@@ -23,8 +24,14 @@ def fragments_at(address: str, as_text: bool) -> list[tuple[str, pa.Schema, Any]
     """(address, schema with partition columns, fragment) of every file there."""
     system, place = _opened(address)
     root = PurePosixPath(place)
+    above = [str(each) for each in (root, *root.parents)[:8]]
     try:
+        check_plain(
+            above, lambda folder, pattern: bool(system.glob(f"{folder}/{pattern}")), "write it to plain files first"
+        )
         inside = [root] if system.isfile(place) else [PurePosixPath(found) for found in sorted(system.find(place))]
+    except InvalidInput:
+        raise
     except Exception as error:  # every file system has its own
         raise _unreadable(address, error) from None
     files = [file for file in inside if file == root or folders.is_shown(file, root)]

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import Any
 from urllib.request import url2pathname
@@ -20,6 +20,7 @@ from . import folders
 from .addresses import fragments_at, is_address
 from .csv_ids import exactly_read
 from .csv_text import CsvText
+from .lakes import check_plain
 
 try:
     import pyarrow as pa
@@ -240,6 +241,8 @@ def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
     with readable(where):
         if not path.exists():
             raise FileNotFoundError
+        above = [str(each) for each in (path, *path.absolute().parents)]
+        check_plain(above, _has, "read it on Spark, or write it to plain files first")
         files = _named(path)
         kind = folders.kind_of(files, path)
         if kind == "csv" and as_text:
@@ -250,6 +253,10 @@ def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
             raise InvalidInput(f"the folder {where!r} has no {kind} file; give another folder")
         keys = folders.keys_of(files, path, found.schema)
     return [(each.path, _whole_schema(each, keys), each) for each in found.get_fragments()]
+
+
+def _has(folder: str, pattern: str) -> bool:
+    return bool(glob(os.path.join(escape(folder), pattern)))
 
 
 def _whole_schema(fragment: Any, keys: Iterable[pa.Field]) -> pa.Schema:
