@@ -9,7 +9,7 @@ import pytest
 
 from privamp.chance import exp_coins as module
 from privamp.chance.discrete import discrete_gaussian, discrete_laplace
-from privamp.chance.exp_coins import _scaled_exp, _Uniform, exp_coins, geometrics
+from privamp.chance.exp_coins import _Uniform, exp_coins, geometrics, scaled_exp
 from privamp.testing import seeded_stream
 
 MANY = 3_000
@@ -29,7 +29,7 @@ class Words:
 @pytest.mark.parametrize("g", [Fraction(1, 10**9), Fraction(1, 3), Fraction(1), Fraction(77, 2), Fraction(10**6)])
 @pytest.mark.parametrize("bits", [64, 128, 640])
 def test_whole_numbers_around_an_exponential(g, bits):
-    low, high = _scaled_exp(g, bits)
+    low, high = scaled_exp(g, bits)
     with mpmath.workdps(600):
         truth = mpmath.exp(-mpmath.mpf(g.numerator) / g.denominator) * mpmath.mpf(2) ** bits
         assert low <= truth <= high
@@ -37,10 +37,10 @@ def test_whole_numbers_around_an_exponential(g, bits):
 
 
 def test_the_decimal_context_of_the_caller_does_not_matter(monkeypatch):
-    expected = [_scaled_exp(g, 192) for g in (Fraction(1, 3), Fraction(44))]
+    expected = [scaled_exp(g, 192) for g in (Fraction(1, 3), Fraction(44))]
     monkeypatch.setattr(decimal.DefaultContext, "Emin", -5)
     with decimal.localcontext(decimal.Context(prec=1, Emin=-1, Emax=1, traps=[decimal.Inexact, decimal.Overflow])):
-        assert [_scaled_exp(g, 192) for g in (Fraction(1, 3), Fraction(44))] == expected
+        assert [scaled_exp(g, 192) for g in (Fraction(1, 3), Fraction(44))] == expected
 
 
 def test_more_digits_decide_as_a_double_does(monkeypatch):

@@ -63,7 +63,7 @@ class _Uniform:
         if g == 0:
             return True
         while True:
-            low, high = _scaled_exp(g, 64 * self._words)
+            low, high = scaled_exp(g, 64 * self._words)
             if self._drawn + 1 <= low:
                 return True
             if self._drawn >= high:
@@ -71,7 +71,7 @@ class _Uniform:
             self._drawn, self._words = self._drawn << 64 | int(self._stream.words(1)[0]), self._words + 1
 
 
-def _scaled_exp(g: Fraction, bits: int) -> tuple[int, int]:
+def scaled_exp(g: Fraction, bits: int) -> tuple[int, int]:
     """Whole numbers around 2^bits e^-g, both within a few digits' rounding of it."""
     digits = 20 + int(bits * 0.31) + len(str(g.numerator // g.denominator))
     # nothing from the caller's contexts, which may trap a rounding or cut exponents

@@ -23,6 +23,11 @@ class BandedNoise:
         self._band = band(bands).tolist()
         self.begin_anew()
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether every step has noise of its own."""
+        return len(self._band) == 1
+
     def begin_anew(self) -> None:
         """Forget the earlier steps."""
         self._past: list[Tensor] = []  # of the steps before the last one, the newest first
@@ -30,8 +35,6 @@ class BandedNoise:
 
     def shared(self, noise: Tensor, slot: int) -> Tensor:
         """The shared noise of the step at this place, instead of `noise`; the same when called again."""
-        if len(self._band) == 1:
-            return noise
         if self._last is not None and self._last[0] != slot:
             place, made = self._last
             self._past = [made, *self._past[: len(self._band) - 2]] if place + 1 == slot else []

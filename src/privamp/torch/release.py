@@ -1,11 +1,10 @@
 """The one place where a training step adds its noise.
 
-The noise is Gaussian, made on the device from the words of a cryptographic stream: AES in counter mode under a key of
-the step. Only their transformation (Box & Muller) is done by torch, in double precision, a piece at a time. Idealised
-real arithmetic, cut at 8.5 standard deviations.
+The noise is a normal rounded down to a grid, exactly, from the words of a cryptographic stream under a key of the step;
+the sum is rounded to the same grid, and their sum has no rounding error (`grid.py`). Noise that rounds share is
+computed from such normals in floating point.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,10 @@ from ..chance.stream import Stream
 from ..core.tape import through
 from .banded_noise import BandedNoise
 from .batches import Batches
+from .grid import Grid
 from .precision import sum_dtype
 
 Tensor = Any
-_MASK = 2**52 - 1
-_PIECE = {"cpu": 2**14}  # stays in cache; other devices want few, large pieces
-_LARGE = 2**22
 
 
 class _Sum:
@@ -39,19 +36,20 @@ def noisy_gradients(
     key: Key, parameters: list[Any], sums: dict[int, Tensor], batches: Batches, bands: BandedNoise
 ) -> list[Tensor]:
     """(sum + noise) / normaliser for every parameter, in its own precision; the noise is added before that rounding."""
-    mechanism, normaliser = batches.mechanism, batches.normaliser
-    total, dtype = sum(p.numel() for p in parameters), sum_dtype(parameters[0].dtype)
+    grid = Grid(batches.mechanism, sum(p.numel() for p in parameters), batches.normaliser)
+    dtype = sum_dtype(parameters[0].dtype)
 
     def noisy(stream: Stream) -> Tensor:
-        noise = normals(stream, total, parameters[0].device, dtype, mechanism.sigma / normaliser)
-        noise = bands.shared(noise, batches.slot)
+        if bands.is_independent:
+            return grid.noisy(stream, parameters, sums, dtype)
+        noise = bands.shared(grid.noise(stream, parameters[0].device, dtype), batches.slot)
         for parameter, piece in _pieces(parameters, noise):
             held = sums.get(id(parameter))
             if held is not None:
-                piece.add_(held, alpha=1.0 / normaliser)
+                piece.add_(held, alpha=1.0 / batches.normaliser)
         return noise
 
-    found = through(mechanism, _Sum(parameters, sums), Stream(key), noisy)
+    found = through(batches.mechanism, _Sum(parameters, sums), Stream(key), noisy)
     return [piece.to(parameter.dtype) for parameter, piece in _pieces(parameters, found)]
 
 
@@ -59,19 +57,3 @@ def _pieces(parameters: list[Any], flat: Tensor) -> list[tuple[Any, Tensor]]:
     """Each parameter with its part of a long vector, as it is shaped."""
     parts = flat.split([p.numel() for p in parameters])
     return [(p, part.view_as(p)) for p, part in zip(parameters, parts, strict=True)]
-
-
-def normals(stream: Stream, count: int, device: Any, dtype: Any, scale: float = 1.0) -> Any:
-    """`count` normal numbers of standard deviation `scale`: a function of the stream, independent of the pieces."""
-    noise = torch.empty(count, dtype=dtype, device=device)
-    size = _PIECE.get(device.type, _LARGE)
-    for start in range(0, count, size):
-        piece = noise[start : start + size]
-        pairs = -(-len(piece) // 2)
-        words = torch.from_numpy(stream.words(2 * pairs).view(np.int64).reshape(pairs, 2)).to(device)
-        uniforms = (words.bitwise_right_shift_(12).bitwise_and_(_MASK).double() + 0.5).mul_(2.0**-52)  # never 0 or 1
-        radius = uniforms[:, 0].log().mul_(-2.0).sqrt_().mul_(scale)
-        angle = uniforms[:, 1] * (2.0 * math.pi)
-        piece[0::2] = torch.cos(angle).mul_(radius)
-        piece[1::2] = torch.sin(angle).mul_(radius)[: len(piece) // 2]
-    return noise

@@ -1,0 +1,199 @@
+"""Standard normals rounded down to multiples of 2^-31, exactly: as whole numbers, without a float in the result.
+
+|x| is cut into cells of width w = 2^-7. Four bytes give a bucket (16 bits) and a place in the cell (16 bits), a fifth
+one refines the place. Most buckets belong to a cell and a sign: T_i of 2^15 to cell i, so few that T_i/2^15 is at most
+h e^{-x^2/2} everywhere in the cell, for a fixed rational h. A share 2^-6 of the buckets belongs to no cell. There one
+more word is a point under the rest of the curve: E_i of its 2^64 values belong to cell i, at least
+2^70 (h e^{-(iw)^2/2} - T_i/2^15), and the value v among them is accepted at x if v < 2^70 (h e^{-x^2/2} - T_i/2^15).
+Otherwise everything is drawn again. As 2^64 = 2^70 2^-6, the density of what is accepted is proportional to e^{-x^2/2}
+(proof in docs/exact_noise.md). Beyond 8, weights a (31/32)^j take the place of the cells' heights.
+
+Doubles only say which comparisons are clear. The others (about one in 2^40) are decided by as many digits as they
+need, of x too, whose bits are drawn on demand. So nothing depends on rounding or on the machine.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .exp_coins import scaled_exp
+from .keystream import Keystream
+from .stream import Stream
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+Bytes = NDArray[np.uint8]
+
+GRID_BITS = 31  # a unit is 2^-31 standard deviations
+BLOCK = 2**18  # numbers made together: part of the definition, since a block's further words follow its first ones
+_PIECE = 2**15  # stays in cache
+_CELLS = 1024  # up to 8
+_WIDTH = 2.0**-7
+_BUCKETS = 2**15  # of a sign
+_SLOW = 512  # of them belong to no cell
+_SCALE = 2**70
+_TOP = np.uint64(48)  # the high 16 bits of a point say which cell it belongs to
+_RATIO = Fraction(31, 32)  # at least e^{-8 w}
+_MARK = -(2**30)
+_MARGIN = 2.0**-42  # of the curve at the cell's inner end: far above the errors of exp, x and v as doubles
+
+
+class _Tables(NamedTuple):
+    first: NDArray[np.int32]  # bucket -> the first number of its cell, in units of 2^-23
+    guide: Integers  # high bits of a point -> cell; _CELLS for the tail, then for nothing
+    start: Words  # the first point of a cell
+    given: Integers  # T_i
+    floor: Floats  # 2^70 T_i / 2^15
+    margin: Floats
+    height: Fraction  # h
+    scaled: float  # 2^70 h
+    beyond: int  # points of the tail
+    tail: Fraction  # a
+
+
+@cache
+def _tables() -> _Tables:
+    inner = np.exp(-0.5 * (np.arange(_CELLS + 1) * _WIDTH) ** 2)
+    tail = float(inner[-1]) / (1.0 - float(_RATIO))
+    # every cell's points are a multiple of 2^48, so up to 2^48 more than it needs
+    spare = (_CELLS + 1) * 2.0**48 / _SCALE
+    height = Fraction(int(2**50 * (1.0 - spare) * (1.0 - 1e-10) / (float(inner[:-1].sum()) + tail)), 2**50)
+    scaled = float(height * _SCALE)
+    given = _trimmed(np.floor(_BUCKETS * float(height) * inner[1:] * (1.0 - 1e-12)).astype(np.int64))
+    tops = [int(scaled * value * (1.0 + 1e-12)) + 1 for value in inner[:-1].tolist()]
+    beyond = int(scaled * tail * (1.0 + 1e-12)) + 1
+    needed = [top - t * (_SCALE // _BUCKETS) for top, t in zip(tops, given.tolist(), strict=True)]
+    units = np.array([-(-weight // 2**48) for weight in [*needed, beyond]])
+    units = np.append(units, 2**16 - units.sum())
+    cells = np.repeat(np.arange(_CELLS), given) << 16
+    return _Tables(
+        first=np.concatenate([cells, -cells - 2**16, np.full(2 * _SLOW, _MARK)]).astype(np.int32),
+        guide=np.repeat(np.arange(_CELLS + 2), units),
+        start=(np.cumsum(units) - units).astype(np.uint64) << _TOP,
+        given=given,
+        floor=np.append(given, [0, 0]) * float(_SCALE // _BUCKETS),
+        margin=scaled * np.append(inner[:-1], [1.0, 1.0]) * _MARGIN,
+        height=height,
+        scaled=scaled,
+        beyond=beyond,
+        tail=beyond * (1 - _RATIO) / (height * _SCALE),
+    )
+
+
+def _trimmed(given: Integers) -> Integers:
+    """With 2^15 - _SLOW buckets in all: what is too many is taken from the first cells in turn."""
+    surplus = int(given.sum()) - (_BUCKETS - _SLOW)
+    return given - np.bincount(np.arange(surplus) % (_CELLS // 4), minlength=_CELLS)
+
+
+def grid_normals(stream: Stream, n: int) -> Integers:
+    """Return `n` whole numbers, floor(2^31 x) for independent standard normal x."""
+    found = np.empty(n, np.int64)
+    for at, coarse, fine in normal_blocks(stream, n):
+        found[at : at + coarse.size] = coarse.astype(np.int64) << 8 | fine
+    return found
+
+
+def normal_blocks(stream: Stream, n: int) -> Iterator[tuple[int, NDArray[np.int32], Bytes]]:
+    """The same as (place, a, b) for blocks of 256 a + b; their arrays are overwritten by the next block."""
+    source, tables = Keystream(stream), _tables()
+    size = min(n, BLOCK)
+    coarse, fine = np.empty(size, np.int32), np.empty(size, np.uint8)
+    held, buckets = np.empty(5 * _PIECE + 16, np.uint8), np.empty(_PIECE, np.int64)
+    for start in range(0, n, BLOCK):
+        a, b = coarse[: n - start], fine[: n - start]
+        todo = [np.empty(0, np.int64)]
+        for at in range(0, a.size, _PIECE):
+            piece = a[at : at + _PIECE]
+            source.fill(held[: 5 * piece.size + 16])
+            _by_bytes(held[: 5 * piece.size], buckets[: piece.size], piece, b[at : at + _PIECE], tables)
+            todo.append(np.flatnonzero(piece < _MARK // 2) + at)
+        _finish(source, stream, a, b, np.concatenate(todo), tables)
+        yield start, a, b
+
+
+def _by_bytes(given: Bytes, buckets: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: _Tables) -> None:
+    """A number for each five bytes, or one far below all where the bucket belongs to no cell."""
+    n = coarse.size
+    words = given[: 4 * n].view("<u4")
+    np.right_shift(words, 16, out=buckets)
+    np.take(tables.first, buckets, out=coarse, mode="clip")
+    np.bitwise_and(words, 2**16 - 1, out=words)
+    np.add(coarse, words.view("<i4"), out=coarse)
+    fine[:] = given[4 * n :]
+
+
+def _finish(
+    source: Keystream, stream: Stream, coarse: NDArray[np.int32], fine: Bytes, todo: Integers, tables: _Tables
+) -> None:
+    """Draw the numbers at `todo` under the rest of the curve, or again."""
+    while todo.size:
+        numbers, is_done = _from_rest(source, stream, todo.size, tables)
+        coarse[todo], fine[todo] = numbers >> 8, numbers & 255
+        again = todo[~is_done]
+        n = again.size
+        a, b = np.empty(n, np.int32), np.empty(n, np.uint8)
+        _by_bytes(source.bytes(5 * n), np.empty(n, np.int64), a, b, tables)
+        coarse[again], fine[again] = a, b
+        todo = again[a < _MARK // 2]
+
+
+def _from_rest(source: Keystream, stream: Stream, n: int, tables: _Tables) -> tuple[Integers, NDArray[np.bool_]]:
+    """Numbers under the rest of the curve, and which of them are accepted."""
+    words = source.bytes(16 * n).view("<u8")
+    points, places = words[:n], words[n:]
+    cells = tables.guide[points >> _TOP]
+    offsets = points - tables.start[cells]
+    place = places >> np.uint64(1)
+    v = offsets.astype(np.float64)
+    x = cells * _WIDTH + place.astype(np.float64) * (_WIDTH * 2.0**-63)
+    excess = tables.scaled * np.exp(-0.5 * x * x) - tables.floor[cells] - v
+    margin = tables.margin[cells]
+    is_done = excess > margin
+    numbers = cells << 24 | (place >> np.uint64(39)).astype(np.int64)
+    for i in np.flatnonzero((np.abs(excess) <= margin) | (cells >= _CELLS)).tolist():
+        if cells[i] < _CELLS:
+            is_done[i] = _is_in_cell(stream, int(cells[i]), int(offsets[i]), int(place[i]), tables)
+        elif cells[i] == _CELLS and int(offsets[i]) < tables.beyond:
+            numbers[i], is_done[i] = _from_tail(stream, int(place[i]), tables)
+        else:
+            is_done[i] = False
+    return numbers ^ -(places & np.uint64(1)).astype(np.int64), is_done
+
+
+def _is_in_cell(stream: Stream, cell: int, v: int, place: int, tables: _Tables) -> bool:
+    """Whether the point v of a cell lies below the curve, exactly."""
+    start = Fraction(int(tables.given[cell]), _BUCKETS) / tables.height
+    return _is_below_curve(stream, start, 1 / (tables.height * _SCALE), v, cell, place)
+
+
+def _from_tail(stream: Stream, place: int, tables: _Tables) -> tuple[int, bool]:
+    """A number beyond 8, and whether it is accepted."""
+    cell, height = _CELLS, tables.tail
+    while int(stream.below(_RATIO.denominator, 1)[0]) < _RATIO.numerator:
+        cell, height = cell + 1, height * _RATIO
+    v = int(stream.words(1)[0])
+    return cell << 24 | place >> 39, _is_below_curve(stream, Fraction(0), height / 2**64, v, cell, place)
+
+
+def _is_below_curve(stream: Stream, start: Fraction, unit: Fraction, v: int, cell: int, place: int) -> bool:
+    """Whether start + unit (v + a fraction) < e^{-x^2/2}, for x in the cell at `place` of 2^63 and a fraction.
+
+    Both fractions are uniform; their bits are drawn as they are needed.
+    """
+    bits = 0
+    while True:
+        low = start + unit * Fraction(v, 2**bits)
+        near, far = (((cell + Fraction(place + end, 2 ** (63 + bits))) / 128) ** 2 / 2 for end in (0, 1))
+        digits = 192 + bits
+        if low + unit / 2**bits <= Fraction(scaled_exp(far, digits)[0], 2**digits):
+            return True
+        if low >= Fraction(scaled_exp(near, digits)[1], 2**digits):
+            return False
+        more = [int(word) for word in stream.words(2)]
+        v, place, bits = v << 64 | more[0], place << 64 | more[1], bits + 64
