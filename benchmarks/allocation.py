@@ -15,7 +15,12 @@ from privamp.survey.hidden_signal import LaplaceStrength
 def strata(count, seed=0):
     random = np.random.default_rng(seed)
     return [
-        Stratum(k, int(random.integers(50, 5000)), float(random.uniform(1, 100)), float(random.uniform(0.1, 20)))
+        Stratum(
+            k,
+            int(random.integers(50, 5000)),
+            width := float(random.uniform(1, 100)),
+            width * float(random.uniform(0.01, 0.4)),
+        )
         for k in range(count)
     ]
 

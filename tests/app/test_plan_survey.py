@@ -117,6 +117,7 @@ BAD = [
     (HEAD + "a,10,0,1,-1,\n", "line 2: sd and cost must be at least 0"),
     (HEAD + "a,10,,1,,\n", "line 2: low is missing"),
     (HEAD + "a,10,0,1,,\na,10,0,1,,\n", "got one twice"),
+    (HEAD + "a,10,0,1,0.6,\n", "line 2: sd of stratum 'a' must be at most"),
     (HEAD + "=cmd(),10,0,1,,\n", "a stratum's name must be"),
     (HEAD + "'; rm -rf,10,0,1,,\n", "a stratum's name must be"),
     (HEAD + 'a,"10,0,1,,\n', "not valid CSV"),

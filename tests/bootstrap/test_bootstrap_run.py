@@ -43,6 +43,13 @@ def test_estimates_are_near_the_truth(x):
     assert variance.interval(0.95)[0] >= 0.0
 
 
+def test_a_huge_epsilon_takes_the_least_noise_that_can_be_certified(x):
+    found = run(x, method="m-out-of-n", epsilon=1e4, resamples=8)
+    assert found.guarantee.epsilon(1e-5) <= 1e4
+    assert found.noise_error < 0.3 * found.sampling_error
+    assert abs(found.value - np.mean(np.clip(x, -3.0, 5.0))) < 5 * found.standard_error
+
+
 def test_quantiles_end_at_public_edges(x):
     found = run(x, "quantile:0.5")
     edges = np.linspace(-3.0, 5.0, 33)

@@ -193,6 +193,15 @@ def test_noise_in_an_empty_bin_does_not_make_the_ball_immense() -> None:
     assert radius_of(np.zeros(_GRID.size), 400.0) is None
 
 
+def test_noise_alone_is_hardly_ever_taken_for_records() -> None:
+    """1,000 records and noise of scale 400: the median of the norms decides, not a bin that noise made the fullest."""
+    rng, counts = np.random.default_rng(9), np.zeros(_GRID.size)
+    counts[128] = 1000.0
+    found = [radius_of(counts + rng.laplace(0.0, 400.0, counts.size), 400.0) for _ in range(2000)]
+    astray = [radius for radius in found if radius is not None and not 0.5 <= radius.length <= 2.0]
+    assert len(astray) <= 6  # 1 is expected, and 50 with the bound of the other bins
+
+
 def _private_ball(X: np.ndarray, epsilon: float, seed: int) -> PrivateKMeans:
     with seeds_allowed():
         return PrivateKMeans(4, epsilon=epsilon, radius="private", center="private", random_state=seed).fit(X)

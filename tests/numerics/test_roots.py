@@ -132,3 +132,8 @@ def test_a_point_near_the_root_is_on_the_passing_side():
         assert -1e-3 < np.expm1(found - 1.0) <= 0.0
     assert passing_near(lambda x: 1.0, 0.0, close=0.1, lowest=-40.0, highest=10.0) is None
     assert passing_near(lambda x: -1.0, 0.0, close=0.1, lowest=-40.0, highest=10.0) > 3.0
+
+
+def test_a_point_near_the_root_where_the_function_ends():
+    found = passing_near(lambda x: x - 5.0 if x < 2.0 else math.inf, 8.0, close=1e-3, lowest=-40.0, highest=10.0)
+    assert 1.98 < found < 2.0

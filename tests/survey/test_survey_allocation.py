@@ -35,7 +35,7 @@ def test_the_example_to_its_printed_digits():
 
 
 def test_neyman_draws_nobody_of_a_stratum_without_spread_at_infinite_cost():
-    found = allocate([Stratum("a", 10, 1.0, 1.0), Stratum("b", 2, 1.0, 0.0)], 2, 0.03, "neyman")
+    found = allocate([Stratum("a", 10, 1.0, 0.5), Stratum("b", 2, 1.0, 0.0)], 2, 0.03, "neyman")
     assert sizes(found) == (1, 1)
     assert found.ideal_cost.total == math.inf
     assert math.isfinite(found.variance)
@@ -182,7 +182,8 @@ def test_a_thousand_strata_take_milliseconds():
 
     random = np.random.default_rng(0)
     cells = [
-        Stratum(k, int(random.integers(50, 5000)), random.uniform(1, 100), random.uniform(0, 20)) for k in range(1000)
+        Stratum(k, int(random.integers(50, 5000)), width := random.uniform(1, 100), random.uniform(0, 0.4) * width)
+        for k in range(1000)
     ]
     allocate(cells, 100_000, 1.0)
     taken = []
@@ -211,7 +212,8 @@ def test_a_thousand_strata_take_milliseconds():
         (lambda: Stratum("a", 0, 1.0), "population must be"),
         (lambda: Stratum("a", 10, 0.0), "range must be"),
         (lambda: Stratum("a", 10, 1.0, -1.0), "sd must be"),
-        (lambda: Stratum("a", 10, 1.0, 1.0, -1.0), "epsilon must be"),
+        (lambda: Stratum("a", 10, 1.0, 0.5, -1.0), "epsilon must be"),
+        (lambda: Stratum("a", 10, 1.0, 0.53), "sd of stratum 'a' must be at most 0.527046"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(make, message):

@@ -80,9 +80,9 @@ def test_gaussian_plans():
         ({"icc": 2}, "icc must be"),
         *[({"overall_sd": sd}, "overall_sd must be") for sd in (math.nan, math.inf, -5.0, "x", True)],
         *[({"overall_mean": mean}, "overall_mean needs overall_sd") for mean in (0.5, "x", -1)],
-        ({"overall_sd": 1, "overall_mean": 2.0}, "overall_mean must be"),
-        ({"overall_sd": 1, "overall_mean": "x"}, "overall_mean must be"),
-        ({"overall_sd": 1, "overall_mean": math.nan}, "overall_mean must be"),
+        ({"overall_sd": 0.5, "overall_mean": 2.0}, "overall_mean must be"),
+        ({"overall_sd": 0.5, "overall_mean": "x"}, "overall_mean must be"),
+        ({"overall_sd": 0.5, "overall_mean": math.nan}, "overall_mean must be"),
     ],
 )
 def test_bad_plans_are_refused_in_one_sentence(options, message):
@@ -193,9 +193,13 @@ def test_the_bound_on_the_spread_is_attained():
     ("make", "message"),
     [
         (lambda: neyman_sensitivity([], 10, 1.0), "at least one Stratum"),
+        (
+            lambda: plan({"id": range(10)}, size=4, epsilon=1.0, bounds=(0, 1), overall_sd=0.53),
+            "overall_sd must be at most 0.527046",
+        ),
         (lambda: neyman_sensitivity([Stratum("a", 10, 1.0)], 10, 1.0), "needs the sd"),
         (lambda: neyman_sensitivity([Stratum("a", 10, 1.0, 0.0)], 10, 1.0), "above 0"),
-        (lambda: neyman_sensitivity([Stratum("a", 10, 1.0, 1.0)], 10, 1.0, "up"), "rounding must be"),
+        (lambda: neyman_sensitivity([Stratum("a", 10, 1.0, 0.5)], 10, 1.0, "up"), "rounding must be"),
         (lambda: allocation_loss({"a": 1}, {"b": 1}, Stratum("a", 10, 1.0), 1.0), "the same strata"),
         (lambda: allocation_loss({"a": -1}, {"a": 1}, Stratum("a", 10, 1.0), 1.0), "size must be"),
         (lambda: allocation_loss({"a": 20}, {"a": 20}, Stratum("a", 10, 1.0), 1.0), "fewer than the 20"),

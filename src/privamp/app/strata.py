@@ -108,7 +108,12 @@ def _line(number: int, heads: list[str], row: list[str]) -> Line:
     sd, cost = numbers.get("sd"), numbers.get("cost", 1.0)
     if min(cost, 0.0 if sd is None else sd) < 0:
         raise InvalidInput(f"line {number}: sd and cost must be at least 0")
-    return Line(cells["stratum"], int(population), low, high, sd, cost)
+    made = Line(cells["stratum"], int(population), low, high, sd, cost)
+    try:
+        _ = made.stratum
+    except InvalidInput as refused:
+        raise InvalidInput(f"line {number}: {refused}") from None
+    return made
 
 
 def _number(number: int, name: str, cell: str) -> float:

@@ -9,7 +9,7 @@ from ..core.guarantee import Guarantee
 from ..errors import Infeasible
 from ..mechanisms.gaussian import gaussian_curve
 from ..numerics.log_domain import as_floats
-from ..numerics.roots import halved, passing_near
+from ..numerics.roots import NumericalFailure, halved, passing_near
 from .procedure import Procedure
 
 _CLOSE = 0.03  # stop when delta is within 3 % below the budget: 0.2 % of the noise
@@ -17,14 +17,22 @@ _CLOSE = 0.03  # stop when delta is within 3 % below the budget: 0.2 % of the no
 
 @lru_cache(maxsize=128)
 def strength(procedure: Procedure, epsilon: float, delta: float) -> tuple[float, Guarantee]:
-    """theta = sensitivity/sigma of every release, and the guarantee of all of them together: at most the budget."""
+    """theta = sensitivity/sigma of every release, and the guarantee of all of them together: at most the budget.
+
+    Where noise is so small that the losses are too large to be composed (an epsilon of about 50 and more, for designs
+    with repeats), the least noise that can be certified is taken: the guarantee is then better than the budget.
+    """
     wanted = math.log(delta)
     certified: dict[float, Guarantee] = {}
 
     def excess(log_theta: float) -> float:
         found = compose(amplify(procedure.mechanism(1.0, math.exp(log_theta)), procedure.design), procedure.groups)
+        try:
+            reached = float(found.upper.log_delta(epsilon))
+        except NumericalFailure:
+            return math.inf
         certified[log_theta] = found
-        return float(found.upper.log_delta(epsilon)) - wanted
+        return reached - wanted
 
     start = math.log(_guess(procedure, epsilon, delta))
     best = passing_near(excess, start, close=_CLOSE, lowest=-40.0, highest=10.0)

@@ -49,7 +49,7 @@ class PrivateKMeans(OneOfSeveral, ClassNamePrefixFeaturesOutMixin, TransformerMi
     init : "spread", "ball", or public points, one row per centre.
     random_state : for tests only, inside `privamp.testing.seeds_allowed()`.
     n_jobs : threads; None for every core.
-    first_look : share of epsilon spent on the first look.
+    first_look : share of epsilon spent on the first look; less where a private ball finds too few records to count.
     progress : called as progress(step, steps, centres) after every step, with released centres.
 
     Attributes

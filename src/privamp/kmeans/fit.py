@@ -28,12 +28,13 @@ from .ball import Ball
 from .first_look import MIDDLES, FirstLook, look
 from .fit_plan import Split, choose
 from .privacy_spend import FirstNoise, PrivacySpend, Promise
-from .private_ball import SHARE, most_for_ball, private_ball, private_center, private_radius
+from .private_ball import MEDIAN, SHARE, most_for_ball, private_ball, private_center, private_radius
 from .sampling import Target, make_rule, noise_level
 from .steps import Progress, Rows, Steps
 from .threads import ThreadPool
 
 _WIDEST = 1e150  # of which squares are still doubles
+_FEW = 0.4  # of the first look, where a private ball found too few records to count: they show little but their mean
 _ALMOST_ALL = 0.999999  # of epsilon, before the steps
 SAMPLERS = ("privacy-constrained", "coreset", "uniform")
 
@@ -197,7 +198,8 @@ def run(
     """Fit the table."""
     bill = PrivacySpend(request.epsilon, request.delta, key)
     ball = _ball(request, bill, X, pool)
-    seen, lengths = look(bill, ball, X, request.first_look * request.epsilon, pool)
+    share = request.first_look * (_FEW if MEDIAN in bill.what else 1.0)
+    seen, lengths = look(bill, ball, X, share * request.epsilon, pool)
 
     def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
         capped = np.empty_like(lengths)

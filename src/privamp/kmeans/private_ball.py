@@ -2,10 +2,11 @@
 clipped rows.
 
 The norms are counted on a public geometric grid from 2^-64 to 2^64, a factor sqrt 2 apart; a record adds 1 to one bin.
-A bin is used if it is near the fullest one and above what noise alone reaches once in forty fits, or above what noise
-alone reaches once in two million. The radius is the grid point below which 97.5 % of their count lies. If no bin is
-used, the median of the norms is chosen by the exponential mechanism, which needs a third as many records, and the
-radius is the grid point above it. Rows outside are clipped, never dropped.
+The fullest bin must be above what noise alone reaches once in two thousand fits. Another bin is used if it is near the
+fullest one and above what noise alone reaches once in forty fits, or above what noise alone reaches once in two
+million. The radius is the grid point below which 97.5 % of their count lies. If no bin stands out, the median of the
+norms is chosen by the exponential mechanism, which needs a fifth as many records, and the radius is the grid point
+above it. Rows outside are clipped, never dropped.
 
 A centre is released only if, by the noisy number of records, its noise is below half the radius.
 """
@@ -33,7 +34,8 @@ _COVERED = 0.975
 SHARE = 0.05  # shares of epsilon for a private radius and for a private centre
 _GAP = 4  # bins: a factor of 4
 _CLEAR = 0.5  # of the radius: the largest noise of a centre worth its cost
-_LAST = 0.1  # share of epsilon for the median of the norms, if no bin of the histogram is used
+_LAST = 0.12  # share of epsilon for the median of the norms, if no bin of the histogram is used
+MEDIAN = "private radius, median"  # as it is listed in the spending
 _BITS = 20  # of a row around the origin: the sum of 2^33 rows is exact
 
 
@@ -69,17 +71,17 @@ def private_radius(bill: PrivacySpend, X: NDArray[Any], center: FloatArray, shar
         return found
     median = ChosenQuantiles(_LAST * bill.epsilon, cells=_GRID.size)
     held = CellCounts.of(bins, np.ones(bins.size, dtype=np.int64))
-    at = int(bill.release("private radius, median", median, held)[0, 0]) // STEPS
+    at = int(bill.release(MEDIAN, median, held)[0, 0]) // STEPS
     return Radius(float(_GRID[at]), 0.0)
 
 
 def radius_of(noisy: FloatArray, scale: float) -> Radius | None:
     """The radius that noisy counts with this noise scale suggest; None if no bin stands out."""
+    if np.max(noisy) < scale * math.log(1000.0 * _GRID.size):
+        return None
     likely = noisy >= scale * math.log(20.0 * _GRID.size)
     certain = noisy >= scale * math.log(1e6 * _GRID.size)
     counts = np.where(certain | (likely & _beside(likely, int(np.argmax(noisy)))), noisy, 0.0)
-    if not np.any(counts):
-        return None
     below = np.cumsum(counts)
     return Radius(float(_GRID[np.searchsorted(below, _COVERED * below[-1])]), float(below[-1]))
 

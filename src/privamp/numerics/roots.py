@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from .log_domain import FloatArray
 
 _SLACK, _MORE = 0.05, 16.0  # of a logarithm: how far below its ceiling a function usually is; then more by this factor
+_NEAR_FAILURE = 0.01  # how close to where a function cannot be computed
 
 
 class NumericalFailure(ArithmeticError):
@@ -208,7 +209,8 @@ def passing_near(
     """A point with excess in (-close, 0] of a growing function: few evaluations where each is expensive.
 
     Steps from `start` until it is bracketed, then false position, halved where that is slow. Above `highest` the last
-    point that passed is returned; None when nothing passes down to `lowest`.
+    point that passed is returned; None when nothing passes down to `lowest`. Where the function is infinite (it cannot
+    be computed there), a point just below that may be returned, with any excess that passes.
     """
     high, at_high = start, excess(start)
     step = 0.25
@@ -229,7 +231,7 @@ def passing_near(
         if high > highest:
             return low
     for trial in range(60):
-        if at_low > -close or high - low < 1e-6:
+        if at_low > -close or high - low < (_NEAR_FAILURE if math.isinf(at_high) else 1e-6):
             break
         share = (at_low + 0.5 * close) / (at_low - at_high)
         middle = low + (high - low) * (share if trial % 3 != 2 and 0.02 < share < 0.98 else 0.5)

@@ -48,6 +48,12 @@ class Stratum:
         positive(range=self.range)
         if self.sd is not None:
             nonnegative(sd=self.sd)
+            if self.population > 1 and self.sd > self.largest_sd * (1.0 + 1e-9):
+                raise InvalidInput(
+                    f"sd of stratum {self.name!r} must be at most {self.largest_sd:.6g}, the largest for "
+                    f"{self.population} values within a range of {self.range:g}, got {self.sd:g} instead; correct it, "
+                    "or widen the bounds"
+                )
         if self.epsilon is not None:
             positive(epsilon=self.epsilon)
 

@@ -188,7 +188,13 @@ def plan(
     labels = tuple(names.tolist())
     low, high = bounds_of(asked.bounds, labels)
     widest = float(high.max() - low.min())
-    spread = 0.5 * widest * math.sqrt(records / max(records - 1, 1)) if overall_sd is None else float(overall_sd)
+    largest = 0.5 * widest * math.sqrt(records / max(records - 1, 1))
+    spread = largest if overall_sd is None else float(overall_sd)
+    if records > 1 and spread > largest * (1.0 + 1e-9):
+        raise InvalidInput(
+            f"overall_sd must be at most {largest:.6g}, the largest that the bounds allow, got {spread:g} instead; "
+            "correct it, or widen the bounds"
+        )
     away = None
     if asked.overall_mean is not None:
         in_range(float(low.min()), float(high.max()), overall_mean=asked.overall_mean)
