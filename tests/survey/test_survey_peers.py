@@ -27,9 +27,17 @@ def test_the_same_numbers_without_noise(rows, name, statistic):
     assert found.value == pytest.approx(value, rel=1e-5)
     if name == "clus1":  # a large district that may have been missed is in the error
         assert error < found.sampling_error < 3 * error
-    else:
+    elif error is not None:
         assert found.sampling_error == pytest.approx(error, rel=2e-3)
     assert found.noise_error < 1e-4 * abs(value)
+
+
+@pytest.mark.parametrize(("name", "statistic"), peers.PRINTED)
+def test_samplics_prints_what_is_compared(rows, name, statistic):
+    pytest.importorskip("samplics")
+    value, error = peers.by_samplics(rows, name, statistic)
+    assert value == pytest.approx(peers.PRINTED[name, statistic][0], rel=1e-9)
+    assert error == pytest.approx(peers.PRINTED[name, statistic][1], rel=1e-9)
 
 
 def test_nearer_with_every_budget(rows):
