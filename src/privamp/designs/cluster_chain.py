@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from ..core.curves import out_and_in
 from ..core.line_attack import Places, best_of
@@ -24,6 +23,7 @@ from ..core.profile import Profile
 from ..core.size_paths import Ladder, bounded
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
+from ..numerics.count_laws import binom
 from ..numerics.log_domain import FloatArray
 from .kept_sizes import has_a_grid, trimmed
 

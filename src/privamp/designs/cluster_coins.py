@@ -17,7 +17,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from ..core.line_attack import Places
 from ..core.mechanism import Mechanism
@@ -25,6 +24,7 @@ from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
+from ..numerics.count_laws import binom
 from ..numerics.log_domain import FloatArray, log_expm1, log_mills_gap, log_sum
 from .cluster_gaussian import add_remove_shift, one_against_several, three_statements
 

@@ -19,7 +19,6 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from ..core.curves import out_and_in
 from ..core.line_attack import Places
@@ -29,6 +28,7 @@ from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..core.transport import Components, has_noise, is_covered, transported
 from ..errors import NoTheorem
+from ..numerics.count_laws import binom
 from .cluster_gaussian import is_covered_by_gaussian
 from .kept_sizes import has_a_grid
 

@@ -16,9 +16,9 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import bdtr
-from scipy.stats import binom
 
 from ..core.profile import Curve
+from ..numerics.count_laws import binom
 from ..numerics.log_domain import FloatArray, as_floats
 
 _UP, _OFF = 1.0 + 1e-10, 1e-12  # chances and tails are computed to well within these

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
@@ -18,6 +17,7 @@ from ..core.profile import Profile
 from ..core.size_paths import Ladder, bounded, is_on_a_line, paths
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
+from ..numerics.count_laws import binom
 from ..numerics.log_domain import FloatArray
 from ..numerics.roots import NumericalFailure
 from ..numerics.size_chain import LARGEST_STEP, ChainValue, largest_of

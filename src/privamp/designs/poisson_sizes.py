@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import poisson
 
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
@@ -26,6 +25,7 @@ from ..core.profile import Profile
 from ..core.size_paths import Ladder, bounded
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
+from ..numerics.count_laws import poisson
 from .kept_sizes import has_a_grid, trimmed
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE

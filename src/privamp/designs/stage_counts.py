@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom, hypergeom
 
 from ..errors import NoTheorem
+from ..numerics.count_laws import binom, hypergeom
 from ..numerics.log_domain import FloatArray, as_floats, log_diff, log_mix, log_sum
 from ..numerics.roots import bisected
 

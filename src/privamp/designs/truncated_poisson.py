@@ -28,7 +28,6 @@ from math import comb
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.stats import binom
 
 from ..chance.keyed import keep, keyed_numbers, keyed_pairs, smallest
 from ..chance.keys import Key
@@ -43,6 +42,7 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
+from ..numerics.count_laws import binom
 from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum, log_unmix
 from ..validation import in_range, whole
 from . import kept_sizes
