@@ -1,4 +1,4 @@
-"""How long the explorer takes: until the first view shows a number, and from a slider's move to its new number.
+"""How long the explorer takes: until the first view shows a number and its curves, and until a moved slider's number.
 
 Needs `pip install 'privamp[app]' playwright` and Chromium. The aims are 1 s and a median of 300 ms on an idle machine;
 the time of `amplify` for the same design, in the same run, is printed as the baseline. A busy machine makes the waits
@@ -17,8 +17,9 @@ from pathlib import Path
 
 from privamp import Gaussian, Neighbors, Poisson, amplify
 
-VIEWS, MOVES = 5, 20
+VIEWS, MOVES = 9, 20
 READY = "() => document.querySelector('.summary')?.innerText.includes('ε ≤')"
+CURVES = "() => document.querySelector('.plot canvas') && !document.querySelector('.plot:not(:has(canvas))')"
 DONE = "() => document.querySelector('[role=status]').getAttribute('aria-busy') === 'false'"
 CHANGED = "t => { const s = document.querySelector('.summary').innerText; return s.includes('ε ≤') && s !== t }"
 
@@ -42,13 +43,13 @@ def used(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measured(address: str, chromium: str) -> tuple[list[float], list[float]]:
-    """Seconds of each first view in a fresh browser window, milliseconds of each move of the noise slider."""
+def measured(address: str, chromium: str) -> tuple[list[float], list[float], list[float]]:
+    """Seconds to the number and to its curves in fresh browser windows, milliseconds of each move of a slider."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        firsts = []
+        firsts, curves = [], []
         for _ in range(VIEWS):
             for before in browser.contexts:
                 before.close()  # nothing is kept from it
@@ -58,6 +59,8 @@ def measured(address: str, chromium: str) -> tuple[list[float], list[float]]:
             page.goto(address, wait_until="commit")
             page.wait_for_function(READY, polling="raf")
             firsts.append(time.perf_counter() - started)
+            page.wait_for_function(CURVES, polling="raf")
+            curves.append(time.perf_counter() - started)
             page.wait_for_function(DONE, timeout=120_000)
         slider, moves = page.get_by_role("slider", name="Noise"), []
         slider.focus()
@@ -69,7 +72,7 @@ def measured(address: str, chromium: str) -> tuple[list[float], list[float]]:
             page.wait_for_function(CHANGED, arg=before, polling="raf")
             moves.append(1e3 * (time.perf_counter() - started))
         browser.close()
-    return firsts, moves
+    return firsts, curves, moves
 
 
 def main() -> None:
@@ -87,13 +90,14 @@ def main() -> None:
         time.sleep(8.0)  # its processes warm up
         try:
             before = used(server.pid)
-            firsts, moves = measured(address[0], chromium)
+            firsts, curves, moves = measured(address[0], chromium)
             spent = used(server.pid) - before
         finally:
             server.terminate()
     alone = baseline()
     first, median = firsts[0], statistics.median(firsts)
     print(f"first view with a number {first:6.2f} s   then a median of {median:.2f} in fresh windows (aim 1.00)")
+    print(f"its curves drawn         {curves[0]:6.2f} s   then a median of {statistics.median(curves):.2f}")
     print(f"answer to a slider       {statistics.median(moves):6.0f} ms  median of {MOVES} (aim 300)")
     print(f"server's processor time  {1e3 * spent / (VIEWS + MOVES):6.0f} ms  for each view or move")
     print(

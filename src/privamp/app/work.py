@@ -177,8 +177,17 @@ def _nothing(job: Any) -> Any:
     return job
 
 
+def begin() -> None:
+    """Start the fork server and do not wait: it imports what jobs need while the caller imports the framework."""
+    if _context().get_start_method() == "forkserver":
+        from multiprocessing import forkserver
+
+        with _interrupts_held():
+            forkserver.ensure_running()
+
+
 def warm_up() -> None:
-    """Start the fork server, so that the first job does not wait for its imports."""
+    """Wait for the fork server, so that the first job does not wait for its imports."""
     process = _context().Process(target=_nothing, args=(0,), daemon=True)
     with _interrupts_held():
         process.start()

@@ -29,6 +29,10 @@ def serve(
 
     whole(0, 65535, port=port)
     need("nicegui", "the explorer")
+    if not check:
+        from ..app.work import begin
+
+        begin()
     from ..app.web.server import bound
     from ..app.web.server import serve as run
 

@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
     raise missing(error, "the explorer") from error
 
 _GATHER = 0.03  # seconds in which results that come together are drawn together
+_LOADING = 2.0  # seconds for a browser to draw the charts, before slow jobs start without them
 _PATIENCE = 0.15  # seconds for a first result, before the page says that it computes
 
 
@@ -31,15 +32,24 @@ class Page:
         self.root = root
         self.state, self.said = read(view.state, given)
         self.results: dict[str, Any] = {}
+        self.has_result = asyncio.Event()
         self.work = Work(view.answer)
         self.client = ui.context.client
         self.loop = asyncio.get_running_loop()
+        self.is_drawn = False
         self.is_drawing = False
         self.is_loaded = threading.Event()
-        self.draw()
-        self.client.on_connect(self.is_loaded.set)
+        self.frames: list[tuple[ui.html, ui.element]] = []
+        self.charts: list[ui.echart] = []  # one in each frame, once the browser has connected
+
+    async def open(self) -> None:
+        """Draw the page with its first number, or without it if that takes long."""
+        self.client.on_connect(self._draw_charts)
         self.client.on_delete(self.work.stop)
         self.compute()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.has_result.wait(), _PATIENCE)
+        self.draw()
 
     def draw(self) -> None:
         """Everything once; later only what changes."""
@@ -52,24 +62,35 @@ class Page:
                 for name, control in controls(self.state).items():
                     sliders.draw(name, control, getattr(self.state, name), self.changed, self.refused)
             with ui.element("section").classes("results").props('aria-label="Results"'):
-                self._draw_results(self.view.show(self.state, {}))
+                self._draw_results(self.view.show(self.state, self.results))
+        self.is_drawn = True
 
     def _draw_results(self, first: Shown) -> None:
         self.status = ui.element("div").classes("card").props('role="status" aria-live="polite" aria-busy="true"')
         with self.status:
             self.summary = ui.label(first.summary).classes("summary")
-            self.notes = ui.label("").classes("note")
+            self.notes = ui.label(self._said(first)).classes("note")
+        self._mark()
         with ui.element("div").classes("card"):
             self.tables = ui.html("".join(table.html() for table in first.tables), sanitize=False)
         with ui.element("div").classes("pair"):
-            self.charts = []
             for chart in first.charts:
                 with ui.element("div").classes("card chart"):
                     title = ui.html(f"<h2>{chart.title}</h2>", sanitize=False)
-                    drawn = ui.echart(chart.options).props('role="img"')
-                    drawn.props["aria-label"] = chart.description
-                    self.charts.append((title, drawn))
+                    self.frames.append((title, ui.element("div").classes("plot")))
         self._draw_buttons()
+
+    def _draw_charts(self) -> None:
+        """After the numbers, which would otherwise wait for the plot library, the page's largest file."""
+        if self.charts:
+            return  # connected again
+        for (_, frame), chart in zip(self.frames, self.view.show(self.state, self.results).charts, strict=True):
+            with frame:
+                drawn = ui.echart(chart.options).props('role="img"')
+            drawn.props["aria-label"] = chart.description
+            drawn.on("chart:rendered.once", self.is_loaded.set, [])
+            self.charts.append(drawn)
+        self.loop.call_later(_LOADING, self.is_loaded.set)
 
     def _draw_buttons(self) -> None:
         with ui.element("div").classes("card"):
@@ -84,6 +105,13 @@ class Page:
             with ui.expansion("Show the code").classes("code").style("width: 100%"):
                 self.python = ui.element("pre").props('tabindex="0" aria-label="As Python" data-code="python"')
                 self.command = ui.element("pre").props('tabindex="0" aria-label="As a command" data-code="command"')
+        self._draw_code()
+
+    def _draw_code(self) -> None:
+        for place, code in ((self.python, self.view.python), (self.command, self.view.command)):
+            place.clear()
+            with place:
+                ui.label(code(self.state, self.results)).style("white-space: pre")
 
     def changed(self, name: str, value: Any) -> None:
         """A control has a new value: stop running jobs, and compute again."""
@@ -104,7 +132,8 @@ class Page:
         jobs = self.view.jobs(self.state)
         self.missing = len(jobs)
         self.work.start(jobs, self._found, is_loaded=self.is_loaded)
-        self._mark()
+        if self.is_drawn:
+            self._mark()
         self.loop.call_later(_PATIENCE, self._draw_if_empty, self.state)
 
     def _found(self, job: Any, result: Any) -> None:
@@ -118,17 +147,21 @@ class Page:
         is_first = not self.results
         self.results[job.name] = result
         self.missing -= 1
-        if not self.is_drawing:
+        self.has_result.set()
+        if not self.is_drawing and self.is_drawn:
             self.is_drawing = True
             self.loop.call_later(0.0 if is_first else _GATHER, self.redraw)
 
     def _draw_if_empty(self, state: Any) -> None:
-        if state == self.state and not self.results:
+        if self.is_drawn and state == self.state and not self.results:
             self.redraw()
 
     def _mark(self) -> None:
         """Tell screen readers whether more results are coming."""
         self.status.props["aria-busy"] = "true" if self.missing else "false"
+
+    def _said(self, shown: Shown) -> str:
+        return " ".join((*self.said, *shown.notes))
 
     def redraw(self) -> None:
         """Show what is known now."""
@@ -139,20 +172,16 @@ class Page:
         with self.client:
             self._mark()
             self.summary.set_text(shown.summary)
-            self.notes.set_text(" ".join((*self.said, *shown.notes)))
+            self.notes.set_text(self._said(shown))
             self.tables.set_content("".join(table.html() for table in shown.tables))
-            for (title, drawn), chart in zip(self.charts, shown.charts, strict=True):
+            for (title, _), chart in zip(self.frames, shown.charts, strict=True):
                 title.set_content(f"<h2>{chart.title}</h2>")
+            for drawn, chart in zip(self.charts, shown.charts, strict=bool(self.charts)):
                 drawn.props["aria-label"] = chart.description
                 drawn.options.clear()
                 drawn.options.update(chart.options)
                 drawn.update()
-            self.python.clear()
-            self.command.clear()
-            with self.python:
-                ui.label(self.view.python(self.state, self.results)).style("white-space: pre")
-            with self.command:
-                ui.label(self.view.command(self.state, self.results)).style("white-space: pre")
+            self._draw_code()
 
     def copy(self, text: str) -> None:
         """Copy a text to the clipboard."""

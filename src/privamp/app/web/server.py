@@ -30,6 +30,7 @@ except ModuleNotFoundError as error:
     raise missing(error, "the explorer") from error
 
 ADDRESS = "127.0.0.1"
+_LATER = '<link rel="modulepreload" href="{}">'
 _FILE = re.compile(r"""(?:href=|src=|url\(|from )["'](/[^"']+\.(?:css|m?js))["']""")  # of this server, in its page
 
 
@@ -93,19 +94,20 @@ def application(token: str, port: int) -> Guard:
 
 @cache
 def _plots() -> tuple[str, ...]:
-    """The files of the plots, which the browser would ask for only after everything else has run."""
+    """The files of the plots, which the browser would request only after everything else has run."""
     found = ((key, module.path / "index.js") for key, module in esm_modules.items() if module.name == "nicegui-echart")
-    return tuple(
+    library = (
         f"/_nicegui/{__version__}/esm/{key}/{name}"
         for key, entry in found
         for name in (entry.name, *re.findall(r"from\s*['\"]\./([\w.-]+)['\"]", entry.read_text()))
     )
+    return (f"/_nicegui/{__version__}/components/{ui.echart.component.key}", *library)
 
 
 def _page_of(view: View, root: str) -> Callable[[Request], Any]:
     async def page(request: Request) -> None:
         ui.add_css(CSS)
         ui.add_head_html("".join(f'<link rel="modulepreload" href="{root}{path}">' for path in _plots()))
-        Page(view, dict(request.query_params), root)
+        await Page(view, dict(request.query_params), root).open()
 
     return page

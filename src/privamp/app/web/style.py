@@ -35,7 +35,7 @@ input[type="range"]:focus-visible { outline: 2px solid var(--accent); outline-of
 .control .buttons { margin: .2rem 0; }
 .scroll + .scroll { margin-top: 1.2rem; }
 .chart h2 { font-size: .92rem; line-height: 1.3; font-weight: 600; margin: 0 0 .25rem; color: var(--soft); }
-.nicegui-echart { height: 19rem; width: 100%; }
+.plot, .nicegui-echart { height: 19rem; width: 100%; }
 .scroll { overflow-x: auto; } .scroll:focus-visible, summary:focus-visible { outline: 2px solid var(--accent); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .95rem; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; font-size: .92rem; }
