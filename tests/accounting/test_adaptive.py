@@ -17,7 +17,7 @@ from privamp import (
     amplify,
     compose,
 )
-from privamp.accounting import gaussian_rounds
+from privamp.accounting import adaptive, gaussian_rounds
 from privamp.accounting.adaptive import Recursion, Window, adaptive_delta, adaptive_deltas, steps_of
 from privamp.accounting.blocks import QUADRATURE
 from privamp.accounting.gaussian_rounds import Block, GaussianRounds
@@ -278,3 +278,14 @@ def test_what_is_not_known_composes_as_before():
 def test_reference_settings_are_enclosed(design, sigma, rounds, delta, low, high):
     followed = compose(amplify(Gaussian(sigma), design, RO), rounds, adaptive=True)
     assert low < followed.lower.epsilon(delta) < followed.epsilon(delta) < high
+
+
+def test_threads_do_not_change_the_answer(monkeypatch) -> None:
+    window = Window(0.002, 800, 104)
+    steps = steps_of(GaussianRounds(1.0, "ball", 3, 500).attacks() * 3, 0.002, upper=True)
+    monkeypatch.setattr(adaptive, "_WORTH_THREADS", 1)
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(adaptive, "cores", lambda count=count: count)
+        found.append(Recursion(steps, window, upper=True).advance(5))
+    assert np.array_equal(*found)

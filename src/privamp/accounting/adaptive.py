@@ -17,20 +17,29 @@ is added or taken off in every round.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 import numpy as np
 
 from ..core.profile import Profile
 from ..errors import InvalidInput
+from ..numerics.cores import cores
 from ..numerics.log_domain import FloatArray, as_floats
 from ..validation import positive, whole
 from .discretize import LossLaw, loss_laws
 from .far_losses import STRIDE, FarLosses, Step
 from .shifted_sums import ShiftedSums
 
+Threads = Callable[[Callable[[slice], FloatArray], Iterable[slice]], Iterable[FloatArray]]
+
 _AT_ONCE = 8  # pairs whose transforms are made together
+_MOST_THREADS, _WORTH_THREADS = (
+    4,
+    50_000,
+)  # threads of a round, and sums of a round for which they are worth their start
 _CUT = 1e-13  # mass at the upper end of a law that is moved or dropped
 _CUT_BELOW = 1e-10  # at the lower end, which makes a relative difference of so much in W
 
@@ -42,6 +51,11 @@ class Window:
     interval: float
     below: int  # points below 0
     above: int  # points above 0
+
+    @property
+    def points(self) -> int:
+        """How many losses that are."""
+        return self.below + self.above + 1
 
     @property
     def losses(self) -> FloatArray:
@@ -114,7 +128,7 @@ class Recursion:
         values: FloatArray | None = None,
         near: int | None = None,
     ) -> None:
-        self.upper, self.points, self.count = upper, window.below + window.above + 1, len(steps)
+        self.upper, self.points, self.count = upper, window.points, len(steps)
         self.far = FarLosses(steps, near, self.points, window.interval, upper) if near else None
         self.near = ShiftedSums([_close(step, near) for step in steps], self.points)
         self.above = np.array([[step.above] for step in steps]) + self.near.beyond
@@ -141,20 +155,26 @@ class Recursion:
         """The largest E[W(u + loss)] over all pairs, without rounding errors."""
         return self._best(self._padded(values), self._far_padded(values), 1.0 if self.upper else float(values[-1]))
 
-    def _best(self, padded: FloatArray, far_padded: FloatArray, beyond: float) -> FloatArray:
-        """Some pairs at a time, to fit a cache."""
+    def _best(self, padded: FloatArray, far_padded: FloatArray, beyond: float, threads: Threads = map) -> FloatArray:
+        """The pairs are shared out among the threads; whoever computes a pair, the largest value is the same."""
         near = self.near.transformed(padded)
         far = self.far.sums.transformed(far_padded) if self.far else near
-        found = np.full(self.points, -np.inf)
-        for i in range(0, self.count, _AT_ONCE):
-            some = slice(i, i + _AT_ONCE)
+
+        def largest(some: slice) -> FloatArray:
             sums, infinite = self.near.of(some, near), self.above[some] * beyond
             if self.far:
                 self.far.add(sums, self.far.sums.of(some, far) + infinite)
             else:
                 sums += infinite
-            np.maximum(found, np.max(sums, axis=0), out=found)
-        return found
+            return np.asarray(np.max(sums, axis=0))
+
+        return np.asarray(reduce(np.maximum, threads(largest, self._shares)))
+
+    @cached_property
+    def _shares(self) -> list[slice]:
+        """Some pairs at a time, to fit a cache, and something for every thread; the same on any machine."""
+        size = min(_AT_ONCE, math.ceil(self.count / _MOST_THREADS))
+        return [slice(i, i + size) for i in range(0, self.count, size)]
 
     def _error(self, padded: FloatArray, far_padded: FloatArray) -> float:
         """What rounding may do to `best`."""
@@ -163,13 +183,23 @@ class Recursion:
 
     def advance(self, rounds: int) -> FloatArray:
         """W after so many more rounds."""
+        if self._threads == 1:
+            return self._advance(rounds, map)
+        with ThreadPoolExecutor(self._threads) as pool:
+            return self._advance(rounds, pool.map)
+
+    @cached_property
+    def _threads(self) -> int:
+        return min(cores(), _MOST_THREADS) if self.count * self.points >= _WORTH_THREADS else 1
+
+    def _advance(self, rounds: int, threads: Threads) -> FloatArray:
         for _ in range(rounds):
-            self._round()
+            self._round(threads)
         return self.values
 
-    def _round(self) -> None:
+    def _round(self, threads: Threads) -> None:
         padded, far = self._padded(self.values), self._far_padded(self.values)
-        new = self._best(padded, far, 1.0 if self.upper else float(self.values[-1]))
+        new = self._best(padded, far, 1.0 if self.upper else float(self.values[-1]), threads)
         error = self._error(padded, far)
         self.values = np.minimum(new + error, 1.0) if self.upper else np.clip(new - error, 0.0, 1.0)
 

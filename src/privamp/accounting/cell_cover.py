@@ -14,14 +14,15 @@ import numpy as np
 
 from ..numerics.log_domain import FloatArray
 from .adaptive import Recursion, Window
-from .far_losses import Step
+from .far_losses import Step, nearness
 from .mixed_pairs import without_mixtures
 from .triangle_cells import Cell, Cells, corners, first_cells
 
 _SPREAD = 0.3  # of the losses that matter around half the window, many rounds before the end; in units of the window
 _NARROWEST = 0.02
 _LOOKS, _LITTLE = 100, 0.01  # points of the window at which a cell is weighed, and where they end
-_WORTH_FEWER = 300  # so many rounds are worth looking for pairs that need not be followed
+_WORTH_FEWER = 1000  # so many rounds are worth looking for pairs that need not be followed
+_WORTH_TWO_GRIDS = 300
 _GOOD_ENOUGH = 5e-4  # relative, of delta, for all rounds of one cover
 
 
@@ -67,7 +68,9 @@ class _Scales:
     def __init__(self, cover: Cover, values: FloatArray, done: int, rounds: int) -> None:
         self.cover = cover
         window = cover.window
-        ends = Recursion([law for cell in corners() if (law := cover.law(cell))], window, upper=True, values=values)
+        laws = [law for cell in corners() if (law := cover.law(cell))]
+        near = nearness(laws, window.points) if rounds >= _WORTH_TWO_GRIDS else None
+        ends = Recursion(laws, window, upper=True, values=values, near=near)
         self.values = ends.advance((rounds + 1) // 2)
         share = (done + 0.5 * rounds) / cover.times
         place = window.losses / (window.below * window.interval) + 0.5 * share  # where the losses are by then

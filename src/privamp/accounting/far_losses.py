@@ -10,6 +10,7 @@ lie below it at every point of the grid; then the chord of the sums is the sum o
 Proof: docs/designs/rounds.md, On two grids.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from ..numerics.log_domain import FloatArray, as_floats
 from .shifted_sums import ShiftedSums
 
 STRIDE = 8  # points of the fine grid per point of the coarse one
-_FAR = 1e-4  # largest total weight of far losses
+_FAR = 2e-4  # largest total weight of far losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +35,21 @@ class Step:
 
 
 def nearness(steps: Sequence[Step], points: int) -> int | None:
-    """The largest loss that counts as near 0, in grid points; None if a single grid is as fast."""
-    near = STRIDE * (points // (8 * STRIDE))
-    while 0 < near <= points // 4:
-        if max(_beyond(step, near) for step in steps) <= _FAR:
-            return near
-        near *= 2
-    return None
+    """The largest loss that counts as near 0, in grid points, for W at so many points; None if one grid is as fast."""
+    from scipy import fft
+
+    least = STRIDE * math.ceil(max(_where_far(step) for step in steps) / STRIDE)
+    if not 0 < least <= points // 4:
+        return None
+    size = int(fft.next_fast_len(points + 2 * least, real=True))
+    return STRIDE * ((size - points) // (2 * STRIDE))  # as many as the transform has room for
 
 
-def _beyond(step: Step, near: int) -> float:
-    at = np.arange(step.first, step.first + step.mass.size)
-    return float(np.sum(step.mass[np.abs(at) > near]))
+def _where_far(step: Step) -> int:
+    """The first loss beyond which there is little weight."""
+    at = np.abs(np.arange(step.first, step.first + step.mass.size))
+    weights = np.bincount(at, step.mass)
+    return int(np.flatnonzero(np.cumsum(weights[::-1])[::-1] > _FAR)[-1]) + 1
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,10 @@ class FarLosses:
 
     def _lowered(self, values: FloatArray, last: float) -> FloatArray:
         """W at coarse points, minus the excess of its chords; at the ends at most what is known outside."""
-        cells = values[:-1].reshape(-1, STRIDE)
-        knots = values[::STRIDE]
-        chords = knots[:-1, None] * (1.0 - self._shares) + knots[1:, None] * self._shares
-        gap = np.maximum(np.max(chords - cells, axis=1), 0.0) + 1e-15
+        knots, gap = values[::STRIDE], np.full(values.size // STRIDE, 1e-15)
+        rise = np.diff(knots)
+        for i in range(1, STRIDE):
+            np.maximum(gap, knots[:-1] + self._shares[i] * rise - values[i::STRIDE] + 1e-15, out=gap)
         lowered = knots - np.maximum(np.append(gap, gap[-1]), np.append(gap[0], gap))
         lowered[0] = min(lowered[0], 0.0)
         lowered[-1] = min(lowered[-1], last)

@@ -33,7 +33,7 @@ from ..mechanisms.gaussian_triangles import triangle_delta
 from ..numerics.log_domain import FloatArray, log_mills_gap
 from .adaptive import Recursion, Window, start, steps_of
 from .cell_cover import Cover
-from .far_losses import STRIDE, nearness
+from .far_losses import nearness
 from .triangle_cells import Cells, OneSide, Shape
 
 ROUNDS = (
@@ -45,7 +45,7 @@ _FIRST, _LONGER = 16, 4  # rounds of the first cover; each next one serves until
 _MOST_CELLS, _SOME_CELLS, _FEWEST_CELLS = 84, 40, 16
 _WITH_COPIES = 40  # at most so many cells with replacement, where one cell takes longer
 _QUICK_POINTS, _SLOW_POINTS = 900, 300  # of a cell's curve, without and with replacement
-_POINTS = 4000  # of the window, below 0
+_POINTS, _ABOVE = 4000, 600  # of the window, below and above 0
 _MOST_ROUNDS = 3125
 _MANY = 150  # so many rounds are quicker on two grids
 _FINER, _FINEST = 6, 12  # times as many points for a lower bound of many rounds, and of few
@@ -130,7 +130,7 @@ class Block:
     @cached_property
     def window(self) -> Window:
         """As fine as its points allow; above 0 a few will do, W is nearly a chord there."""
-        return Window(self.reach / _POINTS, _POINTS, STRIDE * math.ceil(_POINTS / 8 / STRIDE))
+        return Window(self.reach / _POINTS, _POINTS, _ABOVE)
 
     @cached_property
     def upper(self) -> FloatArray:
@@ -143,7 +143,7 @@ class Block:
         while done < self.times:
             more = min(max((_LONGER - 1) * done, _FIRST), self.times - done)
             steps = cover.steps(values, done, more, self._cells(more))
-            near = nearness(steps, self.window.below) if more >= _MANY else None
+            near = nearness(steps, self.window.points) if more >= _MANY else None
             values = Recursion(steps, self.window, upper=True, values=values, near=near).advance(more)
             done += more
         return np.asarray(values[self.window.below :: -1])
@@ -165,7 +165,7 @@ class Block:
         window = Window(self.window.interval / finer, finer * self.window.below, finer * self.window.above)
         attacks, interval = self.rounds.attacks(), window.interval
         steps = steps_of(attacks, interval, upper=False)
-        near = nearness(steps, window.below) if self.times >= _MANY else None
+        near = nearness(steps, window.points) if self.times >= _MANY else None
         steps = steps_of(attacks, interval, upper=False, near=near) if near else steps
         values = Recursion(steps, window, upper=False, near=near).advance(self.times)
         return np.asarray(values[window.below :: -1])

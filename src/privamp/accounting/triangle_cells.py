@@ -30,9 +30,9 @@ from .far_losses import Step
 Shape = Literal["ball", "diameter"]
 OneSide = Callable[[float, float, float, FloatArray], FloatArray]  # (r, s, d, epsilons) → H, rounded up
 
-_NOTHING = 1e-14
+_NOTHING, _LITTLE = 1e-14, 1e-8  # where a curve ends, and where a few points of it are enough
 _FARTHEST = 60.0
-_ENDS = as_floats(0.25 * 1.3 ** np.arange(21))  # where a curve may end
+_ENDS = as_floats(0.1 * 1.3 ** np.arange(25))  # where a curve may end
 _SLACK = 1.0 + 1e-12  # on the largest distance
 
 
@@ -100,11 +100,16 @@ class Cells:
         return self._known[r, s, d]
 
     def _points(self, r: float, s: float, d: float) -> Points:
-        ended = np.flatnonzero(self.one_side(r, s, d, _ENDS) <= _NOTHING)
-        end = float(_ENDS[ended[0]]) if ended.size else _FARTHEST
-        last = max(math.ceil(end / self.interval), 2)
-        at = np.unique(np.append(0, np.rint(np.geomspace(1.0, last, self.points)))).astype(np.int64)
+        ends = self.one_side(r, s, d, _ENDS)
+        knee, last = (self._first_below(ends, level) for level in (_LITTLE, _NOTHING))
+        dense, sparse = np.geomspace(1.0, knee, self.points), np.geomspace(knee, last, self.points // 8)
+        at = np.unique(np.rint(np.concatenate([[0.0], dense, sparse]))).astype(np.int64)
         return at, np.minimum.accumulate(self.one_side(r, s, d, as_floats(at * self.interval)))
+
+    def _first_below(self, ends: FloatArray, level: float) -> int:
+        """Where on the grid a curve is at most so large."""
+        ended = np.flatnonzero(ends <= level)
+        return max(math.ceil((float(_ENDS[ended[0]]) if ended.size else _FARTHEST) / self.interval), 2)
 
 
 def corners() -> list[Cell]:

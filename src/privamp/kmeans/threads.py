@@ -1,6 +1,5 @@
 """Threads over chunks: NumPy and the compiled kernel release the GIL, BLAS is limited to one thread each."""
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
+from ..numerics.cores import cores
 from ..validation import whole
 
 _MANY = 1 << 16  # rows per piece, so that threads that finish early find more work
@@ -18,11 +18,10 @@ Result = TypeVar("Result")
 
 def threads_of(n_jobs: int | None) -> int:
     """None and -1 mean every core this process may use, -2 all but one, and so on."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
-        return cores
+        return cores()
     if n_jobs < 0:
-        return max(cores + 1 + int(n_jobs), 1)
+        return max(cores() + 1 + int(n_jobs), 1)
     whole(1, n_jobs=n_jobs)
     return int(n_jobs)
 

@@ -25,6 +25,7 @@ _LOST = 1e-17  # added to every delta: below double precision
 _ROUNDING = 1e-15  # of the three tails, relative to the first
 _WIDTH, _ACROSS = 1.0, 0.5  # of the trapezoidal rule's cells; less where the centres lie farther across
 _TAIL = 9.0  # standard deviations across
+_STEP = 1e-7  # of the last step to a threshold, whose error is of the order of its square
 
 
 def triangle_delta(chance: float, r: float, s: float, d: float, epsilon: FloatArray) -> FloatArray:
@@ -64,21 +65,19 @@ def _given(chance: float, log_q: FloatArray, along: float, d: float, epsilon: Fl
 
 
 def _threshold(log_q: FloatArray, log_rest: FloatArray, along: float, d: float, at: FloatArray) -> FloatArray:
-    """Where the first density overtakes the two others; a small error changes the integral by its square only."""
+    """Where the first density overtakes the two others; a small error changes the integral by its square only.
+
+    The log ratio is concave and rising in x, so Newton's steps from the left stay left and converge quadratically.
+    """
     back, far = along - d, 0.5 * along * along
     by_rest, by_other = (log_rest - log_q + far) / along, (at + far - 0.5 * back * back) / d
-    low = np.maximum(by_rest, by_other)  # each of the two is overtaken alone
-    high = np.maximum(by_rest + math.log(2.0) / along, by_other + math.log(2.0) / d)
-    x = low
+    x = np.maximum(by_rest, by_other)  # each of the two is overtaken alone
+    fixed_first, fixed_other = log_q - far, at + log_q - 0.5 * back * back
     for _ in range(60):
-        first = log_q + along * x - far
-        other = at + log_q + back * x - 0.5 * back * back
-        total = np.logaddexp(log_rest, other)
-        above = first - total
-        low, high = np.where(above < 0.0, x, low), np.where(above < 0.0, high, x)
-        step = x - above / (along - back * np.exp(other - total))
-        new = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
-        if np.all(np.abs(new - x) <= 1e-9 * (1.0 + np.abs(x))):
-            return np.asarray(new)
-        x = new
+        other = fixed_other + back * x
+        total = np.maximum(log_rest, other) + np.log1p(np.exp(-np.abs(log_rest - other)))
+        step = (total - fixed_first - along * x) / (along - back * np.exp(other - total))
+        x = x + step
+        if np.all(np.abs(step) <= _STEP * (1.0 + np.abs(x))):
+            return np.asarray(x)
     raise NumericalFailure("the threshold of three Gaussian densities did not converge")
