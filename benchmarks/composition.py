@@ -1,9 +1,9 @@
 """Four compositions beside dp-accounting, in one run: epsilon from both sides, and processor time as a ratio.
 
-At rate 1e-8 dp-accounting's upper epsilon is below an exact attack (one step with a large loss, in 40 digits:
-tests/accounting/test_many_rare_steps.py), so ours is the larger one there.
+At rate 1e-8 dp-accounting's upper epsilon is below the truth, so ours is the larger one there: the benchmark prints
+beside it what the event "exactly one step has a large loss" alone reaches, in 40 digits. Its delta is part of delta.
 
-pip install privamp[pld] && python benchmarks/composition.py
+pip install privamp[pld] mpmath && python benchmarks/composition.py
 """
 
 import time
@@ -18,6 +18,7 @@ from privamp.core.multiplicity import Multiplicity
 from privamp.core.neighbors import Neighbors
 
 AR = Neighbors.ADD_REMOVE
+RARE = (1e-8, 0.3, 10**6)
 
 
 def sampled(rate: float, sigma: float, steps: int) -> Callable[[], Guarantee]:
@@ -45,18 +46,49 @@ def their_mixture(*, upper: bool, delta: float) -> float:
     return float(pld.self_compose(781).get_epsilon_for_delta(delta))
 
 
+def one_large_loss(rate: str, sigma: str, steps: int, epsilon: float, large: float = 0.5) -> float:
+    """delta of the event that exactly one step has a loss above `large`, whatever the others do, in 40 digits."""
+    from mpmath import exp, log, mp, mpf, ncdf
+
+    with mp.workdps(40):
+        q, s = mpf(rate), mpf(sigma)
+
+        def tails(loss):  # type: ignore[no-untyped-def]
+            """Probabilities of a larger loss, with the record and without it."""
+            x = s * s * log((exp(loss) - 1 + q) / q) + mpf(1) / 2
+            return (1 - q) * ncdf(-x / s) + q * ncdf(-(x - 1) / s), ncdf(-x / s)
+
+        with_record, without = tails(mpf(large))
+        left = mpf(epsilon) - (steps - 1) * log((1 - with_record) / (1 - without))
+        p, p_without = tails(left)
+        return float(steps * (1 - with_record) ** (steps - 1) * (p - exp(left) * p_without))
+
+
+def epsilon_of_one_large_loss(rate: str, sigma: str, steps: int, delta: float) -> float:
+    """Where that event's delta comes down to the one asked for: a lower bound on epsilon."""
+    low, high = 0.5, 20.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if one_large_loss(rate, sigma, steps, middle) > delta else (low, middle)
+    return low
+
+
 SETTINGS = (
     ("rate .01, sigma 1, 1000 steps", sampled(0.01, 1.0, 1000), (0.01, 1.0, 1000), 1e-5),
     ("rate 1e-5, sigma .7, 1e5 steps", sampled(1e-5, 0.7, 10**5), (1e-5, 0.7, 10**5), 1e-6),
-    ("rate 1e-8, sigma .3, 1e6 steps", sampled(1e-8, 0.3, 10**6), (1e-8, 0.3, 10**6), 1e-8),
+    ("rate 1e-8, sigma .3, 1e6 steps", sampled(1e-8, 0.3, 10**6), RARE, 1e-8),
     ("mixture of 6 components, 781 steps", six_components, None, 1e-6),
 )
 
 
 def timed(call: Callable[[], float]) -> tuple[float, float]:
-    start = time.process_time()
-    value = call()
-    return value, time.process_time() - start
+    """The answer, and the shorter time of two calls; of one if it takes seconds."""
+    times: list[float] = []
+    while len(times) < 2 and sum(times) < 3.0:
+        start = time.process_time()
+        value = call()
+        times.append(time.process_time() - start)
+    return value, min(times)
 
 
 def main() -> None:
@@ -75,6 +107,10 @@ def main() -> None:
         print(f"{name}, delta {delta:g}")
         print(f"  privamp        [{low:.6g}, {high:.6g}]")
         print(f"  dp-accounting  [{their_low:.6g}, {their_high:.6g}]")
+        if numbers == RARE:
+            reached = one_large_loss("1e-8", "0.3", RARE[2], their_high)
+            least = epsilon_of_one_large_loss("1e-8", "0.3", RARE[2], delta)
+            print(f"  40 digits      epsilon is at least {least:.6g}; at theirs delta is at least {reached:.5g}")
         print(f"  our time / theirs: upper {high_s / their_high_s:.2f}, lower {low_s / their_low_s:.2f}", flush=True)
 
 
