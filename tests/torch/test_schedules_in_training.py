@@ -98,14 +98,14 @@ def test_a_round_lost_in_a_crash_is_never_drawn_again(schedule, tmp_path):
         assert np.array_equal(positions, expected[slot])
 
 
-def noise_of(sampler, steps, bands=None, key=4):
+def noise_of(sampler, steps, bands=None, key=4, **options):
     """The noise of every step, as it was added: nothing else moves parameters that the loss does not depend on."""
     module = nn.Linear(200, 1, bias=False)
     with torch.no_grad():
         module.weight.zero_()
     records = TensorDataset(torch.zeros(20, 200), torch.zeros(20, 1))
     engine = PrivacyEngine(key=seeded_key(key))
-    options = {} if bands is None else {"bands": bands}
+    options |= {} if bands is None else {"bands": bands}
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 1.0), criterion=nn.MSELoss(),
         data_loader=records, sampler=sampler, noise_multiplier=1.0, max_grad_norm=1.0, population=20, **options,
@@ -127,6 +127,31 @@ def test_shared_noise_is_independent_noise_seen_through_the_band():
     prefixes = np.sqrt(np.mean(np.cumsum(shared, axis=0) ** 2))
     assert prefixes == pytest.approx(prefix_error(40, 4), rel=0.1)
     assert np.sqrt(np.mean(np.cumsum(independent, axis=0) ** 2)) == pytest.approx(prefix_error(40), rel=0.1)
+
+
+def test_shared_noise_made_again_from_the_key_is_the_kept_noise():
+    schedule = CyclicPoisson(rate=0.1, bands=4, steps=12)
+    kept, again = noise_of(schedule, 12), noise_of(schedule, 12, keep_noise=False)
+    assert np.allclose(again, kept, atol=1e-4)
+    assert not np.allclose(again, noise_of(schedule, 12, bands=1), atol=1e-2)
+
+
+def test_noise_made_again_keeps_nothing_and_begins_anew_where_a_round_is_skipped():
+    from privamp.torch.banded_noise import BandedNoise
+
+    z = [torch.tensor([float(k + 1)]) for k in range(6)]
+    noise = BandedNoise(3, keeps=False)
+
+    def made(slot):
+        return noise.shared(z[slot].clone(), slot, lambda i: z[slot - i])
+
+    found = [made(slot) for slot in (0, 1, 1, 2)]
+    assert torch.equal(found[1], found[2])
+    assert noise._past == []
+    assert noise._last == (2, None)
+    c = band(3)
+    assert float(c[0] * found[3] + c[1] * found[1] + c[2] * found[0]) == pytest.approx(3.0)
+    assert float(made(4)) == pytest.approx(5.0 / c[0])  # round 3 was skipped: a new block
 
 
 def test_shared_noise_begins_anew_after_a_crash(tmp_path):
@@ -237,9 +262,9 @@ def test_noise_that_is_asked_for_again_is_the_same():
 
     rng, noise = torch.Generator().manual_seed(3), BandedNoise(3)
     z = [torch.randn(4, generator=rng) for _ in range(5)]
-    first = [noise.shared(z[slot].clone(), slot) for slot in range(4)]
-    assert torch.equal(noise.shared(z[3].clone(), 3), first[3])
-    after = noise.shared(z[4].clone(), 4)
+    first = [noise.shared(z[slot].clone(), slot, None) for slot in range(4)]
+    assert torch.equal(noise.shared(z[3].clone(), 3, None), first[3])
+    after = noise.shared(z[4].clone(), 4, None)
     c = band(3)
     assert torch.allclose(c[0] * after + c[1] * first[3] + c[2] * first[2], z[4], atol=1e-5)
 

@@ -23,7 +23,21 @@ from privamp.torch import PrivacyEngine  # noqa: E402
 VALUE = 7351.9173
 CANARIES = [struct.pack("<f", VALUE), struct.pack("<d", VALUE), b"7351.9"]
 # BatchMemoryManager gives the loader itself
-SPOKEN_TO = {"BatchMemoryManager", "DPISPlan", "ImportanceRule", "LSTM", "Plan", "PrivacyEngine", "Progress", "device"}
+SPOKEN_TO = {
+    "BandsPlan",
+    "BatchMemoryManager",
+    "ChoicePrice",
+    "DPISPlan",
+    "ImportanceRule",
+    "LSTM",
+    "Plan",
+    "PrivacyEngine",
+    "Progress",
+    "choice_price",
+    "device",
+    "plan_bands",
+    "private_choice",
+}
 
 
 def fresh_key():

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..extras import missing
 
 if TYPE_CHECKING:
+    from .bands import BandsPlan, plan_bands
+    from .choosing import ChoicePrice, choice_price, private_choice
     from .dpis import DPISPlan
     from .engine import PrivacyEngine, Progress, device
     from .importance import ImportanceRule
@@ -16,9 +18,24 @@ if TYPE_CHECKING:
     from .memory import BatchMemoryManager
     from .plan import Plan
 
-__all__ = ["LSTM", "BatchMemoryManager", "DPISPlan", "ImportanceRule", "Plan", "PrivacyEngine", "Progress", "device"]
+__all__ = [
+    "LSTM",
+    "BandsPlan",
+    "BatchMemoryManager",
+    "ChoicePrice",
+    "DPISPlan",
+    "ImportanceRule",
+    "Plan",
+    "PrivacyEngine",
+    "Progress",
+    "choice_price",
+    "device",
+    "plan_bands",
+    "private_choice",
+]
 
 _HOME = {
+    "BandsPlan": "bands",
     "BatchMemoryManager": "memory",
     "LSTM": "lstm",
     "DPISPlan": "dpis",
@@ -27,6 +44,10 @@ _HOME = {
     "PrivacyEngine": "engine",
     "Progress": "engine",
     "device": "engine",
+    "ChoicePrice": "choosing",
+    "choice_price": "choosing",
+    "plan_bands": "bands",
+    "private_choice": "choosing",
 }
 
 

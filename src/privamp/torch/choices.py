@@ -10,6 +10,7 @@ from ..core.schedule import Schedule
 from ..errors import InvalidInput
 from ..validation import one_of, whole
 from .batches import Batches, DesignBatches, ImportanceBatches
+from .classes import expected_batch
 from .dpis import DPISBatches, DPISPlan
 from .plan import SAMPLERS, Plan, calibrated, check_steps
 from .records import refuse_sampler
@@ -24,7 +25,7 @@ class Choices:
     steps: int | None
     clip: float
     rate: float | None
-    population: int | None
+    population: Any
     noise: float | None
     epsilon: float | None
     delta: float | None
@@ -54,7 +55,7 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
         )
     if isinstance(sampler, str):
         one_of(SAMPLERS, sampler=sampler)
-    population = chosen.population
+    population, expected = expected_batch(sampler, chosen.population)
     if population is None:
         population = getattr(sampler, "public_size", None)
     if population is None:
@@ -75,7 +76,7 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
     return Plan(
         sampler=sampler, steps=steps, noise_multiplier=noise, clip=chosen.clip, population=population,
         rate=chosen.rate, physical_batch=chosen.physical, bands=usual if chosen.bands is None else chosen.bands,
-        **chosen.shape,
+        expected=expected, **chosen.shape,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The engine: takes a module, an optimiser, a criterion and a data set, and makes the usual training loop private."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ..errors import BudgetExceeded, InvalidInput, PrivampError
 from ..validation import whole
 from . import checkpoint as files
 from .choices import Choices, batches_of, epoch_of, planned
+from .classes import class_column
 from .dpis import DPISPlan
 from .from_loader import SIZE_IS_PUBLIC, check_loader, sizes_of
 from .keeping import Keeper, go_back, state_of, stored_key
@@ -74,7 +75,7 @@ class PrivacyEngine:
         max_grad_norm: float,
         steps: int | None = None,
         sample_rate: float | None = None,
-        population: int | None = None,
+        population: int | Mapping[Any, int] | None = None,
         noise_multiplier: float | None = None,
         target_epsilon: float | None = None,
         target_delta: float | None = None,
@@ -94,6 +95,8 @@ class PrivacyEngine:
         public_size: int | None = None,
         epochs: int | None = None,
         penalty: Callable[[Any], Any] | None = None,
+        keep_noise: bool = True,
+        classes: Iterable[Any] | None = None,
         **dpis: Any,
     ) -> tuple[Any, Any, Any, BatchSource]:
         """Attach the run to the module and the optimiser; returns module, optimizer, criterion, batches.
@@ -103,9 +106,11 @@ class PrivacyEngine:
         `target_epsilon` and `target_delta` for all `steps`. `sampler` is "uniform" (DP-SGD), "importance",
         "importance-reject", "dpis" (with the options of `DPISPlan`), a design, or a schedule, which knows its `steps`:
         `BallsInBins` (every record once an epoch), or `CyclicPoisson`, whose rounds share their noise in `bands` (its
-        own number of them by default, 1: independent noise). `growth` and `floor` control how a record's last gradient
-        norm bounds its next (floor: a norm, clip/100 by default). With a `checkpoint` the run is saved there (a SECRET
-        file, and a journal of the steps since) every `checkpoint_every` steps, and resumed if the file exists. A
+        own number of them by default, 1: independent noise; with `keep_noise=False` no earlier noise is kept in memory,
+        it is made again from the key). `PoissonPPS.by_class` needs the class of every record in `classes`, and a
+        `population` by class: {class: public number}. `growth` and `floor` control how a record's last gradient norm
+        bounds its next (floor: a norm, clip/100 by default). With a `checkpoint` the run is saved there (a SECRET file,
+        and a journal of the steps since) every `checkpoint_every` steps, and resumed if the file exists. A
         `scheduler` is stepped after every step, and kept in the checkpoint.
 
         Before anything is drawn, the model and the criterion are tried on made-up records of the data's shape: they
@@ -149,7 +154,7 @@ class PrivacyEngine:
         )  # fmt: skip
         plan.guarantee(1, neighbors)  # a design without a theorem is rejected before anything is drawn
         records = Records(data_loader, next(module.parameters()).device)
-        people = Population(range(records.size) if ids is None else ids, UNNAMED)
+        people = Population(range(records.size) if ids is None else ids, UNNAMED, **class_column(plan.sampler, classes))
         if people.size != records.size:
             raise InvalidInput("ids must have one entry per record of the data set; check their number")
         stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
@@ -163,6 +168,7 @@ class PrivacyEngine:
             compute=compute or usual,
             penalty=penalty,
             example=example,
+            keeps_noise=keep_noise,
         )
         run = Run(plan, batches_of(plan, people), key, learner, records)
         keeper = None

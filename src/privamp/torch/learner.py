@@ -57,6 +57,7 @@ class Learner:
     compute: Compute = usual
     penalty: Any = None  # a term of the loss that depends on the module alone
     example: Any = None  # made-up records to try it on; of the data's own shape by default
+    keeps_noise: bool = True  # noise that rounds share: kept, or made again from the key
 
 
 class PrivateCriterion:

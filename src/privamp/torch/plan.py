@@ -13,6 +13,7 @@ from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..core.release import renamed
 from ..core.schedule import Schedule
+from ..designs.class_rates import ClassRates
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
@@ -56,12 +57,13 @@ class Plan:
     floor: float = 0.01
     physical_batch: int | None = None  # records held in memory at a time
     bands: int = 1  # of the noise
+    expected: float | None = None  # size of a batch, where the design cannot tell (rates by class)
     public_size: InitVar[int | None] = None  # the old name of `population`
 
     def __post_init__(self, public_size: int | None) -> None:
         take_old_name(self, public_size)
         whole(1, steps=self.steps, population=self.population)
-        positive(noise_multiplier=self.noise_multiplier, max_grad_norm=self.clip)
+        positive(noise_multiplier=self.noise_multiplier, max_grad_norm=self.clip, expected=self.expected or 1.0)
         if self.physical_batch is not None:
             whole(1, max_physical_batch_size=self.physical_batch)
         check_bands(self.sampler, self.bands)
@@ -91,6 +93,8 @@ class Plan:
     @property
     def normaliser(self) -> float:
         """What the noisy sum is divided by: a public number."""
+        if self.expected is not None:
+            return self.expected
         if isinstance(self.sampler, Schedule):
             return self.size / float(self.sampler.weight or math.inf)
         return self.design.expected_size(self.size)
@@ -115,7 +119,8 @@ class Plan:
     def facts(self) -> dict[str, Any]:
         """Names and values, for reports and to distinguish runs."""
         facts = {**facts_of(self), "sampler": str(self.sampler)}
-        return facts if self.bands > 1 else {name: facts[name] for name in facts if name != "bands"}
+        usual = {"bands": 1, "expected": None}  # not told, as before there were such fields
+        return {name: fact for name, fact in facts.items() if name not in usual or fact != usual[name]}
 
 
 def shown(plan: Any) -> str:
@@ -173,7 +178,7 @@ def check_steps(sampler: Design | Schedule, steps: int) -> None:
 
 def check_design(design: Design | Schedule, population: int, rate: float | None) -> None:
     """Batches may come from the designs and schedules that draw records by their ids alone."""
-    if design.reads:
+    if design.reads and not isinstance(design, ClassRates):
         raise InvalidInput(
             f"batches need designs that read only ids, such as Poisson or WithoutReplacement, got "
             f"{type(design).__name__} instead, which reads {', '.join(map(repr, design.reads))}"

@@ -5,6 +5,7 @@ the sum is rounded to the same grid, and their sum has no rounding error (`grid.
 computed from such normals in floating point.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,23 +34,28 @@ class _Sum:
 
 
 def noisy_gradients(
-    key: Key, parameters: list[Any], sums: dict[int, Tensor], batches: Batches, bands: BandedNoise
+    key: Callable[[int], Key], parameters: list[Any], sums: dict[int, Tensor], batches: Batches, bands: BandedNoise
 ) -> list[Tensor]:
-    """(sum + noise) / normaliser for every parameter, in its own precision; the noise is added before that rounding."""
+    """(sum + noise) / normaliser for every parameter, in its own precision; the noise is added before that rounding.
+
+    `key(i)` is the key of the noise of i steps before.
+    """
     grid = Grid(batches.mechanism, sum(p.numel() for p in parameters), batches.normaliser)
     dtype = sum_dtype(parameters[0].dtype)
 
     def noisy(stream: Stream) -> Tensor:
         if bands.is_independent:
             return grid.noisy(stream, parameters, sums, dtype)
-        noise = bands.shared(grid.noise(stream, parameters[0].device, dtype), batches.slot)
+        device = parameters[0].device
+        made = grid.noise(stream, device, dtype)
+        noise = bands.shared(made, batches.slot, lambda i: grid.noise(Stream(key(i)), device, dtype))
         for parameter, piece in _pieces(parameters, noise):
             held = sums.get(id(parameter))
             if held is not None:
                 piece.add_(held, alpha=1.0 / batches.normaliser)
         return noise
 
-    found = through(batches.mechanism, _Sum(parameters, sums), Stream(key), noisy)
+    found = through(batches.mechanism, _Sum(parameters, sums), Stream(key(0)), noisy)
     return [piece.to(parameter.dtype) for parameter, piece in _pieces(parameters, found)]
 
 

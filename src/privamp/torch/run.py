@@ -78,7 +78,7 @@ class Run:
         self._padding = 0  # records behind the part that weigh nothing
         self._place: tuple[str | int, ...] = ("made up", 0)
         self._secret = key
-        self._bands = BandedNoise(getattr(plan, "bands", 1))
+        self._bands = BandedNoise(getattr(plan, "bands", 1), keeps=learner.keeps_noise)
         batches.begin_run(key)
         self.begin_stretch(1)
         self.passes = ForwardPass(self)
@@ -287,9 +287,9 @@ class Run:
         self._require_own_process()
         if not self._is_begun:
             raise InvalidInput("this batch belongs to a step that is over; draw the next one")
-        key, sums = self._key.subkey("noise", self.step), self.team.added_up(self.parameters, self._sums)
+        sums = self.team.added_up(self.parameters, self._sums)
         gradients = self.team.from_first(
-            self.parameters, lambda: noisy_gradients(key, self.parameters, sums, self.batches, self._bands)
+            self.parameters, lambda: noisy_gradients(self._noise_key, self.parameters, sums, self.batches, self._bands)
         )
         gradients = with_penalty(self._penalty, self.module, self.parameters, gradients)
         if self.keeper is not None:
@@ -297,6 +297,10 @@ class Run:
         self._sums, self._is_begun, self._is_stuck = {}, False, True
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
+
+    def _noise_key(self, before: int) -> Key:
+        """The key of the noise of so many steps before, in this stretch."""
+        return self._key.subkey("noise", self.step - before)
 
     def _entry(self, gradients: list[Tensor]) -> dict[str, Any]:
         batch, norms = joined(self._done)

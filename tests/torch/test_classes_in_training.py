@@ -1,0 +1,69 @@
+"""Batches balanced over classes by public rates."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+from privamp import Poisson, PoissonPPS, Rounds, amplify
+from privamp.errors import InvalidInput
+from privamp.mechanisms.gaussian import Gaussian
+from privamp.testing import seeded_key
+from privamp.torch import PrivacyEngine
+
+N = 400
+LABELS = np.arange(N) % 10 == 0  # 40 of class 1
+RATES = {0: 0.05, 1: 0.5}
+
+
+def made(**changes):
+    module = nn.Linear(3, 2)
+    records = TensorDataset(
+        torch.randn(N, 3, generator=torch.Generator().manual_seed(1)), torch.from_numpy(LABELS).long()
+    )
+    engine = PrivacyEngine(key=seeded_key(2))
+    options = {
+        "sampler": PoissonPPS.by_class(RATES), "classes": LABELS.astype(int), "steps": 30, "noise_multiplier": 1.0,
+        "population": {0: 360, 1: 40}, "max_grad_norm": 1.0,
+    }  # fmt: skip
+    engine.make_private(
+        module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
+        data_loader=records, **(options | changes),
+    )  # fmt: skip
+    return engine
+
+
+def test_batches_are_balanced_and_pay_for_the_largest_rate():
+    engine = made()
+    drawn = []
+    run = engine._running
+    original = run.batches.draw
+    run.batches.draw = lambda step: drawn.append(original(step).positions) or original(step)
+    engine.train()
+    ones = np.mean([LABELS[positions].sum() for positions in drawn])
+    zeros = np.mean([(~LABELS[positions]).sum() for positions in drawn])
+    assert ones == pytest.approx(20, abs=3)  # 40 * .5
+    assert zeros == pytest.approx(18, abs=3)  # 360 * .05
+    assert engine.plan.normaliser == pytest.approx(38.0)
+    expected = amplify(Gaussian(1.0), Rounds(Poisson(0.5), 30)).epsilon(1e-5)
+    assert engine.guarantee().epsilon(1e-5) == pytest.approx(expected)
+    assert engine.get_epsilon(1e-5) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"classes": None}, "needs classes="),
+        ({"population": 400}, "public \\(rough\\) number of records for every class"),
+        ({"population": {0: 360}}, "must name the classes"),
+        ({"population": {0: 360, 1: 0}}, "population of class 1"),
+        ({"sampler": Poisson(0.1), "population": 400}, "classes= is for"),
+        ({"sampler": Poisson(0.1), "classes": None}, "population by class is for"),
+        ({"sampler": PoissonPPS.by_class({0: 0.0, 1: 0.0})}, "no record is ever drawn"),
+        ({"classes": [0, 1]}, "one value per record"),
+    ],
+)
+def test_bad_options_are_one_sentence(changes, words):
+    with pytest.raises(InvalidInput, match=words):
+        made(**changes)
