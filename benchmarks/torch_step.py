@@ -1,9 +1,10 @@
-"""One private training step on the paper's small CNN and on an MLP: ours against Opacus' ghost clipping.
+"""One private training step on the paper's small CNN and on an MLP, beside Opacus' ghost clipping and plain torch.
 
     python benchmarks/torch_step.py [--batch 256] [--device cpu|cuda] [--threads N] [--pad 64]
 
 `importance` draws `batch` records out of those that DP-SGD at the matched rate would compute: its gradients are
 compared with Opacus at the same number of candidates, and with Opacus at the matched rate (batch/saved records).
+`plain` is a step of torch without privacy on as many records, drawn at random.
 Whole steps are timed: drawing, forward, norms, weighted sum, noise, optimiser. Times are medians after a warm-up, on
 CUDA by events, on one CPU thread by the processor's time, so that other work on the machine does not count. Memory is
 the largest amount held during a step beyond what stood there before, on Linux and CUDA.
@@ -91,6 +92,21 @@ def opacus(make: Callable[[], nn.Module], batch: int, device: torch.device) -> C
     return step
 
 
+def plain(make: Callable[[], nn.Module], batch: int, device: torch.device) -> Callable[[], None]:
+    """One step of torch on `batch` records, without clipping or noise."""
+    module, criterion = make().to(device), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(module.parameters(), 0.01)
+    x, y = data(device)
+
+    def step() -> None:
+        drawn = torch.nonzero(torch.rand(RECORDS, device=device) < batch / RECORDS).flatten()
+        optimizer.zero_grad()
+        criterion(module(x[drawn]), y[drawn]).backward()
+        optimizer.step()
+
+    return step
+
+
 def milliseconds(steps: list[Callable[[], None]], device: torch.device, repeats: int = 30) -> list[float]:
     """Medians, in turn rather than one after the other: what else the machine does then meets all of them alike."""
     times: list[list[float]] = [[] for _ in steps]
@@ -144,8 +160,8 @@ def _status(name: str) -> int:
 
 
 def made(which: str, model: str, batch: int, device: torch.device) -> Callable[[], None]:
-    if which == "opacus":
-        return opacus(MODELS[model], batch, device)
+    if which in ("opacus", "plain"):
+        return (opacus if which == "opacus" else plain)(MODELS[model], batch, device)
     return ours(MODELS[model], batch, device, which)
 
 
@@ -184,15 +200,19 @@ def main() -> None:
         f"torch {torch.__version__}, {device}, {options.threads} threads; {RECORDS} records; one step, median ms; MiB"
     )
     for model in MODELS:
-        rows = [("importance", options.batch), ("uniform", options.batch), ("uniform", matched), *rivals]
+        others = [("plain", options.batch), ("plain", matched), *rivals]
+        rows = [("importance", options.batch), ("uniform", options.batch), ("uniform", matched), *others]
         steps = [made(which, model, batch, device) for which, batch in rows]
         found = dict(zip(rows, milliseconds(steps, device), strict=True))
         for which, batch in rows:
             held = memory_in_a_child(which, model, batch, device, options.threads)
             print(f"{model:4} {which:11} {batch:5} gradients {found[which, batch]:9.2f} ms {held:8.1f} MiB")
         ours_ms = found["importance", options.batch]
-        for which, batch in rivals:
+        for which, batch in others:
             print(f"{model:4} importance against {which} with {batch} gradients: {ours_ms / found[which, batch]:.2f}")
+        for batch in (options.batch, matched):
+            share = found["uniform", batch] / found["plain", batch]
+            print(f"{model:4} uniform against plain with {batch} gradients: {share:.2f}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from torch import nn  # noqa: E402
 from privamp.errors import InvalidInput  # noqa: E402
 from privamp.torch import LSTM  # noqa: E402
 from privamp.torch.ghost import GradientRecorder  # noqa: E402
+from privamp.torch.precision import norms_of  # noqa: E402
+from privamp.torch.uses import Geometry, _patches  # noqa: E402
 
 torch.set_num_threads(1)
 chain = nn.Sequential
@@ -200,3 +202,23 @@ def test_a_model_that_is_not_batch_first_is_refused():
     recorder.listen(4)
     with pytest.raises(InvalidInput, match="first dimension"):
         model(torch.randn(3, 4, 2))
+
+
+def test_norms_of_many_rows_are_those_of_each_in_double_precision():
+    """Rows are taken some at a time: more than one piece, a last one that is shorter, and squares far out of range."""
+    rows = torch.randn(150, 1000, generator=torch.Generator().manual_seed(1)) * torch.logspace(-36, 34, 150)[:, None]
+    expected = torch.stack([row.double().norm() for row in rows])
+    assert torch.allclose(norms_of(rows), expected, rtol=1e-14, atol=0.0)
+
+
+MOVES = [{"stride": (2, 1)}, {"padding": (1, 2), "dilation": (1, 2)}, {"stride": 3, "padding": 2}]
+
+
+@pytest.mark.parametrize("options", MOVES)
+def test_patches_are_those_that_a_convolution_sees(options):
+    layer = nn.Conv2d(4, 2, (3, 2), bias=False, **options)
+    x = torch.randn(5, 4, 9, 10, generator=torch.Generator().manual_seed(2))
+    out = layer(x)
+    geometry = Geometry(layer.kernel_size, layer.stride, layer.dilation, layer.padding, 1)
+    found = layer.weight.flatten(1) @ _patches(x, geometry, out.shape[2:])
+    assert torch.allclose(found.unflatten(2, out.shape[2:]), out, atol=1e-5)

@@ -12,6 +12,7 @@ import torch
 
 Tensor = Any
 _HALF = (torch.float16, torch.bfloat16)
+_CACHED = 2**16  # doubles
 
 
 def sum_dtype(dtype: Any) -> Any:
@@ -80,9 +81,21 @@ def norms_of(values: Tensor) -> Tensor:
     """Euclidean norms of the rows of (records, ...), in double precision; squares neither vanish nor overflow."""
     flat = values.reshape(values.shape[0], -1) if values.shape[0] else values.reshape(0, 1)
     if flat.dtype == torch.float32:
-        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
+        return _norms_of_floats(flat)
     scaled, exponents = scaled_rows(flat)
     return torch.ldexp(torch.linalg.vector_norm(scaled, dim=1), exponents)
+
+
+def _norms_of_floats(flat: Tensor) -> Tensor:
+    rows = max(1, _CACHED // max(flat.shape[1], 1))
+    if flat.device.type != "cpu" or flat.shape[0] <= rows:
+        return torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
+    found = torch.empty(flat.shape[0], dtype=torch.float64)
+    wide = torch.empty(rows, flat.shape[1], dtype=torch.float64)  # some rows at a time: they stay in cache
+    for start in range(0, flat.shape[0], rows):
+        some = flat[start : start + rows]
+        torch.linalg.vector_norm(wide[: len(some)].copy_(some), dim=1, out=found[start : start + rows])
+    return found
 
 
 def scaled_rows(values: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,6 +31,7 @@ from .precision import norms_of, scaled_rows
 
 Tensor = Any
 _UNIT = 2.0**-53  # rounding of double precision
+_FEW = 4  # times what a layer holds anyway: how large a gradient may be that is written out because it is faster
 _WEIGHT_SUMS = {1: torch.nn.grad.conv1d_weight, 2: torch.nn.grad.conv2d_weight, 3: torch.nn.grad.conv3d_weight}
 
 
@@ -233,7 +234,10 @@ def _convolved(use: Patches, shape: Any) -> Measured:
     groups, n = use.geometry.groups, use.inputs[0].shape[0]
     a, b = use.unfolded()
     d, p, places = a.shape[1], b.shape[1], a.shape[2]
-    if _is_small(d * p * groups, use.inputs[0][0].numel() + use.backs[0][0].numel()):
+    held = use.inputs[0][0].numel() + use.backs[0][0].numel()
+    # a ghost norm takes places^2 (d + p) products of doubles, the gradient places d p of the model's numbers
+    is_cheap = d * p <= 2 * places * (d + p) and d * p * groups <= _FEW * held
+    if is_cheap or _is_small(d * p * groups, held):
         return _written_out(torch.bmm(b, a.transpose(1, 2)).reshape(n, -1), shape)
     if places * places * (d + p) < places * d * p:
         squares = _ghost_squares(a.transpose(1, 2), b.transpose(1, 2))
@@ -243,7 +247,12 @@ def _convolved(use: Patches, shape: Any) -> Measured:
 
 
 def _patches(x: Tensor, geometry: Geometry, out: Any) -> Tensor:
-    """Like torch's unfold, by strides: one copy for the whole batch, where a GPU would unfold record by record."""
+    """Patches of the inputs, (records, width of a patch, positions).
+
+    On other devices than a CPU by strides: one copy for the whole batch, where torch would unfold record by record.
+    """
+    if len(geometry.size) == 2 and x.device.type == "cpu":
+        return functional.unfold(x, geometry.size, geometry.dilation, geometry.padding, geometry.stride)
     if any(geometry.padding):
         x = functional.pad(x, [side for p in reversed(geometry.padding) for side in (p, p)])
     x = x.contiguous()
