@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
-from torch.utils.data import TensorDataset
 
-from privamp import Poisson, PoissonPPS, Rounds, amplify
-from privamp.errors import InvalidInput
-from privamp.mechanisms.gaussian import Gaussian
-from privamp.testing import seeded_key
-from privamp.torch import PrivacyEngine
+torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import TensorDataset  # noqa: E402
+
+from privamp import Poisson, PoissonPPS, Rounds, amplify  # noqa: E402
+from privamp.errors import InvalidInput  # noqa: E402
+from privamp.mechanisms.gaussian import Gaussian  # noqa: E402
+from privamp.testing import seeded_key  # noqa: E402
+from privamp.torch import PrivacyEngine  # noqa: E402
 
 N = 400
 LABELS = np.arange(N) % 10 == 0  # 40 of class 1

@@ -5,15 +5,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from privamp.chance.grid_normals import grid_normals
-from privamp.errors import InvalidInput
-from privamp.mechanisms.gaussian import Gaussian
-from privamp.testing import seeded_stream
-from privamp.torch import grid as module
-from privamp.torch.grid import Grid, normals
+torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import TensorDataset  # noqa: E402
+
+from privamp.chance.grid_normals import grid_normals  # noqa: E402
+from privamp.errors import InvalidInput  # noqa: E402
+from privamp.mechanisms.gaussian import Gaussian  # noqa: E402
+from privamp.testing import seeded_key, seeded_stream  # noqa: E402
+from privamp.torch import PrivacyEngine  # noqa: E402
+from privamp.torch import grid as module  # noqa: E402
+from privamp.torch.grid import Grid, normals  # noqa: E402
 
 
 def parameters(*sizes, dtype=torch.float32):
@@ -78,6 +82,17 @@ def test_the_price_is_small_and_grows_with_the_root():
     assert prices[-1] < 1e-5
     with pytest.raises(InvalidInput, match="too much for the grid"):
         _ = grid(1e6, size=10**8).price
+
+
+def test_too_much_noise_is_refused_before_anything_is_drawn():
+    module, engine = nn.Linear(3, 2), PrivacyEngine(key=seeded_key(1))
+    with pytest.raises(InvalidInput, match="too much for the grid"):
+        engine.make_private(
+            module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
+            data_loader=TensorDataset(torch.zeros(4, 3), torch.zeros(4).long()), sampler="uniform", sample_rate=0.5,
+            steps=2, noise_multiplier=1e9, max_grad_norm=1.0, population=4,
+        )  # fmt: skip
+    assert not module._forward_hooks
 
 
 def test_normals_are_those_of_the_stream():

@@ -40,7 +40,7 @@ def noisy_gradients(
 
     `key(i)` is the key of the noise of i steps before.
     """
-    grid = Grid(batches.mechanism, sum(p.numel() for p in parameters), batches.normaliser)
+    grid = _grid(batches, parameters)
     dtype = sum_dtype(parameters[0].dtype)
 
     def noisy(stream: Stream) -> Tensor:
@@ -57,6 +57,15 @@ def noisy_gradients(
 
     found = through(batches.mechanism, _Sum(parameters, sums), Stream(key(0)), noisy)
     return [piece.to(parameter.dtype) for parameter, piece in _pieces(parameters, found)]
+
+
+def check_grid(batches: Batches, parameters: list[Any]) -> None:
+    """Raise where the noise is too much for the grid of the sums."""
+    _ = _grid(batches, parameters).price
+
+
+def _grid(batches: Batches, parameters: list[Any]) -> Grid:
+    return Grid(batches.mechanism, sum(p.numel() for p in parameters), batches.normaliser)
 
 
 def _pieces(parameters: list[Any], flat: Tensor) -> list[tuple[Any, Tensor]]:

@@ -23,7 +23,7 @@ from .learner import Learner, PrivateCriterion
 from .optimizers import check_optimizer, check_others, check_scheduler, settings_of
 from .plan import Plan
 from .records import Records
-from .release import noisy_gradients
+from .release import check_grid, noisy_gradients
 from .team import Team
 from .trial import Trial
 from .unchanged import Unchanged
@@ -61,8 +61,10 @@ class Run:
         self.keeper: Keeper | None = None
         self._process = os.getpid()
         self._attempt = object()  # at the step in progress, by one pass over its parts
-        self.recorder = GradientRecorder(module)
         self.parameters = [p for p in module.parameters() if p.requires_grad]
+        if not isinstance(plan, DPISPlan):  # which chooses its noise later
+            check_grid(batches, self.parameters)
+        self.recorder = GradientRecorder(module)
         check_optimizer(optimizer, self.parameters)
         check_scheduler(learner.scheduler)
         self.unchanged = Unchanged(module)
