@@ -45,8 +45,8 @@ def test_estimates_are_near_the_truth(x):
 
 def test_a_huge_epsilon_takes_the_least_noise_that_can_be_certified(x):
     found = run(x, method="m-out-of-n", epsilon=1e4, resamples=8)
-    assert found.guarantee.epsilon(1e-5) <= 1e4
-    assert found.noise_error < 0.3 * found.sampling_error
+    assert 10.0 < found.guarantee.epsilon(1e-5) <= 1e4
+    assert found.noise_error < found.sampling_error
     assert abs(found.value - np.mean(np.clip(x, -3.0, 5.0))) < 5 * found.standard_error
 
 

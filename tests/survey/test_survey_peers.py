@@ -32,6 +32,7 @@ def test_the_same_numbers_without_noise(rows, name, statistic):
     assert found.noise_error < 1e-4 * abs(value)
 
 
+@pytest.mark.filterwarnings("ignore")  # of samplics
 @pytest.mark.parametrize(("name", "statistic"), peers.PRINTED)
 def test_samplics_prints_what_is_compared(rows, name, statistic):
     pytest.importorskip("samplics")

@@ -19,7 +19,7 @@ _CLOSE = 0.03  # stop when delta is within 3 % below the budget: 0.2 % of the no
 def strength(procedure: Procedure, epsilon: float, delta: float) -> tuple[float, Guarantee]:
     """theta = sensitivity/sigma of every release, and the guarantee of all of them together: at most the budget.
 
-    Where noise is so small that the losses are too large to be composed (an epsilon of about 50 and more, for designs
+    Where noise is so small that the losses are too large to be composed (an epsilon above 30 to 100, for designs
     with repeats), the least noise that can be certified is taken: the guarantee is then better than the budget.
     """
     wanted = math.log(delta)
