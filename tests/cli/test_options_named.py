@@ -21,3 +21,28 @@ def test_a_refused_spec_names_its_option(privamp, command, option, text) -> None
     found = privamp(*command.split(), *words, *more)
     assert found.exit_code == 2
     assert found.stderr.startswith(f"Error: {option}: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--radius", "1", "--bounds", "0:1"], "give --bounds of the columns, or --radius"),
+        ([], "--bounds of the columns, or --radius private"),
+        (["--radius", "1", "--noise", "norm", "--delta", "1e-6"], "use --noise gaussian for a delta above 0"),
+    ],
+)
+def test_a_refusal_names_options_and_not_arguments_of_python(privamp, tmp_path, words, sentence) -> None:
+    points = tmp_path / "points.csv"
+    points.write_text("x,y\n0.1,0.2\n0.3,0.1\n0.2,0.2\n")
+    found = privamp("kmeans", str(points), "--k", "2", "--out", str(tmp_path / "centres.csv"), *words)
+    assert found.exit_code == 2
+    assert sentence in found.stderr
+    assert not (tmp_path / "centres.csv").exists()
+
+
+def test_a_field_of_a_spec_stays_as_it_is_written(privamp) -> None:
+    design = "importance:rule=privacy-constrained,epsilon=1"
+    found = privamp("amplify", "--design", design, "--mechanism", "laplace:scale=1", "--epsilon", "1")
+    assert found.exit_code == 2
+    assert "--epsilon=1" not in found.stderr
+    assert "--rule" not in found.stderr

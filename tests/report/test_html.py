@@ -83,6 +83,18 @@ def test_page_is_well_formed_and_holds_everything():
     assert "prefers-color-scheme: dark" in full_report().html()
 
 
+def test_cells_of_a_wide_table_with_few_rows_carry_their_columns_names_for_phones():
+    heads = ["name", "value", "noise <sd>", "interval"]
+    report = Report("title", "summary")
+    report.add_table(heads, [["a", 1.5, 0.1, "[1, 2]"]], "wide")
+    assert '<table class="stacked">' in report.body()
+    assert '<td data-label="noise &lt;sd&gt;" class="number">0.1</td>' in report.body()
+    for rows, columns in ((7, 4), (1, 3)):  # many rows to compare, and few columns that fit
+        report = Report("title", "summary")
+        report.add_table(heads[:columns], [["a", 1.5, 0.1, "[1, 2]"][:columns]] * rows, "plain")
+        assert "data-label" not in report.body()
+
+
 def test_page_refers_to_nothing_outside():
     text = full_report().html()
     page = Page(text)

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from .console import SCHEMA, visible
 from .surroundings import discard_output, interrupted, is_output_error
 
 _INTERRUPTED = 130
+_ARGUMENT = re.compile(r"""(?<![\w:,])(?P<name>[a-z_]+)=(?:(?P<quote>["'])(?P<value>[\w-]+)(?P=quote))?(?![\w"'…])""")
 _QUESTION_WAS_WRONG = (InvalidInput, NoTheorem, Infeasible)
 # typer carries its own copy of click in some versions and not in others: the family of BadParameter is right in both
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
@@ -39,14 +41,14 @@ class OneSentenceGroup(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             code = _INTERRUPTED
         except Exception as error:
-            code = _explain(error, arguments)
+            code = _explain(error, arguments, self)
         if code == _INTERRUPTED:
             code = interrupted()
             _say("interrupted; no half-written file was left behind", "Interrupted", code, arguments)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _explain(error: Exception, arguments: list[str]) -> int:
+def _explain(error: Exception, arguments: list[str], group: Any) -> int:
     """The sentence and the exit code of an error."""
     if isinstance(error, ModuleNotFoundError):
         error = missing(error, "this command")
@@ -55,7 +57,7 @@ def _explain(error: Exception, arguments: list[str]) -> int:
         return _usage(error, arguments)
     if isinstance(error, (PrivampError, ArithmeticError)) and str(error):
         code = 2 if isinstance(error, _QUESTION_WAS_WRONG) else 1
-        return _say(str(error), kind, code, arguments)
+        return _say(_with_options(str(error), group, arguments), kind, code, arguments)
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the pipe is closed: nobody reads the message
         return 1
@@ -73,6 +75,20 @@ def _explain(error: Exception, arguments: list[str]) -> int:
     found = f"{kind}: {error.name}" if isinstance(error, ModuleNotFoundError) else kind
     sentence = f"privamp stopped with an unexpected error ({found}); please report this command"
     return _say(sentence, kind, 1, arguments)
+
+
+def _with_options(sentence: str, group: Any, arguments: list[str]) -> str:
+    """The sentence with arguments of Python, such as radius= or noise='norm', as options of the command."""
+    command = group
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    options = {name for parameter in command.params for name in parameter.opts}
+
+    def option(found: re.Match[str]) -> str:
+        name = "--" + found["name"].replace("_", "-")
+        return f"{name} {found['value'] or ''}".rstrip() if name in options else found[0]
+
+    return _ARGUMENT.sub(option, sentence)
 
 
 def _usage(error: Any, arguments: list[str]) -> int:

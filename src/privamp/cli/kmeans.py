@@ -214,11 +214,11 @@ def _told(model: "PrivateKMeans", names: list[str], cost: float | None) -> Told:
     spent = [(f"spent: {upper(e)}", what + (f", delta {as_asked(d)}" if d else "")) for what, e, d in model.budget_]
     rows = [[what, shown_up(each), as_asked(d)] for what, each, d in model.budget_]
     return Told(
-        {"": found}, f"{model.n_clusters} private centres", _head(model, names), [*_about(model, names), *spent],
+        {"": found}, f"{model.n_clusters} private centres", _head(model, names), _about(model, names), printed=spent,
         delta=model.delta or None, called="Centres", more=_more(model, cost),
         summary=f"k-means with epsilon {as_asked(model.epsilon or 0.0)}{at} under add/remove of one record.",
         picture=(lambda: picture_of_centres(found), "The released centres and their noisy counts."),
-        tables=[(["what", "epsilon", "delta"], rows, "What the budget was spent on.")],
+        tables=[(["what", "epsilon", "delta"], rows, "What the budget was spent on, each number rounded up.")],
         not_private=None if cost is None else (
             "NOT PRIVATE: a diagnostic",
             f"Mean squared distance of all records to their nearest centre: {cost:.6g}. It was computed from the "

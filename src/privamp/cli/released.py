@@ -24,6 +24,7 @@ class Told:
     title: str
     head: dict[str, Any]  # for machines: the question
     how: list[tuple[str, str]] = field(default_factory=list)  # for people: how it was made
+    printed: list[tuple[str, str]] = field(default_factory=list)  # for people: what the page shows in a table
     epsilon: float | None = None
     delta: float | None = None
     assumes: list[str] = field(default_factory=list)  # of reading the file
@@ -66,7 +67,7 @@ class Told:
             emit(self.head | {"estimates": self._estimates()} | self.more | answer | places)
             return
         self._numbers()
-        facts([*self.how, ("relation", str(self.first.guarantee.neighbors)), *findings(answer)])
+        facts([*self.how, *self.printed, ("relation", str(self.first.guarantee.neighbors)), *findings(answer)])
         for word, (path, _) in written.items():
             say(f"{self.called if word == 'out' else word.capitalize()}: {path}")
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 6
 _PHONE = 4.5  # inches
+_WIDE, _FEW = 3, 6  # columns that fit on a phone, rows that may be stacked there
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #57616b; --paper: #ffffff; --line: #d5dbe1;
@@ -66,6 +67,11 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 dd ul { margin: 0; padding-left: 1.1rem; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 @media (max-width: 30rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } }
+@media screen and (max-width: 30rem) { .stacked, .stacked :is(tbody, tr, th, td) { display: block; }
+  .stacked thead { position: absolute; clip-path: inset(50%); } .stacked td { text-align: left; border: 0; }
+  .stacked td::before { content: attr(data-label); display: inline-block; width: 9rem; color: var(--soft); }
+  .stacked tr { border-bottom: 1px solid var(--line); padding-bottom: .4rem; }
+  .stacked .number { white-space: normal; } }
 @media print { .scroll { overflow: visible; } }
 """
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -114,17 +120,22 @@ class Report:
         caption: str,
         marked: Collection[int] = (),
     ) -> None:
-        """A table whose first column names its rows; `marked` rows (by position) are highlighted."""
+        """A table whose first column names its rows; `marked` rows (by position) are highlighted.
+
+        On a phone, the cells of a wide table with few rows stand below each other, each after its column's name.
+        """
         rows = [tuple(row) for row in rows]
         for row in rows:
             if len(row) != len(header):
                 raise InvalidInput(f"a row must have the header's {len(header)} cells, got {len(row)} instead")
+        labels = list(header) if len(header) > _WIDE and len(rows) <= _FEW else None
         numeric = [i > 0 and all(_reads_as_number(row[i]) for row in rows) for i in range(len(header))]
         head = "".join(_cell("th", name, right, ' scope="col"') for name, right in zip(header, numeric, strict=True))
-        body = "".join(_row(row, numeric, marked=i in marked) for i, row in enumerate(rows))
+        body = "".join(_row(row, numeric, labels, marked=i in marked) for i, row in enumerate(rows))
+        stacked = ' class="stacked"' if labels else ""
         self._parts.append(
-            f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table>'
-            f"<caption><span>{escape(caption)}</span></caption>"
+            f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
+            f"<table{stacked}><caption><span>{escape(caption)}</span></caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
@@ -199,9 +210,10 @@ def _paragraphs(text: str) -> str:
     return "".join(f"<p>{escape(p.strip())}</p>" for p in text.split("\n\n") if p.strip())
 
 
-def _row(row: Sequence[object], numeric: Sequence[bool], *, marked: bool) -> str:
+def _row(row: Sequence[object], numeric: Sequence[bool], labels: Sequence[str] | None, *, marked: bool) -> str:
     first = _cell("th", row[0], False, ' scope="row"')
-    rest = "".join(_cell("td", value, right) for value, right in zip(row[1:], numeric[1:], strict=True))
+    named = [f' data-label="{escape(label)}"' for label in labels] if labels else [""] * len(row)
+    rest = "".join(_cell("td", *cell) for cell in zip(row[1:], numeric[1:], named[1:], strict=True))
     return f'<tr class="marked">{first}{rest}</tr>' if marked else f"<tr>{first}{rest}</tr>"
 
 

@@ -30,7 +30,6 @@ except ModuleNotFoundError as error:
     raise missing(error, "the explorer") from error
 
 ADDRESS = "127.0.0.1"
-_LATER = '<link rel="modulepreload" href="{}">'
 _FILE = re.compile(r"""(?:href=|src=|url\(|from )["'](/[^"']+\.(?:css|m?js))["']""")  # of this server, in its page
 
 
