@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from balanced_tags import is_balanced
@@ -105,3 +106,11 @@ def test_curves_stay_within_their_picture_and_have_the_colour_of_the_text() -> N
     width, height = map(float, re.findall(r'viewBox="0 0 (\d+) (\d+)"', shown)[0])
     assert points[0][1] < points[1][1] < points[2][1], "a smaller delta is further down"
     assert all(0 <= x <= width and 0 <= y <= height for x, y in points)
+
+
+def test_the_last_number_of_the_axis_ends_inside_the_picture() -> None:
+    epsilons = np.linspace(0.0, 0.123456, 9)
+    picture = curves_of(epsilons, [Curve("one", np.full(9, 1e-3), None)], "a curve")
+    width = re.search(r'viewBox="0 0 (\d+)', picture)
+    assert width is not None
+    assert re.search(rf'<text x="{width[1]}(?:\.0)?" [^>]*text-anchor="end"[^>]*>0.123</text>', picture)

@@ -70,7 +70,8 @@ def _axes(places: FloatArray, x: FloatArray) -> str:
         marks.append(rule.format(_LEFT, _WIDE - 12, y, y, 0.2) if y < bottom else "")
     for part in range(5):
         at = round((places.size - 1) * part / 4)
-        marks.append(text.format(round(float(x[at]), 1), bottom + 16, "middle", f"{places[at]:.3g}"))
+        where, anchor = (float(x[at]), "middle") if part < 4 else (_WIDE, "end")  # the last one would be cut off
+        marks.append(text.format(round(where, 1), bottom + 16, anchor, f"{places[at]:.3g}"))
     middle = (_LEFT + _WIDE - 12) // 2
     return "".join((*marks, text.format(middle, bottom + 34, "middle", "ε"), text.format(18, 75, "middle", "δ(ε)")))
 
