@@ -26,7 +26,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-spark test-app lint types docs dist coverage bench clean
+.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-peers test-spark test-app lint types docs dist coverage bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -68,6 +68,12 @@ test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environme
 test-adapters: $(VENV)-adapters/.adapters  ## the tests of privamp.adapters, with dp-accounting, OpenDP and JAX Privacy (Opacus: test-torch)
 	$(VENV)-adapters/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/adapters
 
+# Not by importorskip alone: a library that cannot be imported is a failure here.
+test-peers: $(VENV)-peers/.peers  ## values and bounds beside prv_accountant, autodp and PLD_accounting, and their times
+	$(VENV)-peers/bin/python -c "import prv_accountant, autodp, PLD_accounting"
+	$(VENV)-peers/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/peers/test_cross_checks.py
+	$(VENV)-peers/bin/python benchmarks/peers.py
+
 test-spark: $(VENV)-spark/.spark  ## the tests of privamp.spark, in an environment of their own with PySpark; needs Java 17
 	$(VENV)-spark/bin/python -m pytest $(PYTEST_FLAGS) tests/spark src/privamp/spark
 
@@ -106,7 +112,7 @@ bench: $(VENV)/.test  ## run every benchmark
 	@set -eu; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove everything make has built, the environment too
-	rm -rf $(VENV) $(VENV)-lowest $(addprefix $(VENV)-,$(PYTHONS)) $(VENV)-fast $(VENV)-torch $(VENV)-adapters $(VENV)-spark $(VENV)-app build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(addprefix $(VENV)-,$(PYTHONS)) $(VENV)-fast $(VENV)-torch $(VENV)-adapters $(VENV)-peers $(VENV)-spark $(VENV)-app build dist site src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -146,6 +152,11 @@ $(VENV)-torch/.torch: pyproject.toml constraints/torch.txt
 $(VENV)-adapters/.adapters: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-adapters
 	$(VENV)-adapters/bin/python -m pip --disable-pip-version-check --quiet install -e ".[opendp,jax,test]"
+	@touch $@
+
+$(VENV)-peers/.peers: pyproject.toml constraints/peers.txt
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip --disable-pip-version-check --quiet install -c constraints/peers.txt -e ".[test]" prv_accountant autodp PLD_accounting
 	@touch $@
 
 $(VENV)-app/.app: pyproject.toml

@@ -1,5 +1,6 @@
 """Every page about an adapter shows code that runs with the real library, and every adapter is short."""
 
+import ast
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,13 +12,25 @@ PAGES = ("dp_accounting", "torch", "opacus", "opendp", "jax_privacy")  # named a
 LIBRARIES = {"dp-accounting", "opacus", "torch", "opendp", "jax-privacy"}
 
 
+def blocks_of(page):
+    text = (ROOT / "docs" / "adapters" / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_shows_ten_statements_at_most(page):
+    """Imports and lines that only continue a call are not counted."""
+    (code,) = blocks_of(page)
+    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)]
+    assert 1 < sum(not isinstance(node, (ast.Import, ast.ImportFrom)) for node in found) <= 10
+
+
 @pytest.mark.filterwarnings("ignore")  # of the other libraries
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_runs(page, capsys):
     if find_spec(page) is None:
         pytest.skip(f"docs/adapters/{page}.md needs {page}, which is not installed")
-    text = (ROOT / "docs" / "adapters" / f"{page}.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    blocks = blocks_of(page)
     assert blocks
     for code in blocks:
         exec(compile(code, f"docs/adapters/{page}.md", "exec"), {"__name__": page})

@@ -330,3 +330,15 @@ def test_an_iterator_of_events_is_no_list():
         guarantee_of(tree, AR)
     with pytest.raises(InvalidInput, match="list of events, got generator"):
         guarantee_of(dp.PoissonSampledDpEvent(0.1, tree), AR)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_short_numbers_count_by_their_value(kind):
+    """In half precision randomised response was certified with 2.94444 where 2.94470 is true, discrete Laplace noise
+    with 2.69947 where 2.69971 is true."""
+    for p in (0.1, 0.7, 0.9):
+        given, value = kind(p), float(kind(p))
+        answers = guarantee_of(dp.RandomizedResponseDpEvent(given, np.int8(10)), RO).epsilon(0.0)
+        assert math.log1p(10 * (1.0 - value) / value) <= answers < 1e-12 + math.log1p(10 * (1.0 - value) / value)
+        noisy = guarantee_of(dp.DiscreteLaplaceDpEvent(given, np.int8(3)), AR).epsilon(0.0)
+        assert 3 * value <= noisy < 3 * value * (1.0 + 1e-12)

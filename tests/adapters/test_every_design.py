@@ -1,13 +1,11 @@
 """Batches by every design and by every schedule, the same that the plan draws; only importance rules are refused."""
 
-import importlib
-import inspect
-import pkgutil
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
+from every_kind import DESIGNS, SCHEDULES
 from privamp import (
     ImportanceSampling,
     InvalidInput,
@@ -17,31 +15,11 @@ from privamp import (
     Poisson,
     PureDP,
     Rounds,
-    designs,
-    schedules,
 )
 from privamp.adapters.batches import KeyedBatches
-from privamp.core.design import Design
-from privamp.core.schedule import Schedule
 from privamp.testing import seeded_key
 
 NOISE = Laplace(3.0)
-
-
-def kinds(base):
-    """Every class of privamp below it that makes objects, by name."""
-    for room in (designs, schedules):
-        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
-            importlib.import_module(module.name)
-    found, left = {}, [base]
-    while left:
-        left += (kind := left.pop()).__subclasses__()
-        if kind.__module__.startswith("privamp.") and not inspect.isabstract(kind):
-            found[kind.__name__] = kind
-    return found
-
-
-DESIGNS, SCHEDULES = kinds(Design), kinds(Schedule)
 
 
 def drawn(plan, population):

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import privamp
-from privamp import Gaussian, Neighbors, Poisson, WithoutReplacement, amplify, compose
+from privamp import (
+    CyclicPoisson,
+    Gaussian,
+    InvalidInput,
+    Laplace,
+    Neighbors,
+    Poisson,
+    WithoutReplacement,
+    amplify,
+    compose,
+)
 from privamp.accounting.joint import Joint
 from privamp.mechanisms.per_stratum import PerStratum
 
@@ -48,6 +58,45 @@ def test_half_precision_would_be_caught():
     """The planted mistake: what the sampled Gaussian had when its sigma stayed a number of half precision."""
     true = amplify(Gaussian(float(np.float16(1.1))), Poisson(0.1)).epsilon(1e-3)
     assert amplify(Gaussian(np.float16(1.1)), Poisson(0.1)).epsilon(1e-3) == true > 0.51223
+
+
+class Scalar:
+    """A number of another array library, as JAX and torch have them: it computes in its own precision."""
+
+    ndim = 0
+
+    def __init__(self, value):
+        self.value = np.float16(value)
+
+    def item(self):
+        return self.value.item()
+
+    def __float__(self):
+        return self.item()
+
+
+@pytest.mark.parametrize("scalar", [Scalar, lambda value: np.array(value, dtype=np.float16)])
+def test_arrays_of_one_number_count_by_their_value(scalar):
+    """A Gaussian with such a sigma was certified with .51223 where .51255 is true, a cyclic schedule with 1.58027
+    where 1.58050 is true."""
+    half = float(np.float16(1.1))
+    assert type(Gaussian(scalar(1.1)).sigma) is float
+    assert Gaussian(scalar(1.1)) == Gaussian(half)
+    assert Gaussian(1.0, scalar(1.1)) == Gaussian(1.0, half)
+    assert Laplace(scalar(1.1)) == Laplace(half)
+    assert Poisson(scalar(0.1)) == Poisson(float(np.float16(0.1)))
+    assert CyclicPoisson(scalar(0.1), 2, 4) == CyclicPoisson(float(np.float16(0.1)), 2, 4)
+    assert amplify(Gaussian(scalar(1.1)), Poisson(0.1)).epsilon(1e-3) > 0.5125
+
+
+def test_long_doubles_are_doubles():
+    assert type(Gaussian(np.longdouble(1.1)).sigma) is float
+    assert type(Poisson(np.longdouble(0.1)).rate) is float
+
+
+def test_several_numbers_are_not_one():
+    with pytest.raises(InvalidInput, match="sigma must be a finite number"):
+        Gaussian(np.array([1.1]))
 
 
 def test_short_steps_do_not_overflow():

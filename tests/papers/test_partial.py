@@ -59,6 +59,22 @@ def test_parts_of_other_code_are_not_used(tmp_path, long_entry, content):
     assert asked == [0, 1, 0, 1, 2, 3]
 
 
+def test_parts_from_other_data_are_not_used(tmp_path, long_entry, monkeypatch):
+    """A data file was replaced between the two runs: their numbers must not be mixed."""
+    for folder in ("data", "out"):
+        (tmp_path / folder).mkdir()
+    file = tmp_path / "data" / "rows.npz"
+    file.write_bytes(b"some rows")
+    monkeypatch.setenv("PRIVAMP_SHARED", str(tmp_path))
+    long, asked, stop = long_entry
+    with pytest.raises(KeyboardInterrupt):
+        long.reproduce(tmp_path / "out", full=True)
+    file.write_bytes(b"other rows")
+    stop[0] = None
+    long.reproduce(tmp_path / "out", full=True)
+    assert asked == [0, 1, 0, 1, 2, 3]
+
+
 def test_nothing_is_kept_outside_a_long_run(tmp_path):
     asked = []
     assert squares(asked) == squares(asked) == [0.0, 1.0, 4.0, 9.0]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.identity import plain
 from ..core.mechanism import Mechanism
 from ..errors import InvalidInput
 from ..mechanisms.discrete_laplace import DiscreteLaplace
@@ -52,13 +53,14 @@ def gaussian_of(event: Any) -> Mechanism:
 
 
 def _noise(multiplier: Any) -> Any:
-    if multiplier == 0:
+    number = plain(multiplier)  # what is computed from it has the precision of Python's numbers
+    if number == 0:
         raise NotPrivate("an event without noise has no guarantee")
-    return multiplier
+    return number
 
 
 def _response(event: Any) -> Mechanism | None:
-    p, k = event.noise_parameter, event.num_buckets
+    p, k = plain(event.noise_parameter), plain(event.num_buckets)
     in_range(0, 1, noise_parameter=p)
     whole(1, num_buckets=k)
     if k == 1 or p == 1:

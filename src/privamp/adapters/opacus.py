@@ -11,8 +11,6 @@ batch (`BatchMemoryManager`) is fine; several batches under one noise by `signal
 """
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,63 +18,25 @@ from ..accounting.composition import compose
 from ..amplification import amplify
 from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
+from ..core.written import read_back, written
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
-from ..validation import in_range, positive
 from .peers import answered, imported
 from .torch import KeyedBatchSampler, keyed_loader
 
 with imported("opacus", "privamp.adapters.opacus"):
     from opacus import PrivacyEngine
-    from opacus.accountants import IAccountant, register_accountant
+    from opacus.accountants import register_accountant
 
-    from .opacus_steps import OWN_BATCHES, check_step
+    from .opacus_steps import OWN_BATCHES, CountedSteps
 
 __all__ = ["KeyedBatchSampler", "PlannedAccountant", "PoissonAccountant", "engine_for", "keyed_loader"]
 
 _GRID = 2.0**24  # of torch.rand
 
 
-class _Accountant(IAccountant):
-    """What both share: a history in Opacus' own form, and steps of one batch each."""
-
-    def __init__(self) -> None:
-        self.history: list[tuple[float, float, int]] = []
-
-    def __len__(self) -> int:
-        return sum(steps for _, _, steps in self.history)
-
-    def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
-        """Count one step; equal ones in a row are counted together."""
-        positive(noise_multiplier=noise_multiplier)
-        in_range(0, 1, sample_rate=sample_rate)
-        noise, rate, steps = self.history[-1] if self.history else (noise_multiplier, sample_rate, 0)
-        if (noise, rate) == (noise_multiplier, sample_rate):
-            self.history[-1:] = [(noise, rate, steps + 1)]
-        else:
-            self.history.append((noise_multiplier, sample_rate, 1))
-
-    def get_optimizer_hook_fn(self, sample_rate: float) -> Callable[[Any], None]:
-        """Called by the optimizer before it changes a parameter."""
-
-        def count(optimizer: Any) -> None:
-            with answered("opacus", "counting a step"):
-                check_step(optimizer)
-                self.step(noise_multiplier=optimizer.noise_multiplier, sample_rate=sample_rate)
-
-        return count
-
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """The guarantee of the steps."""
-
-    def get_epsilon(self, delta: float, *ignored: Any, **also_ignored: Any) -> float:
-        """The certified epsilon; options of other accountants (orders, errors) are ignored."""
-        return self.guarantee().epsilon(delta) if self.history else 0.0
-
-
-class PoissonAccountant(_Accountant):
+class PoissonAccountant(CountedSteps):
     """For Opacus' own loader with `poisson_sampling=True`: `PrivacyEngine(accountant="privamp")`.
 
     `neighbors` is the relation that is reported: add/remove, as Opacus has it, unless it is set to another one. Steps
@@ -84,6 +44,16 @@ class PoissonAccountant(_Accountant):
     """
 
     neighbors = Neighbors.ADD_REMOVE
+
+    def state_dict(self, destination: Any = None) -> Any:
+        """The steps, and the relation that is reported."""
+        return super().state_dict(destination) | {"neighbors": written(self.neighbors)}
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Go on from such a state; raises where steps counted here would be forgotten."""
+        super().load_state_dict(state_dict)
+        if "neighbors" in state_dict:
+            self.neighbors = read_back(state_dict["neighbors"])
 
     @classmethod
     def mechanism(cls) -> str:
@@ -102,7 +72,7 @@ class PoissonAccountant(_Accountant):
         return replace(found, assumes=(*kept, OWN_BATCHES))
 
 
-class PlannedAccountant(_Accountant):
+class PlannedAccountant(CountedSteps):
     """For batches of a `KeyedBatchSampler`: its whole plan is certified, and a step with less noise raises."""
 
     def __init__(self, sampler: KeyedBatchSampler, neighbors: Neighbors | None = None) -> None:
@@ -132,6 +102,13 @@ class PlannedAccountant(_Accountant):
                 "of keyed_loader and poisson_sampling=False"
             )
         super().step(noise_multiplier=noise_multiplier, sample_rate=sample_rate)
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Raise: steps of another run are not covered by this plan."""
+        raise InvalidInput(
+            "a plan covers only the batches drawn by its own key, not the steps of a saved run; load the model by "
+            "itself, and compose the guarantees of both runs"
+        )
 
     def guarantee(self) -> Guarantee:
         """That of the whole plan, however many of its steps were made."""

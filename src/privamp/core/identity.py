@@ -81,8 +81,7 @@ def class_name(kind: type) -> str:
 
 def plain(value: Any) -> Any:
     """A number, or a tuple of them, as Python types, which designs store."""
-    if isinstance(value, np.generic):
-        return value.item()
+    value = _of_python(value)
     if isinstance(value, (tuple, list)):
         return tuple(map(plain, value))
     if isinstance(value, Fraction):
@@ -97,17 +96,26 @@ def keep_plain(thing: Any) -> None:
 
 
 def keep_doubles(thing: Any) -> None:
-    """Store NumPy's numbers of a frozen dataclass as Python's own, and leave everything else as it is."""
+    """Store the numbers of NumPy, JAX and torch in a frozen dataclass as Python's own, and leave the rest as it is."""
     for name in thing.__dataclass_fields__:
         value = getattr(thing, name, None)
-        if isinstance(value, np.generic) or (isinstance(value, tuple) and not hasattr(value, "_fields")):
-            object.__setattr__(thing, name, _doubles(value))
+        found = _doubles(value)
+        if found is not value:
+            object.__setattr__(thing, name, found)
 
 
 def _doubles(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    return tuple(map(_doubles, value)) if type(value) is tuple else value
+    return tuple(map(_doubles, value)) if type(value) is tuple else _of_python(value)
+
+
+def _of_python(value: Any) -> Any:
+    """A single number of an array library as Python's own: in its own precision, sums would be rounded down."""
+    if isinstance(value, (float, int)) and not isinstance(value, np.generic):
+        return value
+    if isinstance(value, np.generic) or getattr(value, "ndim", None) == 0:
+        value = value.item()
+        return float(value) if isinstance(value, np.longdouble) else value
+    return value
 
 
 def keep_in_order(thing: Any, *names: str) -> None:

@@ -9,11 +9,20 @@ from pathlib import Path
 from ..errors import InvalidInput
 
 
+def _folders() -> list[Path]:
+    roots = [os.environ.get("PRIVAMP_SHARED"), Path.cwd() / "shared", Path.cwd().parent / "shared"]
+    return [Path(root) / "data" for root in roots if root]
+
+
+def data_seen() -> list[list[str | int]]:
+    """Name, size and time of every data file at hand: if they are the same, a later run reads the same data."""
+    files = [file for folder in _folders() if folder.is_dir() for file in sorted(folder.iterdir()) if file.is_file()]
+    return [[file.name, (told := file.stat()).st_size, told.st_mtime_ns] for file in files]
+
+
 def shared_file(name: str) -> Path:
     """The path of a data file that the project does not ship."""
-    roots = [os.environ.get("PRIVAMP_SHARED"), Path.cwd() / "shared", Path.cwd().parent / "shared"]
-    files = [Path(root) / "data" / name for root in roots if root]
-    for file in files:
+    for file in (folder / name for folder in _folders()):
         if file.is_file():
             _check(file)
             return file

@@ -1,6 +1,6 @@
 """Finished parts of a long run, saved in its folder so that an interrupted run can resume.
 
-The file is deleted when the run ends. A file written by other code or with other settings is ignored.
+The file is deleted when the run ends. A file written by other code, with other settings or from other data is ignored.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from ..atomic_files import write_atomically
+from .data import data_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Parts:
         if time.monotonic() - self.clock[0] < every:
             return
         self.clock[0] = time.monotonic()
-        write_atomically(self.file, json.dumps({"code": _code(), "parts": self.found}).encode())
+        write_atomically(self.file, json.dumps({"code": _code(), "data": data_seen(), "parts": self.found}).encode())
 
 
 _EVERY = 5.0  # seconds between two writes; a part may take milliseconds
@@ -66,7 +67,7 @@ def part(name: Sequence[object], compute: Callable[[], Iterable[float]]) -> list
 def _read(file: Path) -> dict[str, list[float]]:
     try:
         kept = json.loads(file.read_bytes())
-        return dict(kept["parts"]) if kept["code"] == _code() else {}
+        return dict(kept["parts"]) if (kept["code"], kept["data"]) == (_code(), data_seen()) else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
