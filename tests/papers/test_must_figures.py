@@ -6,7 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privamp.papers.must import composed_delta, figure_3, figure_5, figure_6, figure_s4, losses, table_8
+from privamp.papers.must import (
+    composed_delta,
+    experiment,
+    figure_3,
+    figure_5,
+    figure_6,
+    figure_s4,
+    figure_s5,
+    losses,
+    table_8,
+)
 from privamp.papers.printed import as_expected
 from privamp.papers.registry import entries
 
@@ -41,6 +51,17 @@ def test_figure_5_on_its_corners(monkeypatch):
     assert as_expected(figure_5.checks(found))
     swapped = dict(zip(figure_5.NAMES, reversed(found.values()), strict=True))
     assert not as_expected(figure_5.checks(swapped))
+
+
+@pytest.mark.parametrize(("less", "holds"), [(0.01, True), (0.0005, False), (-0.01, False)])
+def test_an_order_by_chance_is_not_agreement(less, holds):
+    """With five runs MUST came out smaller in some runs and larger in others: only a clear difference counts."""
+    rng = np.random.default_rng(1)
+    runs = {name: 0.55 + rng.normal(0.0, 0.003, (5, 15)) for name in ("no noise", *experiment.FIVE)}
+    runs |= {name: several - less for name, several in runs.items() if name.startswith("MUST")}
+    check = figure_s5.order(runs)
+    assert check.agrees is holds
+    assert check.as_expected
 
 
 def test_table_8_goes_with_the_different_records():
