@@ -124,3 +124,22 @@ def test_execution_plans_take_it():
     from jax_privacy.experimental.execution_plan import DPExecutionPlan
 
     assert {"batch_selection_strategy", "dp_event"} <= DPExecutionPlan.__dataclass_fields__.keys()
+
+
+def test_short_numbers_of_examples_do_not_overflow():
+    """No example less one was 255 of them in NumPy's uint8."""
+    fixed, capped = theirs.FixedBatchSampling(5, 3), theirs.CyclicPoissonSampling(0.1, 3, truncated_batch_size=5)
+    with pytest.raises(InvalidInput, match="num_examples must be a whole number of at least 1"):
+        plan_of(fixed, np.uint8(0), AR)
+    assert plan_of(fixed, np.uint8(200), AR) == plan_of(fixed, 200, AR)
+    assert plan_of(capped, np.int8(127), AR) == plan_of(capped, 127, AR)
+
+
+def test_numbers_of_jax_count_by_their_value():
+    """In JAX's single precision a sampled Gaussian would be certified with too small an epsilon."""
+    jnp = pytest.importorskip("jax.numpy")
+    noise, rate = jnp.float32(1.1), jnp.float32(0.1)
+    plan = plan_of(theirs.CyclicPoissonSampling(rate, 3), 100, AR)
+    assert plan == plan_of(theirs.CyclicPoissonSampling(float(rate), 3), 100, AR)
+    assert Gaussian(noise) == Gaussian(float(noise))
+    assert type(Gaussian(noise).sigma) is float

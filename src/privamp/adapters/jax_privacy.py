@@ -28,6 +28,7 @@ from ..errors import InvalidInput
 from ..schedules.balls_in_bins import BallsInBins
 from ..schedules.cyclic_poisson import CyclicPoisson
 from ..schedules.rounds import Rounds
+from ..validation import whole
 from .batches import KeyedBatches
 from .dp_accounting import GuaranteeEvent
 from .peers import answered, imported
@@ -85,8 +86,9 @@ def plan_of(strategy: Any, num_examples: int, neighbors: Neighbors) -> Schedule:
             f"privamp has no theorem for {type(strategy).__name__} under {neighbors}; it reads "
             f"{', '.join(kind.__name__ for kind in _PLANS)} for one record"
         )
+    whole(1, num_examples=num_examples)
     with answered("jax-privacy", "reading a strategy"):
-        return reader(strategy, num_examples, neighbors)
+        return reader(strategy, int(num_examples), neighbors)  # NumPy's short numbers overflow at n - 1 and n + 1
 
 
 def _cyclic(strategy: Any, n: int, neighbors: Neighbors) -> Schedule:
