@@ -27,16 +27,15 @@ FALSE_ALARM = 1e-9  # of all tests of one call together, when the sampler is rig
 
 def drawn_units(drawn: Drawn, population: Population) -> Units:
     """The ids in a drawn sample, sorted and repeated."""
-    ids = population.ids[drawn.positions]
-    return tuple(sorted(int(i) for i in np.repeat(ids, drawn.counts)))
+    return tuple(sorted(np.repeat(population.ids[drawn.positions], drawn.counts).tolist()))
 
 
 def draws(design: Design, population: Population, key: Key, rounds: int) -> list[Units]:
     """One sample per round, by the three pieces that every engine calls."""
-    found = []
+    found, batch, identity = [], population.batch(), design.identity
     for r in range(rounds):
-        subkey = design.subkey(key, population.label, r)
-        drawn = design.finish(design.merge([design.partial(population.batch(), subkey)]), subkey)
+        subkey = key.subkey(identity, population.label, r)  # design.subkey, whose identity is the same in every round
+        drawn = design.finish(design.merge([design.partial(batch, subkey)]), subkey)
         found.append(drawn_units(drawn, population))
     return found
 
