@@ -5,10 +5,11 @@ and list it under "Guarantees changed" in CHANGELOG.md.
 """
 
 import csv
-import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import numpy as np
 
 from privamp import (
     ApproxDP,
@@ -51,6 +52,8 @@ from privamp.designs.cluster_by_size import ClusterBySize
 from privamp.designs.proportional_pps import ProportionalPPS
 
 SAVED = Path(__file__).with_name("saved.csv")
+DELTA = 1e-6  # of the roots
+Near = Callable[[str, str, Callable], str | None]  # case, column, log delta: the saved root if it is one, else None
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 RELATIONS = {
     "add-remove": AR,
@@ -168,26 +171,37 @@ def is_of_a_wider_scope(design: str, relation: str) -> bool:
     return scope != "anywhere" and all(theorem.scope != scope for theorem in DESIGNS[design].theorems)
 
 
-def row(case: str, guarantee, *, quick: bool = False) -> list[str | None]:
-    """The numbers of a case; `quick` leaves out (None) roots that follow from the curve of another row."""
+def row(case: str, guarantee, *, near: Near | None = None) -> list[str | None]:
+    """The numbers of a case.
+
+    With `near`, the quick way: a saved root is confirmed by the curve on both sides of it instead of being sought, and
+    roots that follow from the curve of another row are left out (None).
+    """
     lower = guarantee.lower
-    skips = quick and is_of_a_wider_scope(*(case.split(" | ")[i] for i in (0, 2)))
-    numbers = [
-        guarantee.epsilon(),
-        math.nan if skips else guarantee.epsilon(1e-6),
-        guarantee.delta(0.5),
-        guarantee.delta(2.0),
-        math.nan if skips else lower.epsilon(1e-6) if lower else None,
-        lower.delta(0.5) if lower else None,
+    skips = near is not None and is_of_a_wider_scope(*(case.split(" | ")[i] for i in (0, 2)))
+
+    def root(side, column: str) -> str | None:
+        if skips or side is None:
+            return None if skips else ""
+        curve = guarantee.upper if side is guarantee else side.profile
+        kept = near(case, column, curve.log_delta) if near else None
+        return repr(float(side.epsilon(DELTA))) if kept is None else kept
+
+    return [
+        case,
+        repr(float(guarantee.epsilon())),
+        root(guarantee, "epsilon(1e-6)"),
+        *(repr(float(x)) for x in guarantee.delta(np.array([0.5, 2.0]))),
+        root(lower, "lower epsilon(1e-6)"),
+        repr(float(lower.delta(0.5))) if lower else "",
+        " + ".join(guarantee.because),
     ]
-    texts = ["" if x is None else None if math.isnan(x) else repr(float(x)) for x in numbers]
-    return [case, *texts, " + ".join(guarantee.because)]
 
 
-def table(names: tuple[str, ...] | None = None, *, quick: bool = False) -> list[list[str | None]]:
+def table(names: tuple[str, ...] | None = None, *, near: Near | None = None) -> list[list[str | None]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [row(case, guarantee, quick=quick) for case, guarantee in guarantees(names, quick=quick)]
+        return [row(case, guarantee, near=near) for case, guarantee in guarantees(names, quick=near is not None)]
 
 
 def main() -> None:
