@@ -137,6 +137,22 @@ def test_entries_say_who_bought_what(budget):
         Budget.open(budget.path, read_only=True).spend(PureDP(0.1))
 
 
+def test_entries_are_told_in_the_order_they_were_opened(budget):
+    """Also where a later one ends first, and beside another population of the store."""
+    other = Budget.create(budget.path, population="others", epsilon=1.0)
+    first = budget.reserve(PureDP(0.01), note="first")
+    budget.spend(PureDP(0.02), note="second")
+    other.spend(PureDP(0.03), note="elsewhere")
+    budget.spend(PureDP(0.04), note="third")
+    first.commit()
+    assert [entry.note for entry in budget.log()] == ["first", "second", "third"]
+    assert [entry.note for entry in budget.log(last=2)] == ["second", "third"]
+    assert [entry.note for entry in budget.log(last=1)] == ["third"]
+    assert [entry.note for entry in other.log()] == ["elsewhere"]
+    numbers = [event.number for event in budget._store.events()]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
 def test_an_error_or_a_forgotten_commit_counts(budget):
     def fail():
         raise RuntimeError
