@@ -8,6 +8,7 @@ JOBS   ?= 2
 WORKERS = -n $(JOBS) --dist worksteal
 PYTEST_FLAGS ?=
 SEEDS ?= $(shell seq 1 20)
+MUTANTS ?=
 PYTHONS ?= 3.11 3.12 3.13 3.14
 # What every version of Python and of a library must pass: the core and its commands, without the long theorem checks.
 # Not tests/guarantees: its saved digits are those of current NumPy and SciPy, older ones differ from the seventh on.
@@ -26,7 +27,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all soak test-lowest test-pythons test-fast test-torch test-adapters test-peers test-spark test-app lint types docs dist coverage bench clean
+.PHONY: help demo test test-all soak mutants test-lowest test-pythons test-fast test-torch test-adapters test-spark test-app lint types docs dist coverage bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +44,9 @@ test-all: $(VENV)/.test  ## every test
 soak: $(VENV)/.test  ## the property tests with random examples, once per seed (SEEDS="1 2 3")
 	@set -eu; for seed in $(SEEDS); do echo "== seed $$seed"; \
 	$(BIN)/python -m pytest $(WORKERS) -m hypothesis --hypothesis-profile=search --hypothesis-seed=$$seed $(PYTEST_FLAGS) tests; done
+
+mutants: $(VENV)/.test  ## random mutations of the rooms that decide privacy, each against its room's tests (MUTANTS="--rooms sums --count 5")
+	$(BIN)/python tests/mutants/run.py $(MUTANTS)
 
 test-lowest: $(VENV)-lowest/.lowest  ## the core's tests with the lowest versions that pyproject.toml allows
 	$(VENV)-lowest/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) $(CORE_TESTS)

@@ -1,0 +1,96 @@
+"""The mutations themselves: each kind is made, texts are left alone, and a mutant is found again by its line."""
+
+import subprocess
+import sys
+
+import pytest
+import run
+from mutations import compiled, mutations
+
+SOURCE = b'''"""Docs with 1 + 1."""
+
+@decorated(slots=True)
+def bound(low: int = 3, high=0.5) -> float:
+    """Not 2 < 3."""
+    if low >= high and not low:
+        raise ValueError("1 + " + str(low - 1))
+    return -max(low, high) * 2 + (  # a - b
+        low
+    )
+
+
+class Told:
+    def __repr__(self):
+        return 1 + 2
+'''
+
+
+def changed():
+    return {after for one in mutations(SOURCE) for _, after in [one.lines(SOURCE)]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if low > high and not low:",
+        "if low >= high or not low:",
+        "if low >= high and low:",
+        "if (not (low >= high and not low)):",
+        "if high >= high and not low:",
+        "return +max(low, high) * 2 + ( # a - b",
+        "return -min(low, high) * 2 + ( # a - b",
+        "return -max(low, high) / 2 + ( # a - b",
+        "return -max(low, high) * 3 + ( # a - b",
+        "return -max(low, high) * 2 - ( # a - b",
+        "def bound(low: int = 4, high=0.5) -> float:",
+        "def bound(low: int = 3, high=1.0) -> float:",
+    ],
+)
+def test_every_kind_is_made(line):
+    assert line in changed()
+
+
+def test_texts_errors_decorators_and_printing_are_left_alone():
+    assert not any(word in line for line in changed() for word in ("Docs", "Not 2", "raise", "slots", "return 1"))
+    assert {one.scope for one in mutations(SOURCE)} == {"bound"}
+
+
+def test_a_mutant_changes_one_line_and_is_python():
+    for one, text in compiled(SOURCE):
+        before, after = SOURCE.splitlines(), text.splitlines()
+        assert len(before) == len(after)
+        (place,) = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        assert place + 1 == one.line_number(SOURCE)
+
+
+def test_the_seed_decides_and_every_kind_has_its_share():
+    first, again, other = (run.chosen("sums", 40, seed) for seed in (1, 1, 2))
+    assert [m.key for m in first] == [m.key for m in again] != [m.key for m in other]
+    assert {m.mutation.kind for m in first} == {"operator", "comparison", "constant", "branch", "name"}
+
+
+def test_known_equivalents_are_mutants_of_today_with_a_reason():
+    known = run.known_equivalents()
+    rooms = {path.split("/")[2] for path, *_ in known}
+    today = {mutant.key for room in rooms for mutant in run.mutants_of(room)}
+    assert known.keys() <= today
+    assert all(len(reason) > 20 for reason in known.values())
+
+
+def test_a_failing_test_kills_and_a_passing_one_does_not(tmp_path, monkeypatch):
+    monkeypatch.setitem(run.ROOMS, "tiny", ("src/tiny", "tests/tiny"))
+    for folder in ("src/tiny", "tests/tiny"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "src/tiny/__init__.py").write_text("def bound(x):\n    return 0 if x < 1 else 2\n")
+    (tmp_path / "tests/tiny/test_tiny.py").write_text("import tiny\n\ndef test():\n    assert tiny.bound(5) == 2\n")
+    became = {"return 0 if x <= 1 else 2": "survived", "return 0 if x < 1 else 3": "killed"}
+    mutants = [mutant for mutant in run.mutants_of("tiny", tmp_path) if mutant.after in became]
+    assert {mutant.after: run.tried(mutant, tmp_path, 60)[0] for mutant in mutants} == became
+    assert run.is_tried_at_all("tiny", tmp_path, 60)
+
+
+def test_the_rooms_are_there():
+    for source, tests in run.ROOMS.values():
+        assert (run.HOME / source).is_dir()
+        assert (run.HOME / tests).is_dir()
+    assert subprocess.run([sys.executable, run.__file__, "--help"], capture_output=True, check=False).returncode == 0
