@@ -179,11 +179,12 @@ def test_a_budget_s_entry_can_be_recomputed(tmp_path):
 
 @pytest.mark.parametrize("center", [[0.0, 0.0], [5.0, -3.0]])
 def test_predict_names_the_nearest_centre_wherever_the_ball_is(center) -> None:
-    X = blobs() + center
-    model = PrivateKMeans(4, epsilon=50.0, radius=1.5, center=center, random_state=3)
+    X = blobs()
+    X = X[np.sum(X, axis=1) < 0.6] + center  # without one corner: a mirrored centre is then far from all records
+    model = PrivateKMeans(3, epsilon=50.0, radius=1.5, center=center, random_state=3)
     with seeds_allowed():
         model.fit(X)
     distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2)
     assert np.array_equal(model.predict(X), np.argmin(distances, axis=1))
     assert np.allclose(model.transform(X), distances)
-    assert len(set(model.predict(X))) == 4
+    assert np.mean(np.min(distances, axis=1)) < 0.15

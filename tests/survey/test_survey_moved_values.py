@@ -63,14 +63,12 @@ def test_a_mean_far_from_the_middle_pays_for_the_noise_of_the_count(name, noise)
 
 
 def test_the_same_for_a_private_mean_of_a_secret_number_of_records():
-    def released(at):
-        return PrivateMean(bounds=(10.0, 30.0), epsilon=2.0, sampler=Poisson(0.5)).release(
-            np.full(SIZE, at), key=first_key()
-        )
-
-    middle, third, end = (released(at) for at in (20.0, 25.0, 30.0))
-    away = [abs(found.value - 20.0) for found in (middle, third, end)]
-    squares = [found.noise_error**2 for found in (middle, third, end)]
-    of_count = (squares[2] - squares[0]) / (away[2] ** 2 - away[0] ** 2)
-    assert squares[1] == pytest.approx(squares[0] + of_count * (away[1] ** 2 - away[0] ** 2), rel=1e-6)
-    assert end.noise_error > 1.05 * middle.noise_error
+    """A record adds `count` to the entry that counts, under the noise of the sums: N is uncertain by noise/count."""
+    job = PrivateMean(bounds=(10.0, 30.0), epsilon=2.0, sampler=Poisson(0.5))
+    count = job.task(1).rows.count
+    found = [job.release(np.full(SIZE, at), key=first_key()) for at in (20.0, 25.0, 30.0)]
+    away = np.array([abs(one.value - 20.0) for one in found])
+    relative = np.array([one.noise_error for one in found]) / np.hypot(1.0, away / count)
+    assert relative == pytest.approx(np.full(3, relative[0]), rel=1e-6)
+    assert not 0.5 < count < 2.0  # otherwise times and over would nearly agree
+    assert away[2] > 5.0
