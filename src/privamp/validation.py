@@ -18,7 +18,7 @@ Options = TypeVar("Options")
 
 
 def _number(name: str, value: Any, rule: str) -> float:
-    if isinstance(value, (bool, str, bytes)) or getattr(value, "ndim", 0):
+    if isinstance(value, (bool, str, bytes)) or getattr(value, "ndim", 0) != 0:
         raise InvalidInput(f"{name} must be {rule}, got {value!r} instead")
     try:
         number = float(value)
