@@ -20,7 +20,6 @@ import numpy as np
 
 from privamp import (
     ClusterSampling,
-    DegradingDesign,
     Gaussian,
     InvalidInput,
     Laplace,
@@ -35,6 +34,7 @@ from privamp import (
 )
 from privamp.core.population import Population
 from privamp.designs.strata import joined
+from privamp.errors import DegradingDesign
 from privamp.verify.enumerate import exact_delta_of_laws
 from privamp.verify.symmetry import collect
 

@@ -52,7 +52,9 @@ def tabulated(sampled: Sampled, at_zero: float, points: FloatArray, tolerance: f
     for _ in range(_ROUNDS):
         middle = 0.5 * (points[new] + points[new + 1])
         mx, mv = sampled(middle)
-        wrong = _sorted(log_x, log_v, at_zero).at(mx) - mv > tolerance * np.maximum(1.0, np.abs(0.05 * mv) ** 3)
+        with np.errstate(invalid="ignore"):  # both are zero: nothing is off
+            off = _sorted(log_x, log_v, at_zero).at(mx) - mv
+        wrong = off > tolerance * np.maximum(1.0, np.abs(0.05 * mv) ** 3)
         points, order = np.unique(np.concatenate([points, middle]), return_index=True)
         log_x, log_v = np.concatenate([log_x, mx])[order], np.concatenate([log_v, mv])[order]
         place = np.searchsorted(points, middle[wrong])
