@@ -134,7 +134,6 @@ HALVES = {
     "numerics/roots.py",
     "numerics/size_chain.py",
     "survey/hidden_signal.py",
-    "mechanisms/gaussian_triangles.py",
     "mechanisms/opposite_mixtures.py",
 }
 
