@@ -78,7 +78,7 @@ def test_gaussian_noise_a_private_ball_and_a_report(privamp, files):
     page = (files / "r.html").read_text(encoding="utf-8")
     for part in ("4 private centres", "What the budget was spent on", "Guarantee", "add-remove", "data:image/png"):
         assert part in page
-    assert page.count("private radius</") == 1  # each expense is listed once
+    assert page.count("private centre, sum") == 1  # each expense is listed once
     assert "NOT PRIVATE" not in page
 
 

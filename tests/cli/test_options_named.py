@@ -27,7 +27,7 @@ def test_a_refused_spec_names_its_option(privamp, command, option, text) -> None
     ("words", "sentence"),
     [
         (["--radius", "1", "--bounds", "0:1"], "give --bounds of the columns, or --radius"),
-        ([], "--bounds of the columns, or --radius private"),
+        ([], "--bounds LOW:HIGH of the columns, or use '--radius private'"),
         (["--radius", "1", "--noise", "norm", "--delta", "1e-6"], "use --noise gaussian for a delta above 0"),
     ],
 )

@@ -67,7 +67,7 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 dd ul { margin: 0; padding-left: 1.1rem; }
 footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
 @media (max-width: 30rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } }
-@media screen and (max-width: 30rem) { .stacked, .stacked :is(tbody, tr, th, td) { display: block; }
+@media screen and (max-width: 30rem) { .stacked, .stacked :is(caption, tbody, tr, th, td) { display: block; }
   .stacked thead { position: absolute; clip-path: inset(50%); } .stacked td { text-align: left; border: 0; }
   .stacked td::before { content: attr(data-label); display: inline-block; width: 9rem; color: var(--soft); }
   .stacked tr { border-bottom: 1px solid var(--line); padding-bottom: .4rem; }
