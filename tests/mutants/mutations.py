@@ -46,7 +46,8 @@ PAIRS = (
     ("any", "all"),
     ("up", "down"),
 )
-BUILT_IN = {"min", "max", "minimum", "maximum", "any", "all", "floor", "ceil"}  # the others must be names of the file
+PYTHONS = {"min", "max", "any", "all"}  # known in every file; other names must occur in it,
+NUMPYS = PYTHONS | {"minimum", "maximum", "floor", "ceil"}  # and so must other attributes
 NAMES = {a: b for pair in PAIRS for a, b in (pair, pair[::-1])}
 PRINTING = {"__repr__", "__str__", "_repr_html_"}
 
@@ -92,7 +93,7 @@ def _one_line(text: bytes) -> str:
 class _Finder(ast.NodeVisitor):
     def __init__(self, source: bytes) -> None:
         self.source, self.scope, self.mutations = source, list[str](), list[Mutation]()
-        self.words = {word.decode() for word in re.findall(rb"\w+", source)} | BUILT_IN
+        self.words = {word.decode() for word in re.findall(rb"\w+", source)}
         self.line_starts = [0, *(m.end() for m in re.finditer(b"\n", source))]
 
     def _place(self, line: int, column: int) -> int:
@@ -170,11 +171,11 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:
-        if NAMES.get(node.id) in self.words and isinstance(node.ctx, ast.Load):
+        if NAMES.get(node.id) in self.words | PYTHONS and isinstance(node.ctx, ast.Load):
             self._add("name", *self._span(node), NAMES[node.id])
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        if NAMES.get(node.attr) in self.words and isinstance(node.ctx, ast.Load):
+        if NAMES.get(node.attr) in self.words | NUMPYS and isinstance(node.ctx, ast.Load):
             end = self._span(node)[1]
             self._add("name", end - len(node.attr), end, NAMES[node.attr])
         self.generic_visit(node)

@@ -55,6 +55,12 @@ def test_texts_errors_decorators_and_printing_are_left_alone():
     assert {one.scope for one in mutations(SOURCE)} == {"bound"}
 
 
+def test_a_name_becomes_one_that_is_known():
+    """An unknown one would stop at once and say nothing about the tests."""
+    found = [one.becomes for one in mutations(b"def f(floor, x):\n    return min(floor, math.floor(x))\n")]
+    assert found == ["max", "ceil"]
+
+
 def test_a_mutant_changes_one_line_and_is_python():
     for one, text in compiled(SOURCE):
         before, after = SOURCE.splitlines(), text.splitlines()
