@@ -27,7 +27,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:  # two installs into one environment would fight
-.PHONY: help demo test test-all soak mutants test-lowest test-pythons test-fast test-torch test-adapters test-spark test-app lint types docs dist coverage bench clean
+.PHONY: help demo test test-all soak mutants test-lowest test-pythons test-fast test-torch test-adapters test-peers test-spark test-app lint types docs dist coverage bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
