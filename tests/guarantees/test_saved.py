@@ -47,12 +47,16 @@ def digits_of(case: str, because: str) -> float:
 
 
 def confirmed(before: dict[str, list[str]]) -> cases.Near:
-    """Whether a saved root is one, by the curve on both sides of it; None: it is not, or it may not differ at all."""
+    """Whether a saved root is one, by the curve on both sides of it; None: it is not, or it may not differ at all.
+
+    The roots of a design's first row are sought all the same, as users do.
+    """
+    sought = next(iter(before), None)
 
     def near(case: str, column: str, log_delta) -> str | None:
         line = before.get(case)
         text = line[cases.COLUMNS.index(column)] if line else ""
-        if os.environ.get("PRIVAMP_EXACT") or not text or not 0.0 < float(text) < math.inf:
+        if case == sought or os.environ.get("PRIVAMP_EXACT") or not text or not 0.0 < float(text) < math.inf:
             return None
         around = float(text) * (1.0 + digits_of(case, line[-1]) * np.array([-1.0, 1.0]))
         above, below = log_delta(around)
