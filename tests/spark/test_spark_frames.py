@@ -100,6 +100,7 @@ def test_a_label_that_ends_with_nul_stops_no_job(people):
 
 
 def test_an_older_pyspark_is_named(monkeypatch):
+    pytest.importorskip("pyspark")
     monkeypatch.setattr(spark_session, "version", lambda name: "3.5.1")
     with pytest.raises(InvalidInput, match=r"needs PySpark 4\.0 or newer, got 3\.5\.1"):
         spark_session.check_pyspark()

@@ -116,9 +116,10 @@ def sample(
                 raise InvalidInput(f"--format {format} is for Spark, which reads other kinds of files; add --spark URL")
             ledger = local.write(source, chosen, out, **asked).ledger_id
         else:
-            from ..engines import spark_files
+            from ..engines import spark_files, spark_session
 
-            ledger = spark_files.write(source, chosen, out, spark=spark, format=format, **asked).ledger_id
+            data = source if format is None else spark_files.read(spark_session.session(spark), source, id, format)
+            ledger = spark_files.write(data, chosen, out, spark=spark, **asked).ledger_id
     fingerprint = key.fingerprint.hex()
     if json:
         emit(

@@ -55,6 +55,11 @@ class Answers:
         return {}
 
     @property
+    def rates_by_class(self) -> Mapping[Name, float] | None:
+        """The public rate of every class, for coins whose rate is the class's alone."""
+        return None
+
+    @property
     def weight(self) -> float | None:
         """One over the expected number of times a draw (a round) takes a record, if it is public and the same for all
         records."""

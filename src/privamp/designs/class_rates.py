@@ -95,6 +95,11 @@ class ClassRates(OwnCoins):
         return min(rate for _, rate in self.rates)
 
     @property
+    def rates_by_class(self) -> Mapping[Name, float]:
+        """`rates`, by name."""
+        return dict(self.rates)
+
+    @property
     def names(self) -> tuple[Name, ...]:
         """The classes, sorted."""
         return tuple(name for name, _ in self.rates)

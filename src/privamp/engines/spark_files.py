@@ -101,7 +101,7 @@ def _check_written(spark: "SparkSession", df: "DataFrame", paths: list[str], id:
 
 
 def write(
-    source: str | Sequence[str],
+    source: "str | Sequence[str] | DataFrame",
     design: Design,
     out: str | os.PathLike[str],
     *,
@@ -110,21 +110,24 @@ def write(
     id: str | None,
     label: str | None = None,
     round: int = 0,
-    format: str | None = None,
     options: WriteOptions | None = None,
 ) -> SparkSample:
-    """Draw on the session at `spark` and write the rows to a Parquet or Feather file that only its owner can read."""
+    """Draw on the session at `spark` and write the rows to a Parquet or Feather file that only its owner can read.
+
+    `source` names files or a table, as for `read`, or is what `read` gave.
+    """
     options = options or WriteOptions()
     check_output(out, options.overwrite)
-    df = plain(read(session(spark), source, id, format), design, options.reads)
+    table = read(session(spark), source, id) if isinstance(source, (str, list, tuple)) else source
+    df = plain(table, design, options.reads)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=options.reads, clip=options.clip)
     wanted = df.columns if options.columns is None else list(options.columns)
     if missing := [name for name in wanted if name not in df.columns]:
         raise InvalidInput(f"the data has no column {missing[0]!r}; it has {', '.join(map(repr, df.columns[:12]))}")
     draw = drawn(df, kernel, trust_ids=options.trust_ids, pin=False)
-    table = draw.to_arrow(list(dict.fromkeys([*wanted, str(id)]))).sort_by(str(id)).select([*wanted, WEIGHT, COUNT])
+    rows = draw.to_arrow(list(dict.fromkeys([*wanted, str(id)]))).sort_by(str(id)).select([*wanted, WEIGHT, COUNT])
     facts = {**kernel.facts(key, label, round, options.spec), "assumes": [CLUSTER]}
-    with private_writer(out, described(table.schema, facts), overwrite=options.overwrite) as write_batch:
-        for batch in table.to_batches():
+    with private_writer(out, described(rows.schema, facts), overwrite=options.overwrite) as write_batch:
+        for batch in rows.to_batches():
             write_batch(batch)
     return SparkSample(draw)

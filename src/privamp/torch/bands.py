@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..accounting.banded import prefix_error
 from ..designs.poisson import Poisson
+from ..numerics.printing import as_asked
 from ..schedules.cyclic_poisson import CyclicPoisson
 from ..validation import in_range, positive, whole
 from .plan import calibrated
@@ -55,7 +56,8 @@ class BandsPlan:
         return CyclicPoisson(self.rate, self.bands, self.steps) if self.bands > 1 else Poisson(self.rate)
 
     def __str__(self) -> str:
-        head = f"{self.steps} steps, rate {self.rate:g}, epsilon {self.epsilon:g}, delta {self.delta:g}"
+        asked = f"epsilon {as_asked(self.epsilon)}, delta {as_asked(self.delta)}"
+        head = f"{self.steps} steps, rate {self.rate:g}, {asked}"
         rows = [
             f"{one.bands:5} {one.noise_multiplier:17.4f} {one.ratio:6.3f}{'  <- best' if one is self.best else ''}"
             for one in self.tried

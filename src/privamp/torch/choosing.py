@@ -20,6 +20,7 @@ from ..chance.stream import Stream
 from ..core.guarantee import Guarantee
 from ..core.profile import Profile
 from ..errors import InvalidInput, NoTheorem
+from ..numerics.printing import as_asked, shown_up
 from ..validation import in_range, whole
 
 _ORDERS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 128.0)
@@ -39,9 +40,9 @@ class ChoicePrice:
 
     def __str__(self) -> str:
         return (
-            f"epsilon at delta {self.delta:g}: one run {self.one_run:.4g}; all {self.settings} settings, everything "
-            f"published {self.composed:.4g}; best of {self.mean_runs:g} runs on average, only it published "
-            f"{self.random_stopping:.4g}"
+            f"epsilon at delta {as_asked(self.delta)}: one run {shown_up(self.one_run, 4)}; all {self.settings} "
+            f"settings, everything published {shown_up(self.composed, 4)}; best of {self.mean_runs:g} runs on average, "
+            f"only it published {shown_up(self.random_stopping, 4)}"
         )
 
 

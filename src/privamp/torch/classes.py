@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..designs.class_rates import COLUMN, ClassRates
+from ..core.design import Answers
+from ..designs.class_rates import COLUMN
 from ..errors import InvalidInput
 from ..validation import whole
 
 
 def class_column(sampler: Any, classes: Iterable[Any] | None) -> dict[str, Any]:
     """The column that the sampler reads; none for other samplers."""
-    if isinstance(sampler, ClassRates) != (classes is not None):
+    if (_rates(sampler) is not None) != (classes is not None):
         raise InvalidInput(
             "sampler=PoissonPPS.by_class(...) needs classes=, the class of every record"
             if classes is None
@@ -27,20 +28,25 @@ def class_column(sampler: Any, classes: Iterable[Any] | None) -> dict[str, Any]:
 
 def expected_batch(sampler: Any, population: Any) -> tuple[int | None, float | None]:
     """The public number of records and, for rates by class, the expected size of a batch."""
+    rates = _rates(sampler)
     if not isinstance(population, Mapping):
-        if isinstance(sampler, ClassRates):
+        if rates is not None:
             raise InvalidInput(
                 "population must give a public (rough) number of records for every class, such as {0: 900, 1: 100}, "
                 f"with {type(sampler).__name__}"
             )
         return population, None
-    if not isinstance(sampler, ClassRates):
+    if rates is None:
         raise InvalidInput("population by class is for sampler=PoissonPPS.by_class(...); give one public number")
-    if set(population) != set(sampler.names):
-        raise InvalidInput(f"population must name the classes of the sampler, {', '.join(map(repr, sampler.names))}")
+    if set(population) != set(rates):
+        raise InvalidInput(f"population must name the classes of the sampler, {', '.join(map(repr, rates))}")
     for name, count in population.items():
         whole(1, **{f"the population of class {name!r}": count})
-    expected = sum(rate * population[name] for name, rate in sampler.rates)
+    expected = sum(rate * population[name] for name, rate in rates.items())
     if expected <= 0:
         raise InvalidInput("every class has rate 0, so no record is ever drawn; raise a rate")
     return sum(int(count) for count in population.values()), expected
+
+
+def _rates(sampler: Any) -> Mapping[Any, float] | None:
+    return sampler.rates_by_class if isinstance(sampler, Answers) else None

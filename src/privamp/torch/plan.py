@@ -13,7 +13,6 @@ from ..core.guarantee import Guarantee
 from ..core.neighbors import Neighbors
 from ..core.release import renamed
 from ..core.schedule import Schedule
-from ..designs.class_rates import ClassRates
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
@@ -178,7 +177,7 @@ def check_steps(sampler: Design | Schedule, steps: int) -> None:
 
 def check_design(design: Design | Schedule, population: int, rate: float | None) -> None:
     """Batches may come from the designs and schedules that draw records by their ids alone."""
-    if design.reads and not isinstance(design, ClassRates):
+    if design.reads and design.rates_by_class is None:
         raise InvalidInput(
             f"batches need designs that read only ids, such as Poisson or WithoutReplacement, got "
             f"{type(design).__name__} instead, which reads {', '.join(map(repr, design.reads))}"
