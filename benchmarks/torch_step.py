@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -70,6 +71,21 @@ def ours(make: Callable[[], nn.Module], batch: int, device: torch.device, sample
     return lambda: engine._one_step(engine._run)
 
 
+def on_poisson_batches(
+    module: nn.Module, optimizer: Any, criterion: Any, batch: int, device: torch.device
+) -> Callable[[], None]:
+    """One step of the usual loop on a fresh Poisson sample."""
+    x, y = data(device)
+
+    def step() -> None:
+        drawn = torch.nonzero(torch.rand(RECORDS, device=device) < batch / RECORDS).flatten()
+        optimizer.zero_grad()
+        criterion(module(x[drawn]), y[drawn]).backward()
+        optimizer.step()
+
+    return step
+
+
 def opacus(make: Callable[[], nn.Module], batch: int, device: torch.device) -> Callable[[], None]:
     """One step of Opacus' ghost clipping on `batch` records, with its own noise."""
     from opacus.grad_sample import GradSampleModuleFastGradientClipping
@@ -81,30 +97,14 @@ def opacus(make: Callable[[], nn.Module], batch: int, device: torch.device) -> C
         torch.optim.SGD(module.parameters(), 0.01), noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=batch
     )
     criterion = DPLossFastGradientClipping(module, optimizer, nn.CrossEntropyLoss())
-    x, y = data(device)
-
-    def step() -> None:
-        drawn = torch.nonzero(torch.rand(RECORDS, device=device) < batch / RECORDS).flatten()
-        optimizer.zero_grad()
-        criterion(module(x[drawn]), y[drawn]).backward()
-        optimizer.step()
-
-    return step
+    return on_poisson_batches(module, optimizer, criterion, batch, device)
 
 
 def plain(make: Callable[[], nn.Module], batch: int, device: torch.device) -> Callable[[], None]:
     """One step of torch on `batch` records, without clipping or noise."""
     module, criterion = make().to(device), nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(module.parameters(), 0.01)
-    x, y = data(device)
-
-    def step() -> None:
-        drawn = torch.nonzero(torch.rand(RECORDS, device=device) < batch / RECORDS).flatten()
-        optimizer.zero_grad()
-        criterion(module(x[drawn]), y[drawn]).backward()
-        optimizer.step()
-
-    return step
+    return on_poisson_batches(module, optimizer, criterion, batch, device)
 
 
 def milliseconds(steps: list[Callable[[], None]], device: torch.device, repeats: int = 30) -> list[float]:

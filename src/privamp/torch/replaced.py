@@ -4,6 +4,7 @@ Fused kernels (attention, LSTM) hide their intermediate results. A replaced laye
 reports every linear map to the recorder. Outside training steps the layer's own forward pass runs.
 """
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Tensor = Any
 
 
-class Replaced:
+class Replaced(ABC):
     """Replaces the forward pass of one module until `restore`."""
 
     def __init__(self, recorder: "GradientRecorder", name: str, module: Any) -> None:
@@ -39,9 +40,9 @@ class Replaced:
             return self._plain(*args, **kwargs)
         return self.by_steps(*args, **kwargs)
 
+    @abstractmethod
     def by_steps(self, *args: Any, **kwargs: Any) -> Any:
         """The same result, with every use of a parameter reported."""
-        raise NotImplementedError
 
     def linear(self, x: Tensor, weight: Any, bias: Any, rows: tuple[int, int] | None = None) -> Tensor:
         """x times the weight (or these rows of it) plus the bias, reported to the recorder."""
