@@ -80,7 +80,7 @@ def plan_table(x, monkeypatch):
     monkeypatch.setattr(survey_plan, "grid", lambda title, heads, rows, **_: cells.extend(next(iter(rows))))
     monkeypatch.setattr(survey_plan, "say", lambda *_: None)
     plan = SimpleNamespace(rows=[row(x)], recommendation="", reason="", notes=())
-    survey_plan._tell(plan, SimpleNamespace(size=9, roles={}), 1.0, 0.0, [])
+    survey_plan._print(plan, SimpleNamespace(size=9, roles={}), 1.0, 0.0, [])
     return cells[2:5]
 
 

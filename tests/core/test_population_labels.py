@@ -130,8 +130,8 @@ INNER = {  # steps inside a door, and what opens a sample that says its label it
     "core.sample.Sample.__init__", "core.schedule.Schedule.draw", "core.schedule.Schedule.drawn",
     "core.schedule.uniform_bins", "core.ledger.BudgetLike.pay_for_sample", "core.ledger.BudgetLike.reserve",
     "engines.earlier.drawn_before", "engines.kernel.Kernel.of", "engines.kernel.Kernel.facts",
-    "engines.local.open_sample", "engines.spark.kernel_for", "engines.spark_pin.Tally.__init__",
-    "engines.spark_pin.tallies", "kmeans.fit.Request.paid", "kmeans.fit.run", "kmeans.steps.Steps.__init__",
+    "engines.local.open_sample", "engines.spark.kernel_for", "engines.spark_digest.Tally.__init__",
+    "engines.spark_digest.tallies", "kmeans.fit.Request.paid", "kmeans.fit.run", "kmeans.steps.Steps.__init__",
     "kmeans.privacy_spend.PrivacySpend.__init__",
     "sums.release.SumRelease.draw", "survey.released.asked_of", "sgd.regression._Regression.fit",
 }  # fmt: skip

@@ -12,13 +12,13 @@ from privamp.core.population import Population
 from privamp.queries.answers import count_of
 from privamp.queries.drawn_numbers import law
 from privamp.queries.plan import Plan
-from privamp.queries.told import Told
+from privamp.queries.public_facts import PublicFacts
 from privamp.testing import seeded_key
 
 
 def told_by(design, noise, kind="laplace"):
     of_size = design.spread if design.spread_of_size is None else design.spread_of_size
-    return Told(noise, kind, design.spread, design.weight, design.public_size, of_size, design.equal_chances)
+    return PublicFacts(noise, kind, design.spread, design.weight, design.public_size, of_size, design.equal_chances)
 
 
 def covered(design, records, noise, draw, kind="laplace", runs=400, level=0.9):

@@ -9,7 +9,7 @@ import pytest
 from privamp import Poisson, TruncatedPoisson, WithoutReplacement, open_table
 from privamp.errors import InvalidInput
 from privamp.queries.distribution import Quantile, Tree
-from privamp.queries.told import Told
+from privamp.queries.public_facts import PublicFacts
 from privamp.testing import seeded_key
 
 GREAT = 1e4
@@ -48,7 +48,7 @@ def covered(x, bounds, p, scale, runs=150, level=0.9, rate=1.0):
     rng = np.random.default_rng(2)
     steps = 4096
     leaf = np.clip(((x - bounds[0]) / (bounds[1] - bounds[0]) * steps).astype(int), 0, steps - 1)
-    told = Told(math.sqrt(2.0) * scale / rate, "laplace", 1.0 / rate - 1.0, 1.0 / rate)
+    told = PublicFacts(math.sqrt(2.0) * scale / rate, "laplace", 1.0 / rate - 1.0, 1.0 / rate)
     truth, hits = np.quantile(x, p, method="inverted_cdf"), 0
     for _ in range(runs):
         counts = np.bincount(leaf[rng.random(len(x)) < rate], minlength=steps).astype(float)

@@ -8,13 +8,13 @@ import pytest
 from privamp import Poisson, WithoutReplacement
 from privamp.numerics.half_width import half_width, half_widths
 from privamp.queries.answers import Ratio, Share, Summed
-from privamp.queries.told import Told
+from privamp.queries.public_facts import PublicFacts
 
 LEVEL = 0.9
 
 
 def told_by(design, noise):
-    return Told(noise, "laplace", design.spread, design.weight, design.public_size, 0.0, design.equal_chances)
+    return PublicFacts(noise, "laplace", design.spread, design.weight, design.public_size, 0.0, design.equal_chances)
 
 
 def shares(design, records, yes, noise, draw, law, runs=400):

@@ -12,7 +12,7 @@ import privamp.spark
 from privamp import ExactLaplace, InvalidInput, Key, Poisson, PrivateSum, WithoutReplacement
 from privamp.engines import local, spark_files
 from privamp.engines.options import WriteOptions
-from privamp.engines.spark_pin import CLUSTER
+from privamp.engines.spark_digest import CLUSTER
 from privamp.testing import seeded_key
 
 

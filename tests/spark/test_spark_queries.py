@@ -5,7 +5,7 @@ import pytest
 
 from privamp import Budget, InvalidInput, Poisson, WithoutReplacement, open_table
 from privamp.core.ledger import REGISTRY
-from privamp.engines.spark_pin import CLUSTER, SAME_TABLE
+from privamp.engines.spark_digest import CLUSTER, SAME_TABLE
 from privamp.errors import BudgetExceeded
 from privamp.mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from privamp.testing import seeded_key

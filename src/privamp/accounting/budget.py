@@ -32,7 +32,7 @@ from .budget_log import Entry, entries_of
 from .budget_origin import plain
 from .budget_store import Checked, Head, Store
 from .filters import Filter, LimitOptions, Release, filter_within
-from .sample_ledger import Past, SamplePayment, check_terms, past_of
+from .sample_ledger import EarlierReleases, SamplePayment, check_terms, earlier_releases
 
 _LAST = 2**62  # number of an entry
 _NO_WIDTH = "\u200b\u2060\ufeff"
@@ -251,7 +251,7 @@ class Budget:
         if before is None:
             facts = _purchase(note, key, certificate=certificate) | plain({"terms": dict(terms)})
             try:
-                return SamplePayment(self, self._add(release, facts, delta, draw, RESERVED), Past())
+                return SamplePayment(self, self._add(release, facts, delta, draw, RESERVED), EarlierReleases())
             except InvalidInput:  # another program may have charged it just now
                 before = self._store.sample(self._number, draw)
                 if before is None:
@@ -260,7 +260,7 @@ class Budget:
             raise InvalidInput("this draw was already charged, here or in another run; draw with a fresh key")
         paid, releases = before
         check_terms(paid, plain(dict(terms)))
-        return SamplePayment(self, paid.number, past_of(releases))
+        return SamplePayment(self, paid.number, earlier_releases(releases))
 
     def spend(self, release: Release, *, note: str = "", delta: float | None = None, job: str = "") -> None:
         """Reserve and commit in one step, for noise that is drawn right afterwards."""

@@ -26,7 +26,7 @@ _OTHER_TERMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class EarlierReleases:
     """What programs before this one released from a sample."""
 
     releases: int = 0
@@ -36,12 +36,12 @@ class Past:
     assumes: tuple[str, ...] = ()
 
 
-def past_of(releases: list[Event]) -> Past:
+def earlier_releases(releases: list[Event]) -> EarlierReleases:
     """The sum of a sample's release events, oldest first."""
     told = [event.told for event in releases]
     if not told:
-        return Past()
-    return Past(
+        return EarlierReleases()
+    return EarlierReleases(
         releases=len(told),
         used=tuple(told[-1]["used"].items()),
         has_claims=any(fact["claimed"] for fact in told),
@@ -63,7 +63,7 @@ class SamplePayment:
 
     __slots__ = ("_budget", "number", "past")
 
-    def __init__(self, budget: "Budget", number: int, past: Past) -> None:
+    def __init__(self, budget: "Budget", number: int, past: EarlierReleases) -> None:
         self._budget = budget
         self.number = number
         self.past = past

@@ -7,7 +7,7 @@ import typer
 
 from .console import waiting, warn
 from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget, read_pair
-from .released import Told, check_page
+from .released import ReleaseOutput, check_page
 from .survey.options import DropMissing
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def bootstrap(
         )  # fmt: skip
     head = {"statistic": statistic, "column": column, "bounds": [list(pair) for pair in limits]}
     spent = [(f"spent: {cost}", what) for cost, what in found.spent]
-    Told(
+    ReleaseOutput(
         {"": found}, f"{statistic} of {column}", head, [("drawn", _drawn(found)), *spent], epsilon=epsilon,
         assumes=[READABLE] + [DROPPED] * drop_missing, level=confidence, more=_facts(found),
     ).tell(json=json, report=report)  # fmt: skip

@@ -63,7 +63,7 @@ def _explain(error: Exception, arguments: list[str], group: Any) -> int:
         return 1
     if is_output_error(error):
         discard_output()
-        return _tell(f"the output cannot be written ({error.strerror}); redirect it", 1)  # type: ignore[attr-defined]
+        return _print(f"the output cannot be written ({error.strerror}); redirect it", 1)  # type: ignore[attr-defined]
     if isinstance(error, OSError) and error.filename is not None:
         name = os.fsdecode(error.filename)
         return _say(f"{name!r} cannot be used ({error.strerror}); check name and permissions", kind, 2, arguments)
@@ -105,16 +105,16 @@ def _usage(error: Any, arguments: list[str]) -> int:
 def _say(sentence: str, kind: str, code: int, arguments: list[str]) -> int:
     sentence = " ".join(sentence.split())
     if "--json" not in arguments:
-        return _tell(sentence, code)
+        return _print(sentence, code)
     try:
         typer.echo(json.dumps({"schema": SCHEMA, "error": sentence, "kind": kind}, ensure_ascii=False))
     except OSError:  # a full disk, a closed stdout
         discard_output()
-        _tell(sentence, code)
+        _print(sentence, code)
     return code
 
 
-def _tell(sentence: str, code: int) -> int:
+def _print(sentence: str, code: int) -> int:
     """One line on stderr, if there is one."""
     with contextlib.suppress(OSError, ValueError):
         typer.echo(f"Error: {visible(sentence)}", err=True)

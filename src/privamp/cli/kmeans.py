@@ -8,7 +8,7 @@ import typer
 from ..numerics.printing import as_asked, shown_up
 from .console import number, upper, waiting, warn
 from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget, read_pair
-from .released import Told, check_files, check_page
+from .released import ReleaseOutput, check_files, check_page
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -200,7 +200,7 @@ def _csv(found: "Release") -> bytes:
     return buffer.getvalue().encode("utf-8")
 
 
-def _told(model: "PrivateKMeans", names: list[str], cost: float | None) -> Told:
+def _told(model: "PrivateKMeans", names: list[str], cost: float | None) -> ReleaseOutput:
     """What was released, with the names of its columns."""
     from ..core.release import Release
     from ..report.centres import picture_of_centres
@@ -213,7 +213,7 @@ def _told(model: "PrivateKMeans", names: list[str], cost: float | None) -> Told:
     at = f" and delta {as_asked(model.delta)}" if model.delta else ""
     spent = [(f"spent: {upper(e)}", what + (f", delta {as_asked(d)}" if d else "")) for what, e, d in model.budget_]
     rows = [[what, shown_up(each), as_asked(d)] for what, each, d in model.budget_]
-    return Told(
+    return ReleaseOutput(
         {"": found}, f"{model.n_clusters} private centres", _head(model, names), _about(model, names), printed=spent,
         delta=model.delta or None, called="Centres", more=_more(model, cost),
         summary=f"k-means with epsilon {as_asked(model.epsilon or 0.0)}{at} under add/remove of one record.",

@@ -8,7 +8,7 @@ import typer
 from .completion import columns
 from .console import waiting
 from .options import BudgetFile, BudgetLabel, Json, Report, opened_budget, read_pair
-from .released import Told, check_page
+from .released import ReleaseOutput, check_page
 
 if TYPE_CHECKING:
     from ..core.release import Release
@@ -120,7 +120,7 @@ def query(
     title = questions[0].name if len(found) == 1 else "answers"
     head: dict[str, Any] = {"questions": [question.name for question in questions], "rate": rate}
     drawn = "every record" if rate == 1.0 else f"each record with probability {rate:g}"
-    told = Told(groups, title, head, [("drawn", drawn)], delta=delta or None, level=confidence)
+    told = ReleaseOutput(groups, title, head, [("drawn", drawn)], delta=delta or None, level=confidence)
     told.tell(json=json, report=report)
 
 

@@ -17,7 +17,7 @@ Files = Mapping[str, tuple[Path, bytes]]  # the word for machines, where it goes
 
 
 @dataclass(slots=True)
-class Told:
+class ReleaseOutput:
     """What a command released, its heading, and further facts to print."""
 
     groups: Groups  # "" if there is only one

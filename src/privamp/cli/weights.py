@@ -74,7 +74,7 @@ def weights(
         if json:
             _emit(found, plot)
         else:
-            _tell(found)
+            _print(found)
         if plot is not None:
             draw_overlay(found, plot)
     if plot is not None and not json:
@@ -135,7 +135,7 @@ def _emit(found: "Overlay", plot: Path | None) -> None:
     )
 
 
-def _tell(found: "Overlay") -> None:
+def _print(found: "Overlay") -> None:
 
     facts = found.facts
     rows = [*found.rows, found.everybody]

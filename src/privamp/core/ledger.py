@@ -45,7 +45,7 @@ class Limit(Protocol):
         """One mechanism that covers everything that may be released."""
 
 
-class Past(Protocol):
+class EarlierReleases(Protocol):
     """What earlier programs released from the same sample (accounting/sample_ledger.py)."""
 
     @property
@@ -69,7 +69,7 @@ class Payment(Protocol):
     """A budget's record of one sample: every release is written to it."""
 
     @property
-    def past(self) -> Past:
+    def past(self) -> EarlierReleases:
         """What was released before, by other programs."""
 
     def record(self, mechanism: Mechanism, number: int, limit: "Limit | None", *, claimed: bool, trusted: bool) -> None:
@@ -167,7 +167,7 @@ class Ledger:
             self._continue(self.payment.past)
             self.is_closed = False
 
-    def _continue(self, past: Past) -> None:
+    def _continue(self, past: EarlierReleases) -> None:
         """Continue after what earlier programs released from the same sample."""
         self.has_claims |= past.has_claims
         self.has_functions |= past.has_functions

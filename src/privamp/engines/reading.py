@@ -84,17 +84,17 @@ class Reading:
                 if len(pending) > self.threads:
                     done += pending[0][1]
                     yield pending.popleft()[0].result()
-                    self._tell(done, rows, passes, after)
+                    self._report_progress(done, rows, passes, after)
             while pending:
                 done += pending[0][1]
                 yield pending.popleft()[0].result()
-                self._tell(done, rows, passes, after)
+                self._report_progress(done, rows, passes, after)
             if done == 0:  # a source without rows still has a result
                 yield work(Piece.empty(self.source.schema), 0)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _tell(self, done: int, rows: int | None, passes: int, after: int) -> None:
+    def _report_progress(self, done: int, rows: int | None, passes: int, after: int) -> None:
         if self.progress is not None:
             self.progress(done + after * (rows or 0), None if rows is None else passes * rows)
 

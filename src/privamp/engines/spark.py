@@ -22,10 +22,10 @@ from ..errors import InvalidInput
 from ..validation import options_of
 from .kernel import Kernel, Reads
 from .options import DRIVER_RECORDS, SparkKeywords, SparkOptions
+from .spark_digest import MISSING, SIZE, TableDigest, joined
 from .spark_draw import Draw, View
 from .spark_frames import plain
 from .spark_messages import Batches, column, merged, new_secret, padded, received, sent, unpadded
-from .spark_pin import MISSING, SIZE, Pin, joined
 from .spark_plan import check_repeatable
 from .spark_reading import check_types, contribution
 from .spark_session import answer, arrow_schema, check_pyspark
@@ -154,7 +154,7 @@ def _decided(df: "DataFrame", kernel: Kernel) -> Draw:
     found = _few(sent(df, kernel.uses, contribute, key), kernel, merge, key)
     parts = [unpadded(message[SIZE:]) for message in found] or [contribution(kernel, nobody)]
     chosen = kernel.finish(kernel.folded(parts))
-    return Draw(df, kernel, None, chosen, Pin(message[:SIZE] for message in found))
+    return Draw(df, kernel, None, chosen, TableDigest(message[:SIZE] for message in found))
 
 
 def _few(parts: "DataFrame", kernel: Kernel, merge: Callable[[list[bytes]], bytes], secret: bytes) -> list[bytes]:

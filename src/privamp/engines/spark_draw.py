@@ -14,8 +14,8 @@ import pyarrow as pa
 from ..chance.keys import Key
 from ..chance.known_answer import check_known_answer
 from .kernel import COUNT, WEIGHT, Chosen, Kernel, weighted
+from .spark_digest import SIZE, TableDigest, Tally, tallies
 from .spark_messages import Batches, column, guarded, messages, padded, unpadded
-from .spark_pin import SIZE, Pin, Tally, tallies
 from .spark_reading import readable, usable
 from .spark_session import arrow_schema
 
@@ -76,7 +76,7 @@ class Draw:
     kernel: Kernel
     view: View | None = field(default=None, repr=False)
     chosen: Chosen | None = field(default=None, repr=False)
-    pin: Pin | None = field(default=None, repr=False)  # None: the table is read once
+    pin: TableDigest | None = field(default=None, repr=False)  # None: the table is read once
     pin_key: Key | None = field(default=None, repr=False)  # None: the draw's own
     is_held: bool = False  # whether `df` is the drawn rows
 
@@ -93,7 +93,7 @@ class Draw:
 
     def check(self, tallies: Sequence[bytes]) -> None:
         """Raise unless the table is that of the draw and every drawn ticket has found its row."""
-        later = Pin(tallies)
+        later = TableDigest(tallies)
         if self.pin is not None:
             self.pin.check(later)
         if self.chosen is not None:
@@ -121,7 +121,7 @@ class Draw:
                 keeper.kept(batch) if is_held else keeper.seen(batch)
             return [keeper.tally()]
 
-        return replace(self, pin=Pin(messages(self.df, self.uses, work)))
+        return replace(self, pin=TableDigest(messages(self.df, self.uses, work)))
 
     def held(self) -> "Draw":
         """The same draw, whose rows Spark keeps on the workers: jobs read them, and the table no more.

@@ -17,9 +17,9 @@ from ..tables.secret_files import check_output, described, private_writer
 from .kernel import COUNT, WEIGHT
 from .options import WriteOptions
 from .spark import drawn, kernel_for
+from .spark_digest import CLUSTER
 from .spark_frames import plain
 from .spark_messages import column
-from .spark_pin import CLUSTER
 from .spark_sample import SparkSample
 from .spark_session import answer, session
 

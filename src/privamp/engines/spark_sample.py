@@ -19,9 +19,9 @@ from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_
 from ..validation import options_of
 from .options import SparkKeywords, SparkOptions
 from .spark import drawn, kernel_for
+from .spark_digest import CLUSTER, SAME_TABLE
 from .spark_draw import Draw
 from .spark_frames import plain
-from .spark_pin import CLUSTER, SAME_TABLE
 from .spark_totals import Ball, Exact, Units, Whole, by_group, check_groups, dimension_of, units_of, whole_totals
 from .stored_sample import StoredSample
 

@@ -20,9 +20,9 @@ from ..tables.columns import is_text
 from ..validation import whole
 from .kernel import COUNT, WEIGHT
 from .row_numbers import is_list, is_number, numbers
+from .spark_digest import SIZE
 from .spark_draw import Draw
 from .spark_messages import Batches, column, messages
-from .spark_pin import SIZE
 from .spark_plan import check_values
 from .spark_session import arrow_schema
 

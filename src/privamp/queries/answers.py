@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from ..numerics.half_width import half_width, half_widths
 from ..numerics.log_domain import FloatArray
 from .drawn_numbers import NORMAL, chance_below, cumulative, panjer
-from .told import Told
+from .public_facts import PublicFacts
 
 _TRIED = 33  # points at which the width of an interval is known
 _FINER = 64  # points between two of them at which its ends are looked for
@@ -67,7 +67,7 @@ class Counted:
     """The law of a number of records: all sizes of the group that do not make the noisy count too unlikely."""
 
     total: float
-    told: Told
+    told: PublicFacts
 
     @property
     def answer(self) -> Answer:
@@ -123,7 +123,7 @@ def _first(excess: Callable[[int], float], near: float, wide: float, most: float
     return int(high)
 
 
-def count_of(total: float, told: Told) -> Answer:
+def count_of(total: float, told: PublicFacts) -> Answer:
     """A number of records."""
     return Counted(total, told).answer
 
@@ -141,7 +141,7 @@ class Summed:
     squares: float  # estimates the sum of squares
     reach: float
     ends: tuple[float, float]  # between which the sum must lie; from 0 on, no number is negative
-    told: Told
+    told: PublicFacts
     blur: float = 0.0  # the standard error of the squares
 
     @property
@@ -211,7 +211,7 @@ class Ratio:
     count_share: float  # what a record adds to the count's entry; 0 where the number of records is public
     middle: float
     half: float
-    told: Told
+    told: PublicFacts
     blur: float = 0.0  # the standard error of the squares
 
     def errors(self, m: Any) -> tuple[Any, Any]:

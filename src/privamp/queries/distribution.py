@@ -28,7 +28,7 @@ from ..numerics.log_domain import FloatArray
 from ..numerics.roots import bisected
 from .answers import Answer
 from .drawn_numbers import NORMAL, panjer
-from .told import Told
+from .public_facts import PublicFacts
 
 _ONE_ERROR = float(ndtr(1.0) - ndtr(-1.0))  # the level of an interval of one standard error to each side
 _NOBODY = 0.95  # the level of the test whether there are records
@@ -113,7 +113,7 @@ class Quantile:
     tree: Tree
     edges: FloatArray
     probability: float
-    told: Told
+    told: PublicFacts
 
     @property
     def answer(self) -> Answer:

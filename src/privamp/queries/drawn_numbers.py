@@ -14,13 +14,13 @@ from scipy.special import gammaln, ndtr
 from ..core.weighting import Coins, Subset
 from ..numerics.half_width import tails
 from ..numerics.log_domain import FloatArray
-from .told import Told
+from .public_facts import PublicFacts
 
 NORMAL = 100.0  # the variance of the number drawn from which on its law counts as normal
 _FAR = 9.0  # standard deviations
 
 
-def chance_below(t: float, records: float, told: Told) -> float:
+def chance_below(t: float, records: float, told: PublicFacts) -> float:
     """Pr[noisy count <= t] where the group has this many records."""
     error = told.error_of_count(records)
     if error == 0.0 or error * error > NORMAL * told.weight**2:
@@ -40,7 +40,7 @@ def cumulative(x: FloatArray, normal: float, noise: float, kind: str) -> FloatAr
     return np.where(x >= 0.0, 1.0 - above, above)
 
 
-def law(records: float, told: Told) -> tuple[FloatArray, FloatArray]:
+def law(records: float, told: PublicFacts) -> tuple[FloatArray, FloatArray]:
     """How many of the group are drawn, and the chance of each number; what is far from the mean is left out."""
     mean, variance = records / told.weight, told.variance(records, records) / told.weight**2
     if isinstance(told.chances, Subset):

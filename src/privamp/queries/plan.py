@@ -36,9 +36,9 @@ from . import on_spark
 from .answers import release_parts
 from .chosen import Choice
 from .fine_sums import FineSums, norm_left
+from .public_facts import PublicFacts
 from .quantiles import Quantiles
 from .questions import Asking, Question
-from .told import Told
 
 if TYPE_CHECKING:
     from .table import Table
@@ -226,13 +226,13 @@ class Layout:
         return ([level[g] for level in levels] for g in range(groups))
 
 
-def told_of(design: Design, asking: Asking, error: float, kind: str) -> Told:
+def told_of(design: Design, asking: Asking, error: float, kind: str) -> PublicFacts:
     """The public facts about totals of one question, each with this error of noise."""
     weight, spread = design.weight, design.spread
     assert weight is not None  # the table rejects designs without one
     assert spread is not None
     of_size = spread if design.spread_of_size is None else design.spread_of_size
-    return Told(error * weight, kind, spread, weight, asking.size, of_size, design.equal_chances)
+    return PublicFacts(error * weight, kind, spread, weight, asking.size, of_size, design.equal_chances)
 
 
 def split(questions: Sequence[Question], asking: Asking, grid: float = 0.0) -> tuple[float, ...]:

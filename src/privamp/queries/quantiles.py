@@ -20,8 +20,8 @@ from .answers import Answer
 from .chosen import Scale
 from .distribution import Quantile, Tree
 from .names import percent
+from .public_facts import PublicFacts
 from .questions import AboutNumbers, Asking, Level
-from .told import Told
 from .values import is_whole
 
 _BRANCHES, _LEVELS = 16, 3
@@ -75,7 +75,7 @@ class Quantiles(AboutNumbers):
         for level in range(1, _LEVELS + 1):
             yield np.ones((len(t), 1)), np.where(there < 0, -1, leaf // _BRANCHES ** (_LEVELS - level))
 
-    def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
+    def answer(self, totals: Sequence[FloatArray], told: PublicFacts, asking: Asking) -> list[Answer]:
         """One answer for each probability."""
         known = asking.is_fixed and self.groups is None and self.missing is not None
         tree = Tree.of([level[:, 0] for level in totals], told.size if known else None)

@@ -24,7 +24,7 @@ from . import answers
 from .answers import Answer
 from .groups import Groups
 from .names import told_apart
-from .told import Told
+from .public_facts import PublicFacts
 from .values import numbers_of
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Question(ABC):
         """What every record adds, level by level."""
 
     @abstractmethod
-    def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
+    def answer(self, totals: Sequence[FloatArray], told: PublicFacts, asking: Asking) -> list[Answer]:
         """One group's answers from its totals, one array (cells, numbers) per level."""
 
 
@@ -147,7 +147,7 @@ class Count(Question):
         """A row for every record."""
         yield np.ones((batch.num_rows, 1)), np.zeros(batch.num_rows, dtype=np.int64)
 
-    def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
+    def answer(self, totals: Sequence[FloatArray], told: PublicFacts, asking: Asking) -> list[Answer]:
         """One answer for the group."""
         return [answers.count_of(float(totals[0][0, 0]), told)]
 
@@ -216,7 +216,7 @@ class Sum(AboutNumbers):
         entries = [t, asking.squares * t * t] if asking.is_sampled else [t]
         yield np.column_stack(entries), np.where(there, 0, -1)
 
-    def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
+    def answer(self, totals: Sequence[FloatArray], told: PublicFacts, asking: Asking) -> list[Answer]:
         """One answer for the group."""
         cell, part = totals[0][0], asking.squares
         squares, blur = (float(cell[1]) / part, told.noise / part) if part else (0.0, 0.0)
@@ -276,7 +276,7 @@ class Mean(AboutNumbers):
         t, cell = self.around_middle(batch)
         yield self.entries(t, asking), cell
 
-    def ratio(self, cell: FloatArray, told: Told, asking: Asking) -> answers.Ratio:
+    def ratio(self, cell: FloatArray, told: PublicFacts, asking: Asking) -> answers.Ratio:
         """The mean of one group."""
         share = self.counts(asking)
         records = float(cell[-1]) / share if share else float(asking.size or 0)
@@ -284,7 +284,7 @@ class Mean(AboutNumbers):
         squares, blur = (float(cell[1]) / part, told.noise / part) if part else (0.0, 0.0)
         return answers.Ratio(float(cell[0]), records, squares, share, self.middle, self.half, told, blur)
 
-    def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
+    def answer(self, totals: Sequence[FloatArray], told: PublicFacts, asking: Asking) -> list[Answer]:
         """One answer for the group."""
         return [self.ratio(totals[0][0], told, asking).answer]
 
@@ -305,7 +305,7 @@ class Proportion(Mean):
         """None: a record is at one end of the bounds or at the other."""
         return 0.0
 
-    def ratio(self, cell: FloatArray, told: Told, asking: Asking) -> answers.Ratio:
+    def ratio(self, cell: FloatArray, told: PublicFacts, asking: Asking) -> answers.Ratio:
         """The share of one group."""
         share = self.counts(asking)
         records = float(cell[-1]) / share if share else float(asking.size or 0)
@@ -360,7 +360,7 @@ class Histogram(Question):
         cell = np.clip(np.searchsorted(np.array(self.edges), x, side="right") - 1, 0, bins - 1)
         yield np.ones((len(x), 1)), np.where(np.isnan(x), bins if self.with_missing else -1, cell)
 
-    def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
+    def answer(self, totals: Sequence[FloatArray], told: PublicFacts, asking: Asking) -> list[Answer]:
         """One answer for each bin."""
         return [answers.count_of(float(total), told) for total in totals[0][:, 0]]
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from ..numerics.half_width import half_widths
 from ..numerics.log_domain import FloatArray
 from .answers import Answer, end_of
+from .public_facts import PublicFacts
 from .questions import AboutNumbers, Asking, Level
-from .told import Told
 
 _SHARES = (0.5, 1.0)  # of the entries of t and t^2; near the best for means off the middle by 0.3
 _COUNT = 0.4
@@ -62,7 +62,7 @@ class Variance(AboutNumbers):
             powers += [t**3, t**4]
         yield np.column_stack([share * power for share, power in zip(shares, powers, strict=True)]), cell
 
-    def answer(self, totals: Sequence[FloatArray], told: Told, asking: Asking) -> list[Answer]:
+    def answer(self, totals: Sequence[FloatArray], told: PublicFacts, asking: Asking) -> list[Answer]:
         """One answer for the group."""
         shares = self.shares(asking)
         found = [float(x) / share for x, share in zip(totals[0][0], shares, strict=True)]
@@ -83,7 +83,7 @@ class Spread:
     records: float
     third: float
     fourth: float
-    told: Told
+    told: PublicFacts
     count_noise: float
     unit: float
 

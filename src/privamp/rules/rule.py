@@ -136,10 +136,10 @@ class Rule(ABC):
             places = np.flatnonzero(keep(numbers, probabilities_below(w)))
             return places, w[places]
         u = self.norms(records)
-        hopeful = self._hopeful(u, numbers)
-        w = self.weights_of_norms(u[hopeful])
-        kept = keep(numbers[hopeful], probabilities_below(w))
-        return hopeful[kept], w[kept]
+        candidates = self._may_be_kept(u, numbers)
+        w = self.weights_of_norms(u[candidates])
+        kept = keep(numbers[candidates], probabilities_below(w))
+        return candidates[kept], w[kept]
 
     def losses(self, records: Any) -> FloatArray:
         """The personal loss of every record, rounded up: its epsilon, at the rule's delta for Gaussian noise."""
@@ -195,7 +195,7 @@ class Rule(ABC):
             raise NoTheorem("Gaussian noise has no epsilon at delta 0; make the rule with a delta")
         return personal_epsilons(q, influences * w, self.delta)
 
-    def _hopeful(self, u: FloatArray, numbers: NDArray[np.uint64]) -> NDArray[np.intp]:
+    def _may_be_kept(self, u: FloatArray, numbers: NDArray[np.uint64]) -> NDArray[np.intp]:
         """Positions that may be kept: weights fall as norms grow, so the end of a cell of norms bounds all in it. Two
         cells an octave, read off the bits. The sample is the same, but most weights are never computed.
         """
@@ -207,10 +207,10 @@ class Rule(ABC):
         most = self.of_norms(np.minimum(ends, top)) * _ROUNDING
         limits = np.full(most.shape, 2**64 - 1, np.uint64)
         limits[most < 1.0] = (most[most < 1.0] * 2.0**64).astype(np.uint64)
-        hopeful = np.flatnonzero(numbers <= limits[-1])  # the others cannot be kept, whatever their norm
-        cell = u[hopeful].view(np.int64) >> _HALF_OCTAVE
+        candidates = np.flatnonzero(numbers <= limits[-1])  # the others cannot be kept, whatever their norm
+        cell = u[candidates].view(np.int64) >> _HALF_OCTAVE
         cell -= first
-        return hopeful[numbers[hopeful] <= limits.take(cell, mode="clip")]
+        return candidates[numbers[candidates] <= limits.take(cell, mode="clip")]
 
     def _inside(self, u: FloatArray) -> FloatArray:
         """Norms of the declared domain, which are public here: those of records come from `norms`."""

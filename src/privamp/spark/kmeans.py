@@ -22,10 +22,10 @@ from ..designs.poisson import Poisson
 from ..engines.kernel import COUNT, WEIGHT
 from ..engines.row_numbers import raw_numbers
 from ..engines.spark import check_unique, kernel_for
+from ..engines.spark_digest import CLUSTER, SAME_TABLE, SIZE, TableDigest, tallies
 from ..engines.spark_draw import Draw, View
 from ..engines.spark_frames import plain
 from ..engines.spark_messages import Batches, column, messages
-from ..engines.spark_pin import CLUSTER, SAME_TABLE, SIZE, Pin, tallies
 from ..engines.spark_plan import check_values
 from ..engines.spark_totals import dimension_of
 from ..errors import InvalidInput
@@ -100,7 +100,7 @@ class _Table:
         return tuple(dict.fromkeys((self.id, *self.values)))
 
 
-def _first_look(table: _Table) -> tuple[FloatArray, FloatArray, Pin]:
+def _first_look(table: _Table) -> tuple[FloatArray, FloatArray, TableDigest]:
     """Counts of norms and sums of squares over all records, and the digest of the table, in one pass."""
     start, values, ball = tallies(table.pin_key, table.uses), table.values, table.ball
     d = ball.center.size
@@ -115,10 +115,10 @@ def _first_look(table: _Table) -> tuple[FloatArray, FloatArray, Pin]:
 
     found = messages(table.df, table.uses, look)
     sums = reduce(added, (np.frombuffer(part[SIZE:]) for part in found), np.zeros(MIDDLES.size + d))
-    return sums[: MIDDLES.size], sums[MIDDLES.size :], Pin(part[:SIZE] for part in found)
+    return sums[: MIDDLES.size], sums[MIDDLES.size :], TableDigest(part[:SIZE] for part in found)
 
 
-def _drawn(table: _Table, rule: Rule, key: Key, pin: Pin) -> tuple[Sample, NDArray[Any], FloatArray]:
+def _drawn(table: _Table, rule: Rule, key: Key, pin: TableDigest) -> tuple[Sample, NDArray[Any], FloatArray]:
     """The drawn rows, brought to the driver, as a sample whose positions count in them."""
     id, values, ball = table.id, table.values, table.ball
     d = ball.center.size

@@ -34,7 +34,7 @@ from .exact import ExactRelease, Statistic, release_of
 from .fitting import Fit, Linear, Margin, check_margins, fit_of, linear
 from .frame import Frame, numbers_of, usual
 from .groups import in_order, labels_of, places
-from .released import UNBOUNDED, Asked, Source, asked_of
+from .released import UNBOUNDED, PaidSample, Source, paid_sample
 
 STATISTICS = ("mean", "total", "proportion", "ratio")
 RESPONSES = {  # by what divides the cells: classes or margins, and strata
@@ -86,7 +86,7 @@ def adjust(
     questions = values if isinstance(values, Mapping) else {None: values}
     if not questions:
         raise InvalidInput("values must hold the answers to at least one question, got none instead")
-    source = asked_of(sample, next(iter(questions.values())), found, key, budget)
+    source = paid_sample(sample, next(iter(questions.values())), found, key, budget)
     if source.sample.ledger.entries and source.design.parts:
         raise InvalidInput(
             "a release was already made from this stratified sample; combine everything in one estimate, or draw a "
@@ -115,7 +115,7 @@ class _Task:
     """One adjusted estimate of every domain."""
 
     def __init__(
-        self, source: Asked, basis: Basis, statistic: str, options: AdjustOptions, values: ArrayLike,
+        self, source: PaidSample, basis: Basis, statistic: str, options: AdjustOptions, values: ArrayLike,
         pairs: tuple[Pair, ...],
     ) -> None:  # fmt: skip
         self.source, self.basis, self.options = source, basis, options

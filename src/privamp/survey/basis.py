@@ -21,8 +21,8 @@ from .exact import ExactRelease
 from .frame import EVERYBODY, Frame, Name, frame_of
 from .groups import Groups
 from .hidden_signal import signal, strength
-from .released import Asked
-from .units import Units, loudness_of, units_of
+from .released import PaidSample
+from .units import Units, signal_to_noise, units_of
 
 _COMPOSED = 2e-6  # two Gaussian releases by strata are composed numerically, which rounds up
 
@@ -101,7 +101,7 @@ class Basis:
         return WeightedTotals(frame, "total", everybody, None)
 
 
-def basis_of(asked: Asked, records: int, options: Any) -> Basis:
+def basis_of(asked: PaidSample, records: int, options: Any) -> Basis:
     """The basis of a drawn sample under the budget of the options."""
     strength(options.noise, np.array([float(options.epsilon)]), options.delta)  # a budget that the noise can keep
     design, population = asked.design, options.population
@@ -118,7 +118,7 @@ def basis_of(asked: Asked, records: int, options: Any) -> Basis:
     )  # fmt: skip
 
 
-def _weighted(asked: Asked, records: int, options: Any) -> Basis:
+def _weighted(asked: PaidSample, records: int, options: Any) -> Basis:
     design, known = asked.design, options.population
     is_public = design.natural.kind != Neighbors.ADD_REMOVE.kind and design.public_size is not None
     if is_public and design.public_size != records:
@@ -127,7 +127,7 @@ def _weighted(asked: Asked, records: int, options: Any) -> Basis:
     units = units_of(asked.sample, known, options.columns)
     if units.by.refusal:
         raise InvalidInput(units.by.refusal)
-    theta = loudness_of(design, options.noise, float(options.epsilon), options.delta).theta
+    theta = signal_to_noise(design, options.noise, float(options.epsilon), options.delta).theta
     clusters = clusters_of(units)
     return Basis(
         (EVERYBODY,), units.by.weight, np.array([units.by.heaviest]), np.array([theta]), False, False, design.natural,

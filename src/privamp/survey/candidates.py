@@ -12,7 +12,7 @@ import numpy as np
 from ..core.design import Design
 from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
-from .units import Units, loudness_of
+from .units import Units, signal_to_noise
 
 Columns = Mapping[str, Any]  # by the names that designs read them by
 
@@ -37,7 +37,7 @@ def weights_of(design: Design, records: int, columns: Columns) -> Weighting:
 
 def noise_scale(design: Design, weights: Weighting, noise: str, epsilon: float, delta: float, half: float) -> float:
     """Of the noise on the weighted total when no value is farther than `half` from the middle."""
-    return half * weights.heaviest / loudness_of(design, noise, epsilon, delta).theta
+    return half * weights.heaviest / signal_to_noise(design, noise, epsilon, delta).theta
 
 
 def sampling_variance(weights: Weighting, records: int, half: float, sd: float) -> float:

@@ -40,8 +40,8 @@ from ..numerics.log_domain import FloatArray
 from .effects import Effect
 from .exact import Lattice, Statistic, release_of, summed
 from .frame import EVERYBODY
-from .released import Asked, Source
-from .units import Loudness, Units
+from .released import PaidSample, Source
+from .units import SignalToNoise, Units
 
 SPLIT = (0.58, 0.32, 0.10)  # of the first release: T, C and the squares of records
 _MORE = 2.0  # shares of variance_share that the second release gets
@@ -106,16 +106,24 @@ class ClusterQuestion:
     records: float | None  # N, where it is public
 
 
-def estimate_clusters(source: Asked, units: Units, clusters: Clusters, asked: ClusterQuestion, loud: Loudness,
-                      share: float) -> Release:  # fmt: skip
+def estimate_clusters(
+    source: PaidSample, units: Units, clusters: Clusters, asked: ClusterQuestion, snr: SignalToNoise, share: float
+) -> Release:
     """Release both, and compute value, errors and interval."""
-    return _Task(source, units, clusters, asked, loud, share).run()
+    return _Task(source, units, clusters, asked, snr, share).run()
 
 
 class _Task:
-    def __init__(self, source: Asked, units: Units, clusters: Clusters, asked: ClusterQuestion, loud: Loudness,
-                 share: float) -> None:  # fmt: skip
-        self.source, self.units, self.clusters, self.asked, self.loud = source, units, clusters, asked, loud
+    def __init__(
+        self,
+        source: PaidSample,
+        units: Units,
+        clusters: Clusters,
+        asked: ClusterQuestion,
+        snr: SignalToNoise,
+        share: float,
+    ) -> None:
+        self.source, self.units, self.clusters, self.asked, self.snr = source, units, clusters, asked, snr
         is_ratio = not asked.is_total or asked.records is not None
         self.middle = 0.5 * (asked.low + asked.high) if is_ratio else 0.0
         self.is_ratio = is_ratio
@@ -126,13 +134,11 @@ class _Task:
         asked_for = [
             Statistic(np.array([r]), r / self._allowed((1.0 - part) * p)) for r, p in zip(reach, SPLIT, strict=True)
         ]
-        self.first = release_of(loud.noise, asked_for, loud.part(1.0 - part))
-        self.second = release_of(
-            loud.noise, [Statistic(np.ones(1), 1.0 / loud.part(part), is_sum=False)], loud.part(part)
-        )
+        self.first = release_of(snr.noise, asked_for, snr.part(1.0 - part))
+        self.second = release_of(snr.noise, [Statistic(np.ones(1), 1.0 / snr.part(part), is_sum=False)], snr.part(part))
 
     def _allowed(self, share: float) -> float:
-        return self.loud.part(share)
+        return self.snr.part(share)
 
     def run(self) -> Release:
         """Release, then estimate."""
@@ -141,13 +147,13 @@ class _Task:
         self.source.plan(*plan)
         noisy = self.source.release(plan[0], lambda drawn: in_grid_units(self._sums(drawn)))
         total, count, squares = (float(answer[0]) for answer in self.first.answers(noisy))
-        c, wide = self.clusters, [self.loud.sd * self.first.scale_of(k) for k in range(3)]
+        c, wide = self.clusters, [self.snr.sd * self.first.scale_of(k) for k in range(3)]
         count = max(count, self.units.by.heaviest)
         away = float(np.clip(total / count, -self.half, self.half)) if self.is_ratio else 0.0
         records = count if self.asked.records is None else self.asked.records
         s2 = max(squares / count - away**2, 0.0) + _WIDE * wide[2] / count
         s2 = float(np.clip(s2, 1e-4 * self.half**2, self.half**2))
-        noise = self.loud.sd * self.second.scale
+        noise = self.snr.sd * self.second.scale
         cut = _Cut.of(self.half + abs(away), s2, records / c.clusters, c, noise, self.is_ratio)
         seen = float(
             self.second.answers(self.source.release(plan[1], lambda d: in_grid_units(self._cut(cut, away, d))))[0][0]
@@ -167,12 +173,16 @@ class _Task:
         ends = (self.asked.low, self.asked.high)
         many = 1.0 if not self.asked.is_total else records
         return self._source().release(
-            (self.middle + away) * many, math.sqrt(variance) * per, math.hypot(wide[0], away * wide[1]) / count * many,
-            ends=(ends[0] * many, ends[1] * many), df=c.drawn - 1, details=shown,
-        )  # fmt: skip
+            (self.middle + away) * many,
+            math.sqrt(variance) * per,
+            math.hypot(wide[0], away * wide[1]) / count * many,
+            ends=(ends[0] * many, ends[1] * many),
+            df=c.drawn - 1,
+            details=shown,
+        )
 
     def _source(self) -> Source:
-        return Source(self.source.sample, self.loud.noise, "private estimate", self.source.design.natural)
+        return Source(self.source.sample, self.snr.noise, "private estimate", self.source.design.natural)
 
     def _sums(self, drawn: Drawn) -> Whole:
         ones = np.ones_like(self.z)
@@ -213,8 +223,7 @@ class _Cut:
     is_distance: bool  # |E|, not truncated, and not its square
 
     @classmethod
-    def of(cls, farthest: float, s2: float, average: float, clusters: Clusters, noise: float,
-           is_ratio: bool) -> "_Cut":  # fmt: skip
+    def of(cls, farthest: float, s2: float, average: float, clusters: Clusters, noise: float, is_ratio: bool) -> "_Cut":
         """Where to truncate; `noise` is that of the second release, in units of one record's effect."""
         sd, cap = math.sqrt(s2), float(clusters.cap)
         noise_of_all = noise * farthest * (2.0 * cap * min(2.0 * sd, farthest) - farthest) / clusters.rate**2

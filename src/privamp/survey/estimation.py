@@ -32,7 +32,7 @@ from .groups import Groups, groups_of
 from .hidden_signal import signal
 from .options import Declared, EstimateKeywords, EstimateOptions
 from .ratio import poisson_mean
-from .released import UNBOUNDED, Asked, Source, asked_of, source_of
+from .released import UNBOUNDED, PaidSample, Source, paid_sample, source_of
 from .weighted import estimate_weighted
 
 
@@ -77,7 +77,7 @@ def estimate(
     if statistic == "proportion" and options is None and asked.get("bounds") is None:
         asked["bounds"] = (0.0, 1.0)
     found = options_of(EstimateOptions, options, asked)
-    source = asked_of(sample, values, found, key, budget)
+    source = paid_sample(sample, values, found, key, budget)
     design = source.design
     if source.sample.ledger.entries and design.parts:
         raise InvalidInput(
@@ -89,7 +89,7 @@ def estimate(
     return _by_chances(source, values, statistic, found)
 
 
-def _by_chances(source: Asked, values: ArrayLike, statistic: str, options: EstimateOptions) -> Any:
+def _by_chances(source: PaidSample, values: ArrayLike, statistic: str, options: EstimateOptions) -> Any:
     """Designs with one probability in each stratum."""
     by, mechanism, epsilon = options.by, options.mechanism, float(options.epsilon or 0)
     frame = frame_of(source.sample, values, options.bounds, options.stratum, options.population)
@@ -230,7 +230,9 @@ class WeightedTotals:
         away = totals / self.records  # how far the estimated mean is from the centre
         return np.asarray([((1.0 - f.rate) / f.rate * f.records * (self.sd**2 + away**2)).sum()])
 
-    def run(self, sample: Asked, kind: str, theta: FloatArray | None, declared: Declared | None, share: float) -> Any:
+    def run(
+        self, sample: PaidSample, kind: str, theta: FloatArray | None, declared: Declared | None, share: float
+    ) -> Any:
         """Release, then compute value and errors."""
         f, one = self.frame, np.ones(1)
         per = one if self.statistic == "total" else self.records  # the statistic is total / per

@@ -36,7 +36,7 @@ from .exact import ExactRelease, Lattice, Statistic, release_of, summed
 from .frame import Frame, frame_of, usual
 from .hidden_signal import signal
 from .options import EstimateKeywords, EstimateOptions
-from .released import Source, asked_of
+from .released import Source, paid_sample
 
 _TAKEN = ("bounds", "epsilon", "delta", "noise", "stratum", "label")
 
@@ -94,7 +94,7 @@ def pilot(
     unused = [name for name in others if not _same(getattr(found, name), getattr(plain, name))]
     if unused or found.epsilon is None:
         raise InvalidInput(f"a pilot takes {', '.join(_TAKEN)}, got {unused[0] if unused else 'no epsilon'} instead")
-    source = asked_of(sample, values, found, key, budget)
+    source = paid_sample(sample, values, found, key, budget)
     if source.sample.ledger.entries:
         raise InvalidInput("a release was already made from this sample; a pilot needs a sample of its own")
     if not source.design.parts and source.design.equal_chances is None:

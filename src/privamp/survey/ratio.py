@@ -17,11 +17,11 @@ from ..mechanisms.fixed_point import Whole, in_grid_units
 from ..validation import nonnegative
 from .exact import Statistic, release_of
 from .frame import Frame
-from .released import Asked, Source, source_of
+from .released import PaidSample, Source, source_of
 
 
 def poisson_mean(
-    source: Asked, frame: Frame, noise: str, theta: float, sd: Any, share: float, records: float | None = None
+    source: PaidSample, frame: Frame, noise: str, theta: float, sd: Any, share: float, records: float | None = None
 ) -> Release:
     """Release T, C and, unless `sd` is public, Q; `theta` is the loss that is allowed inside the sample.
 

@@ -25,7 +25,7 @@ UNBOUNDED = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PaidSample:
     """A drawn sample and the budget that pays for its releases, if there is one."""
 
     sample: Sample
@@ -49,9 +49,9 @@ class Asked:
         return self.sample.release(mechanism, Bounded(statistic))
 
 
-def asked_of(
+def paid_sample(
     source: Sample | Design, values: Any, options: Options, key: Key | None, budget: BudgetLike | None
-) -> Asked:
+) -> PaidSample:
     """The sample that was given, or a fresh one by the design that was given."""
     if isinstance(source, Sample):
         if key is not None or options.label is not None:
@@ -59,11 +59,11 @@ def asked_of(
                 "this sample was already drawn with its own key and label; omit key= and label=, or give a design "
                 "instead"
             )
-        return Asked(source, budget, options.delta)
+        return PaidSample(source, budget, options.delta)
     if not isinstance(source, Design):
         raise InvalidInput(f"estimate takes a sample or a design that draws one, got {type(source).__name__} instead")
     given = {name: column for name, column in options.columns.items() if column is not None}
-    return Asked(source.draw(Population(len(values), options.label, **given), key), budget, options.delta)
+    return PaidSample(source.draw(Population(len(values), options.label, **given), key), budget, options.delta)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def units_of(sample: Sample, population: float | None, columns: Mapping[str, Arr
 
 
 @dataclass(frozen=True, slots=True)
-class Loudness:
+class SignalToNoise:
     """The largest signal-to-noise ratio of one record inside the sample: reach/scale of everything released
     together."""
 
@@ -111,9 +111,9 @@ class Loudness:
         return self.theta * (share if self.noise == "laplace" else math.sqrt(share))
 
 
-def loudness_of(design: Design, noise: str, epsilon: float, delta: float) -> Loudness:
+def signal_to_noise(design: Design, noise: str, epsilon: float, delta: float) -> SignalToNoise:
     """The largest ratio that the design amplifies to the budget."""
-    return Loudness(noise, inner_shift(design, epsilon, delta) if delta else inner_epsilon(design, epsilon))
+    return SignalToNoise(noise, inner_shift(design, epsilon, delta) if delta else inner_epsilon(design, epsilon))
 
 
 @lru_cache(maxsize=256)

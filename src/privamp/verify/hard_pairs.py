@@ -19,22 +19,22 @@ Changes = Sequence[str]
 ADD_REMOVE, REPLACE = ("added", "removed"), ("replaced",)
 
 
-class Hard(NamedTuple):
+class HardRecord(NamedTuple):
     """A phrase and a record."""
 
     what: str
     row: Any
 
 
-def hard_numbers(radius: float = 1.0, dtype: DTypeLike = np.float64) -> list[Hard]:
+def hard_numbers(radius: float = 1.0, dtype: DTypeLike = np.float64) -> list[HardRecord]:
     """Adversarial numbers of this type, around a clipping radius."""
     kind: Any = np.dtype(dtype)
     if kind.kind == "b":
-        return [Hard("false", kind.type(0)), Hard("true", kind.type(1))]
+        return [HardRecord("false", kind.type(0)), HardRecord("true", kind.type(1))]
     if kind.kind in "iu":
         limits = np.iinfo(kind)
         named = {"zero": 0, "one": 1, "largest": limits.max, "smallest": limits.min}
-        return [Hard(what, kind.type(value)) for what, value in named.items()]
+        return [HardRecord(what, kind.type(value)) for what, value in named.items()]
     facts: Any = np.finfo(kind)
     r = kind.type(radius)
     named = {
@@ -53,41 +53,41 @@ def hard_numbers(radius: float = 1.0, dtype: DTypeLike = np.float64) -> list[Har
         "minus the radius": -r,
         "a hundred radii": kind.type(min(100.0 * radius, float(facts.max))),
     }
-    return [Hard(what, value) for what, value in named.items()]
+    return [HardRecord(what, value) for what, value in named.items()]
 
 
-def hard_rows(columns: int, radius: float = 1.0, dtype: DTypeLike = np.float64) -> list[Hard]:
+def hard_rows(columns: int, radius: float = 1.0, dtype: DTypeLike = np.float64) -> list[HardRecord]:
     """Rows of this type: each hard number in the first column, and in all of them."""
     rows = []
     for what, value in hard_numbers(radius, dtype):
         first = np.zeros(columns, dtype)
         first[0] = value
-        rows += [Hard(f"{what} first", first), Hard(f"{what} everywhere", np.full(columns, value, dtype))]
+        rows += [HardRecord(f"{what} first", first), HardRecord(f"{what} everywhere", np.full(columns, value, dtype))]
     if np.dtype(dtype).kind == "f":
         spread = np.full(columns, radius / np.sqrt(columns), dtype)
         beyond = np.nextafter(spread, spread.dtype.type(np.inf))
-        rows += [Hard("spread over the radius", spread), Hard("one ulp beyond", beyond)]
+        rows += [HardRecord("spread over the radius", spread), HardRecord("one ulp beyond", beyond)]
     return rows
 
 
 ODD = (
-    Hard("an integer of thirty digits", 10**30),
-    Hard("a text", "secret text"),
-    Hard("nothing", None),
-    Hard("a truth", True),
-    Hard("a complex number", 1j),
-    Hard("a list", [1.0, 2.0]),
+    HardRecord("an integer of thirty digits", 10**30),
+    HardRecord("a text", "secret text"),
+    HardRecord("nothing", None),
+    HardRecord("a truth", True),
+    HardRecord("a complex number", 1j),
+    HardRecord("a list", [1.0, 2.0]),
 )
 
 
-def odd_rows(columns: int) -> list[Hard]:
+def odd_rows(columns: int) -> list[HardRecord]:
     """Rows whose first entry is a Python object that is not a number."""
-    return [Hard(what, [value] + [0.5] * (columns - 1)) for what, value in ODD]
+    return [HardRecord(what, [value] + [0.5] * (columns - 1)) for what, value in ODD]
 
 
 def pairs_of(
     rows: NDArray[Any] | list[Any],
-    hard: Iterable[Hard],
+    hard: Iterable[HardRecord],
     *,
     changes: Changes = (*ADD_REMOVE, *REPLACE),
     places: Sequence[int] | None = None,

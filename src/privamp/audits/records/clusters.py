@@ -21,7 +21,7 @@ from ...errors import InvalidInput
 from ...mechanisms.laplace import Laplace
 from ...survey import estimate
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, Hard, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, HardRecord, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
 
@@ -62,7 +62,7 @@ def _estimated(design: Design, rows: list[Row]) -> Any:
 def _strangers(names: Any, random: np.random.Generator) -> Iterator[Pair]:
     every = [(float(x), names[at % 4]) for at, x in enumerate(random.standard_normal(SIZE))]
     for rows in ([], every):
-        hard = [Hard(f"in {label!r}", (2.5, label)) for label in STRANGERS]
+        hard = [HardRecord(f"in {label!r}", (2.5, label)) for label in STRANGERS]
         yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[len(rows)])
 
 

@@ -11,7 +11,7 @@ from ...core.population import Population
 from ...designs.poisson import Poisson
 from ...sgd import Descent, PrivateLinear, PrivateLogistic
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, Hard, hard_numbers, hard_rows, odd_rows, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, HardRecord, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
 
@@ -27,8 +27,8 @@ def _fit(model: Any, data: list[Row]) -> Any:
 
 
 def _pairs(random: np.random.Generator) -> Iterator[Pair]:
-    hard = [Hard(what, (row, 1.0)) for what, row in (*hard_rows(COLUMNS, CLIP), *odd_rows(COLUMNS))]
-    hard += [Hard(f"label: {what}", ([0.5] * COLUMNS, label)) for what, label in (*hard_numbers(), *ODD)]
+    hard = [HardRecord(what, (row, 1.0)) for what, row in (*hard_rows(COLUMNS, CLIP), *odd_rows(COLUMNS))]
+    hard += [HardRecord(f"label: {what}", ([0.5] * COLUMNS, label)) for what, label in (*hard_numbers(), *ODD)]
     for size in (0, 1, 2, 20):
         rows: list[Row] = [(random.standard_normal(COLUMNS), float(random.random() < 0.5)) for _ in range(size)]
         yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[size])

@@ -37,7 +37,7 @@ from ...rules.privacy_constrained import privacy_constrained
 from ...rules.profiles import LinearProfile
 from ...rules.uniform import uniform
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_numbers, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, HardRecord, hard_numbers, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
 
@@ -175,13 +175,13 @@ def _drawn_ids(design: Design) -> list[int]:
     return [int(id) for id in ids[np.argsort(coins)[:64]]]
 
 
-def _hard(design: Design, random: np.random.Generator) -> list[Hard]:
+def _hard(design: Design, random: np.random.Generator) -> list[HardRecord]:
     """Rows with ids of their own."""
     ids = random.choice(_drawn_ids(design), 64, replace=False).tolist()
-    numbers = [*hard_numbers(4.0), Hard("missing", None), Hard("small", 1e-3)]
+    numbers = [*hard_numbers(4.0), HardRecord("missing", None), HardRecord("small", 1e-3)]
     rows = [(f"{what} in u", value, 0.25) for what, value in numbers]
     rows += [(f"{what} in both", value, value) for what, value in numbers]
-    return [Hard(what, (id, u, v)) for id, (what, u, v) in zip(ids, rows, strict=False)]
+    return [HardRecord(what, (id, u, v)) for id, (what, u, v) in zip(ids, rows, strict=False)]
 
 
 def _rows(size: int, random: np.random.Generator) -> list[Row]:

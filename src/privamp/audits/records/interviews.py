@@ -19,7 +19,7 @@ from ...designs.stratified import Stratified
 from ...mechanisms.fixed_point import ExactLaplace
 from ...survey import adjust, answers
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, Hard, hard_numbers, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, HardRecord, hard_numbers, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
 
@@ -73,10 +73,14 @@ def _adjusted(design: Design, options: dict[str, Any], people: list[Person]) -> 
     ]
 
 
-def _hard() -> list[Hard]:
-    found = [Hard("no answer", []), Hard("the same twice", [1.0, 1.0]), Hard("two that differ", [1.0, 2.5])]
-    found += [Hard("an answer and an empty row", [None, 2.0]), Hard("a number and its text", [1.0, "1"])]
-    return found + [Hard(what, [value]) for what, value in (*hard_numbers(3.0), *ODD)]
+def _hard() -> list[HardRecord]:
+    found = [
+        HardRecord("no answer", []),
+        HardRecord("the same twice", [1.0, 1.0]),
+        HardRecord("two that differ", [1.0, 2.5]),
+    ]
+    found += [HardRecord("an answer and an empty row", [None, 2.0]), HardRecord("a number and its text", [1.0, "1"])]
+    return found + [HardRecord(what, [value]) for what, value in (*hard_numbers(3.0), *ODD)]
 
 
 def _pairs(places: Any, changes: tuple[str, ...], random: np.random.Generator) -> Iterator[Pair]:

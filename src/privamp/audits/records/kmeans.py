@@ -25,7 +25,7 @@ from ...kmeans.tables import table_of
 from ...kmeans.threads import ThreadPool
 from ...mechanisms.sum_and_count import SumAndCount
 from ...testing import seeded_key, seeds_allowed
-from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_numbers, hard_rows, odd_rows, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, HardRecord, hard_numbers, hard_rows, odd_rows, pairs_of
 from ...verify.one_record import Pair, declared
 from .audit import RecordAudit
 
@@ -80,13 +80,13 @@ def _changed(pair: Pair) -> Any:
     return np.concatenate([one[places], other[places]])
 
 
-def _near_edges(dtype: Any) -> list[Hard]:
+def _near_edges(dtype: Any) -> list[HardRecord]:
     """Rows on and beside an edge of the bins of norms."""
     rows = []
     for edge in (RADIUS / 2, RADIUS * 2**-0.5, RADIUS * 2.0**-6):
         spread = np.full(COLUMNS, edge / np.sqrt(COLUMNS)).astype(dtype)
-        rows += [Hard(f"norm {edge:.3g}", spread)]
-        rows += [Hard(f"norm {edge:.3g} and one ulp", np.nextafter(spread, np.array(9.0, dtype)))]
+        rows += [HardRecord(f"norm {edge:.3g}", spread)]
+        rows += [HardRecord(f"norm {edge:.3g} and one ulp", np.nextafter(spread, np.array(9.0, dtype)))]
     return rows
 
 
@@ -163,13 +163,13 @@ def _histogram(norms: Any) -> Any:
 
 def _norms(random: np.random.Generator) -> Iterator[Pair]:
     for dtype in FLOATS:
-        edges = [Hard(f"edge {at}", np.array(2.0 ** (-at / 8)).astype(dtype)) for at in range(0, 24, 5)]
-        beside = [Hard(f"{what} and one ulp", np.nextafter(x, np.array(9.0, dtype))) for what, x in edges]
+        edges = [HardRecord(f"edge {at}", np.array(2.0 ** (-at / 8)).astype(dtype)) for at in range(0, 24, 5)]
+        beside = [HardRecord(f"{what} and one ulp", np.nextafter(x, np.array(9.0, dtype))) for what, x in edges]
         for size in (0, 1, 50):
             norms = np.abs(random.standard_normal(size)).astype(dtype)
             yield from pairs_of(norms, [*hard_numbers(1.0, dtype), *edges, *beside])
     rows = odd_rows(1)
-    yield from pairs_of([0.5, 0.25], [Hard(what, row[0]) for what, row in rows])
+    yield from pairs_of([0.5, 0.25], [HardRecord(what, row[0]) for what, row in rows])
 
 
 def norm_histogram() -> RecordAudit:

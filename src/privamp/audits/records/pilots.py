@@ -20,7 +20,7 @@ from ...mechanisms.per_stratum import PerStratum
 from ...numerics.log_domain import FloatArray
 from ...survey import Stratum, allocate, estimate, pilot
 from ...testing import seeded_key
-from ...verify.hard_pairs import ODD, REPLACE, Hard, hard_numbers, pairs_of
+from ...verify.hard_pairs import ODD, REPLACE, HardRecord, hard_numbers, pairs_of
 from ...verify.one_record import Pair, declared
 from .audit import RecordAudit
 
@@ -60,7 +60,7 @@ def _pairs(random: np.random.Generator) -> Iterator[Pair]:
     for wide in (3.0, 0.01):  # strata of some spread, and of next to none
         rows: list[Row] = [(wide * x, name) for x, name in zip(random.standard_normal(17), labels, strict=True)]
         for at, name in enumerate(labels):
-            hard = [Hard(what, (value, name)) for what, value in (*hard_numbers(3.0), *ODD)]
+            hard = [HardRecord(what, (value, name)) for what, value in (*hard_numbers(3.0), *ODD)]
             yield from (replace(pair, neighbors=WITHIN) for pair in pairs_of(rows, hard, changes=REPLACE, places=[at]))
 
 

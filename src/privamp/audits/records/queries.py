@@ -16,7 +16,7 @@ from ...designs.poisson import Poisson
 from ...designs.simple_random import WithoutReplacement
 from ...queries import Table, open_table
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_numbers, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, HardRecord, hard_numbers, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
 
@@ -24,9 +24,9 @@ SIZE, BOUNDS = 14, (-2.0, 3.0)
 GROUPS: list[Any] = ["a", "b", None]
 TEXTS = ("yes", "No", "1e3", "-7", "", "nan", "1e999", "none", None, "\x00", "9" * 400)
 Row = tuple[int, float | None, str | None, str | None]
-Asked = Callable[[Table], list[Any]]
+Questions = Callable[[Table], list[Any]]
 
-EVERYTHING: dict[str, Asked] = {
+EVERYTHING: dict[str, Questions] = {
     "count": lambda t: [t.count()],
     "counts by group": lambda t: [t.count().by("g", GROUPS)],
     "sum": lambda t: [t.sum("x", BOUNDS)],
@@ -54,12 +54,12 @@ def _opened(design: Design, rows: list[Row]) -> Table:
     return open_table(_table(rows), id="id", key=seeded_key(15), population="audit").sample(design)
 
 
-def _answers(table: Table, asked: Asked, delta: float) -> Any:
+def _answers(table: Table, asked: Questions, delta: float) -> Any:
     found = table.plan(asked(table)).run(epsilon=1.0, delta=delta)
     return [(r.value, r.noise_error, r.sampling_error, r.interval(), r.names, r.guarantee) for r in found]
 
 
-def _run(design: Design, asked: Asked, delta: float, rows: list[Row]) -> Any:
+def _run(design: Design, asked: Questions, delta: float, rows: list[Row]) -> Any:
     return _answers(_opened(design, rows), asked, delta)
 
 
@@ -69,10 +69,13 @@ def _rows(random: np.random.Generator, size: int) -> list[Row]:
 
 
 def _pairs(changes: tuple[str, ...], random: np.random.Generator) -> Iterator[Pair]:
-    hard = [Hard(what, (1000, float(x), "yes", "a")) for what, x in hard_numbers(3.0)]
-    hard += [Hard("no number", (1000, None, None, "b")), Hard("an unknown group", (1000, 1.0, "no", "elsewhere"))]
-    hard += [Hard("no group", (1000, 1.0, "no", None)), Hard("an edge", (1000, 0.5, "y", "b"))]
-    hard += [Hard(f"text {k}", (1000, 0.0, text, "a")) for k, text in enumerate(TEXTS)]
+    hard = [HardRecord(what, (1000, float(x), "yes", "a")) for what, x in hard_numbers(3.0)]
+    hard += [
+        HardRecord("no number", (1000, None, None, "b")),
+        HardRecord("an unknown group", (1000, 1.0, "no", "elsewhere")),
+    ]
+    hard += [HardRecord("no group", (1000, 1.0, "no", None)), HardRecord("an edge", (1000, 0.5, "y", "b"))]
+    hard += [HardRecord(f"text {k}", (1000, 0.0, text, "a")) for k, text in enumerate(TEXTS)]
     for size in (0, 1, SIZE) if changes == ADD_REMOVE else (SIZE,):
         yield from pairs_of(_rows(random, size), hard, changes=changes, places=range(max(size, 1)))
 
@@ -143,7 +146,7 @@ def _bounds(rows: list[Row]) -> Any:
     return found.value, found.names, found.guarantee, found.details
 
 
-def _of_persons(asked: Asked, rate: float, persons: list[Person]) -> Any:
+def _of_persons(asked: Questions, rate: float, persons: list[Person]) -> Any:
     return _answers(_persons_table(persons, rate), asked, 0.0)
 
 
@@ -153,7 +156,7 @@ def _persons(random: np.random.Generator) -> Iterator[Pair]:
     for size in (0, 1, 2, 3, 9):
         row = (0.0, "yes", "a")
         new = (99, [(1000 + k, *row) for k in range(size)])
-        hard = [Hard(f"a person with {size} records", new)]
+        hard = [HardRecord(f"a person with {size} records", new)]
         yield from pairs_of(some, hard, changes=ADD_REMOVE, places=range(len(some)))
 
 

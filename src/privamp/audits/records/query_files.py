@@ -15,17 +15,17 @@ import numpy as np
 from ...designs.poisson import Poisson
 from ...queries import Table, open_table
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, Hard, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, HardRecord, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
-from .queries import Asked
+from .queries import Questions
 
 _HEAD = b"id,code,x,flag,word\n"
 _CODES = (b"01", b"2", b"", b"01")
 _NUMBERS = (b"1", b"inf", b"0x10", b" 1.5 ", b"1e1000", b"")
 _FLAGS = (b"True", b"false", b"1", b"")
 
-_ASKED: dict[str, Asked] = {
+_ASKED: dict[str, Questions] = {
     "counts": lambda t: [t.count(), t.count().by("code", ["01", "2", None]), t.count().by("flag", [True, False, None])],
     "numbers": lambda t: [
         t.mean("x", (0.0, 3.0)),
@@ -56,7 +56,7 @@ def _opened(path: Path) -> Any:
     return path
 
 
-def _run(asked: Asked, rate: float, rows: list[bytes], read: Any = _opened) -> Any:
+def _run(asked: Questions, rate: float, rows: list[bytes], read: Any = _opened) -> Any:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "records.csv"
         path.write_bytes(_HEAD + b"".join(rows))
@@ -73,7 +73,7 @@ def _rows(random: np.random.Generator, size: int) -> list[bytes]:
 
 
 def _pairs(random: np.random.Generator) -> Iterator[Pair]:
-    hard = [Hard(what, row) for what, row in _HARD.items()]
+    hard = [HardRecord(what, row) for what, row in _HARD.items()]
     for size in (0, 1, 14):
         yield from pairs_of(_rows(random, size), hard, changes=ADD_REMOVE, places=range(max(size, 1)))
 

@@ -25,7 +25,7 @@ from ...mechanisms.laplace import Laplace
 from ...mechanisms.per_stratum import PerStratum
 from ...survey import estimate, frame
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, Hard, hard_numbers, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, HardRecord, hard_numbers, pairs_of
 from ...verify.one_record import Pair, declared
 from .audit import RecordAudit
 
@@ -105,7 +105,7 @@ def _loose(random: np.random.Generator) -> Iterator[Pair]:
     every = _rows(random)
     for rows in ([], [row for row in every if row[1] == "a"], every):
         for what, value in (*hard_numbers(3.0), *ODD):
-            hard = [Hard(f"{what} in {stratum}", (value, stratum, "x")) for stratum in "ab"]
+            hard = [HardRecord(f"{what} in {stratum}", (value, stratum, "x")) for stratum in "ab"]
             yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[len(rows)])
 
 
@@ -113,7 +113,7 @@ def _strangers(random: np.random.Generator) -> Iterator[Pair]:
     """One record more or less in no stratum that the design names: it may move nothing."""
     every = _rows(random)
     for rows in ([], every):
-        hard = [Hard(f"in stratum {label!r}", (2.5, label, "x")) for label in STRANGERS]
+        hard = [HardRecord(f"in stratum {label!r}", (2.5, label, "x")) for label in STRANGERS]
         yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[len(rows)])
 
 
@@ -128,7 +128,7 @@ def _within(random: np.random.Generator) -> Iterator[Pair]:
 
 def _replaced(rows: list[Row]) -> Iterator[Pair]:
     for at, (_, stratum, group) in enumerate(rows):
-        hard = [Hard(what, (value, stratum, group)) for what, value in (*hard_numbers(3.0), *ODD)]
+        hard = [HardRecord(what, (value, stratum, group)) for what, value in (*hard_numbers(3.0), *ODD)]
         yield from (replace(pair, neighbors=WITHIN) for pair in pairs_of(rows, hard, changes=REPLACE, places=[at]))
 
 

@@ -18,13 +18,13 @@ from ...designs.systematic import Systematic
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ...survey import estimate
 from ...testing import seeded_key
-from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, Hard, hard_numbers, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, ODD, REPLACE, HardRecord, hard_numbers, pairs_of
 from ...verify.one_record import Pair
 from .audit import RecordAudit
 
 SIZE, BOUNDS = 12, (-2.0, 3.0)
-GROUPS = [Hard("a group that is not listed", (1.0, "elsewhere")), Hard("no group", (1.0, None))]
-GROUPS += [Hard("a list as its group", (1.0, [1])), Hard("the last of a group", (2.5, "b"))]
+GROUPS = [HardRecord("a group that is not listed", (1.0, "elsewhere")), HardRecord("no group", (1.0, None))]
+GROUPS += [HardRecord("a list as its group", (1.0, [1])), HardRecord("the last of a group", (2.5, "b"))]
 Job = tuple[Design, dict[str, Any]]
 GAUSSIAN: dict[str, Any] = {"delta": 1e-6, "noise": "gaussian"}
 LOOSE: dict[str, Job] = {
@@ -83,7 +83,7 @@ def _values(places: Any, changes: tuple[str, ...], random: np.random.Generator) 
 def _groups(random: np.random.Generator) -> Iterator[Pair]:
     for size in (0, 1, SIZE):
         rows: list[Any] = [(float(x), "a") for x in random.standard_normal(size)]
-        hard = [*GROUPS, *(Hard(what, (value, "a")) for what, value in (*hard_numbers(3.0), *ODD))]
+        hard = [*GROUPS, *(HardRecord(what, (value, "a")) for what, value in (*hard_numbers(3.0), *ODD))]
         yield from pairs_of(rows, hard, changes=ADD_REMOVE, places=[size])
 
 

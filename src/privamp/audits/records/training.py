@@ -12,7 +12,7 @@ import numpy as np
 from ...mechanisms.gaussian import Gaussian
 from ...numerics.row_norms import clipped
 from ...testing import seeded_key, seeded_stream
-from ...verify.hard_pairs import ADD_REMOVE, REPLACE, Hard, hard_rows, pairs_of
+from ...verify.hard_pairs import ADD_REMOVE, REPLACE, HardRecord, hard_rows, pairs_of
 from ...verify.one_record import Pair
 from .audit import CUDA, RecordAudit
 
@@ -157,16 +157,16 @@ def trained(setting: Setting, rows: list[Any]) -> Any:
     return parameters, repr(engine), seen, engine.plan.facts()
 
 
-def _hard(setting: Setting) -> list[Hard]:
+def _hard(setting: Setting) -> list[HardRecord]:
     dtype = np.float64 if setting.dtype == "float64" else np.float32
     if setting.model in TEXTS:
         ids = (-1, WORDS, 2**40, -(2**63), WORDS - 1)
-        found = [Hard(f"word {word}", (np.full(setting.places, word), 0)) for word in ids]
+        found = [HardRecord(f"word {word}", (np.full(setting.places, word), 0)) for word in ids]
         plain: Any = np.zeros(setting.places, np.int64)
     else:
-        found = [Hard(what, (row, 1)) for what, row in hard_rows(SIDE, 1.0, dtype)]
+        found = [HardRecord(what, (row, 1)) for what, row in hard_rows(SIDE, 1.0, dtype)]
         plain = np.ones(SIDE, dtype)
-    return found + [Hard(f"label {label}", (plain, label)) for label in LABELS]
+    return found + [HardRecord(f"label {label}", (plain, label)) for label in LABELS]
 
 
 def _pairs(setting: Setting, random: np.random.Generator) -> Iterator[Pair]:

@@ -45,7 +45,7 @@ def demo(
         answer = {"delta": job.DELTA, "neighbors": "replace-one", "truth_not_private": truth, "epsilon": limits}
         emit(answer | {"designs": [vars(result) for result in results], "picture": picture and str(picture)})
     else:
-        _tell(results, truth)
+        _print(results, truth)
         _remember(results, limits)
         say(f"Picture: {picture}" if picture else without)
         size = f"--size {job.DRAWS} --population {job.PEOPLE}"
@@ -76,7 +76,7 @@ def _folder(out: Path) -> Path:
     return out
 
 
-def _tell(results: "list[Result]", truth: dict[str, float]) -> None:
+def _print(results: "list[Result]", truth: dict[str, float]) -> None:
     from .job import DELTA, DRAWS, PEOPLE
 
     say(

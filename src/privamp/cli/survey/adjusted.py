@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..console import degrading, waiting
 from ..options import opened_budget, read_pair
-from ..released import Told, check_page
+from ..released import ReleaseOutput, check_page
 from .filed import SUMMARY, effects_of, facts_of, tables_of
 from .interviews import KNOWN, RULES, Interviews, epsilon_if_known, interviews_of
 from .options import noise_of, read_groups
@@ -179,7 +179,7 @@ class Adjusted:
             raise InvalidInput(f"--margin takes public totals, sex=f:5100,m:4900, got {text!r} instead")
         return name, (found.column(name, "margin"), totals)
 
-    def _told(self, found: Interviews | Fresh, each: "dict[str, Release]") -> Told:
+    def _told(self, found: Interviews | Fresh, each: "dict[str, Release]") -> ReleaseOutput:
         from .population import READABLE
 
         one = next(iter(each.values()))
@@ -198,7 +198,7 @@ class Adjusted:
         assumes = [READABLE, KNOWN, *([RULES] if isinstance(found, Interviews) else [])]
         is_public = one.guarantee.neighbors.kind == "replace-one"
         how = facts_of(found.records, is_public) + how + effects_of(each)
-        return Told(
+        return ReleaseOutput(
             each, title, head, how, delta=self.delta or None, assumes=assumes, summary=SUMMARY,
             tables=tables_of(found.sample.design),
         )  # fmt: skip

@@ -109,7 +109,7 @@ def draw(
         if key_file is not None:
             made = survey_of(records, chosen, design, named, key, drop_missing=drop_missing, cluster=cluster)
             remember(key_file, made)
-    _tell(chosen, design, records, out, key_file, json)
+    _print(chosen, design, records, out, key_file, json)
 
 
 def _check(records: "Records") -> None:
@@ -119,7 +119,9 @@ def _check(records: "Records") -> None:
         raise InvalidInput(f"{records.name!r} already has a column {WEIGHT!r}; rename it")
 
 
-def _tell(chosen: "Design", text: str | None, records: "Records", out: Path, key_file: Path | None, json: bool) -> None:
+def _print(
+    chosen: "Design", text: str | None, records: "Records", out: Path, key_file: Path | None, json: bool
+) -> None:
     strata = _strata(chosen)
     if json:
         answer: dict[str, Any] = {"design": text or type(chosen).__name__}

@@ -8,7 +8,7 @@ import typer
 
 from ..console import waiting
 from ..options import BudgetFile, BudgetLabel, Json, Report, opened_budget
-from ..released import Told, check_page
+from ..released import ReleaseOutput, check_page
 from .options import (
     EVERYBODY,
     RANGE,
@@ -209,7 +209,7 @@ def estimate(
     how = [("design", name), ("sampling error", SOURCES[one.sampling_error_is])]
     how = facts_of(records, is_fixed) + how + effects_of(each)
     tables = tables_of(chosen)
-    told = Told(each, title, head, how, delta=delta or None, assumes=assumes, summary=SUMMARY, tables=tables)
+    told = ReleaseOutput(each, title, head, how, delta=delta or None, assumes=assumes, summary=SUMMARY, tables=tables)
     told.tell(json=json, report=report)
 
 

@@ -7,7 +7,7 @@ import typer
 
 from ..console import degrading, say, waiting
 from ..options import BudgetFile, BudgetLabel, Json, Report, opened_budget
-from ..released import Told, check_page
+from ..released import ReleaseOutput, check_page
 from .options import EVERYBODY, Bounds, Delta, DropMissing, File, Id, Size, Strata, file_of, noise_of, read_bounds
 
 EXAMPLES = """\
@@ -97,7 +97,7 @@ def pilot(
     head = {"statistic": "standard deviation", "value": value, "bounds": limits, "sd": found.sd, "option": option}
     how = [*facts_of(records, True), ("standard deviations", HOW)]
     assumes = [READABLE, *([KNOWN] if answers is not None else [])]
-    told = Told(
+    told = ReleaseOutput(
         {"": found.release}, f"standard deviation of {value}", head, how, delta=delta or None, assumes=assumes,
         tables=tables_of(sample.design),
     )  # fmt: skip

@@ -115,7 +115,7 @@ def plan(
     if json:
         emit(_answer(found, records, epsilon, delta, notes) | ({"plot": str(plot)} if plot else {}))
         return
-    _tell(found, records, epsilon, delta, notes)
+    _print(found, records, epsilon, delta, notes)
     if plot:
         say(f"Picture: {plot}")
 
@@ -163,7 +163,7 @@ def _in_words(note: str) -> str:
     return note.replace("overall_sd=", "--overall-sd").replace("overall_mean=", "--overall-mean")
 
 
-def _tell(found: "Plan", records: "Records", epsilon: float, delta: float, notes: list[str]) -> None:
+def _print(found: "Plan", records: "Records", epsilon: float, delta: float, notes: list[str]) -> None:
     base = as_asked(epsilon)
     at = f"ε = {base}" + (f", δ = {as_asked(delta)}" if delta else "")
     say(f"{records.size:,} records; a mean with {noise_of(delta)} noise at {at}")

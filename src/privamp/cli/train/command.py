@@ -9,7 +9,7 @@ import typer
 from ...numerics.printing import as_asked, shown_up
 from ..console import number, say, waiting, warn
 from ..options import BudgetFile, BudgetLabel, Json, opened_budget
-from ..released import Told, check_files, check_page
+from ..released import ReleaseOutput, check_files, check_page
 
 if TYPE_CHECKING:
     from .data import TrainingData
@@ -191,7 +191,9 @@ def _about(run: Any, model: str, found: "TrainingData") -> list[tuple[str, str]]
     return rows
 
 
-def _told(run: Any, looks: list[Look], model: str, found: "TrainingData", epsilon: float, delta: float) -> Told:
+def _told(
+    run: Any, looks: list[Look], model: str, found: "TrainingData", epsilon: float, delta: float
+) -> ReleaseOutput:
     """The trained parameters, how they were trained, and the held-out scores by step."""
     from ...report.learning import picture_of_learning
 
@@ -200,7 +202,7 @@ def _told(run: Any, looks: list[Look], model: str, found: "TrainingData", epsilo
     losses = None if looks[0].held_out_loss is None else [look.held_out_loss or 0.0 for look in looks]
     steps, spent = [look.step for look in looks], [look.epsilon for look in looks]
     rows = [[str(look.step), shown_up(look.epsilon), *_scores(look)] for look in looks]
-    return Told(
+    return ReleaseOutput(
         {"": run.engine.result(delta=delta)}, f"A private {model} model",
         {"model": model, "parameters": run.parameters, "classes": found.classes}, _about(run, model, found),
         delta=delta, called="Model",

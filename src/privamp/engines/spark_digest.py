@@ -74,7 +74,7 @@ def tallies(key: Key, columns: Sequence[str]) -> Callable[[], Tally]:
     return lambda: Tally(Key.from_bytes(secret), id, others)
 
 
-class Pin:
+class TableDigest:
     """The digest of a table: secret, compared in constant time and never shown."""
 
     __slots__ = ("_digest", "_kept", "_rows")
@@ -95,7 +95,7 @@ class Pin:
         """How many of them were kept."""
         return self._kept
 
-    def check(self, later: "Pin") -> None:
+    def check(self, later: "TableDigest") -> None:
         """Raise if the table is not that of the draw."""
         if not hmac.compare_digest(self._digest, later._digest):
             raise InvalidInput(

@@ -7,7 +7,7 @@ from ..core.weighting import Coins, Subset
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PublicFacts:
     """Public facts about one question's totals.
 
     Where a design treats all records alike, the weighted total of numbers z over the sample has the variance
