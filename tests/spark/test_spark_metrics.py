@@ -70,8 +70,11 @@ def test_text_ids_and_strata(table: Any, shown: Callable[[], set[int]]) -> None:
     assert shown() <= PUBLIC
 
 
-def test_k_means(table: Any, shown: Callable[[], set[int]]) -> None:
-    model = PrivateKMeans(n_clusters=2, epsilon=5.0, radius=3.0, n_iter=2, sample_size=400)
+@pytest.mark.parametrize("size", [400, None])
+def test_k_means(table: Any, shown: Callable[[], set[int]], size: int | None) -> None:
+    model = PrivateKMeans(
+        n_clusters=2, epsilon=5.0, radius=3.0, n_iter=2, sample_size=size, sampler="privacy-constrained"
+    )
     fit(model, table.coalesce(1), ["a", "b"], id="uid", key=seeded_key(844), trust_ids=True)
     assert shown() <= PUBLIC
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from privamp import ExactLaplace, InvalidInput, Poisson, PrivateSum, Stratified, WithoutReplacement
+from privamp import ExactLaplace, InvalidInput, Poisson, PrivateKMeans, PrivateSum, Stratified, WithoutReplacement
 from privamp.engines.spark_draw import Draw
-from privamp.spark import draw, release, sample
+from privamp.spark import draw, fit, release, sample
 from privamp.testing import seeded_key
 
 CHANGED = "the table is not the one that was drawn from"
@@ -63,6 +63,20 @@ def test_a_sample_of_fixed_size_without_a_cache(spark: Any) -> None:
     ):
         with pytest.raises(InvalidInput, match=CHANGED):
             attempt()
+
+
+def test_an_erasure_between_two_steps_of_k_means(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "points.parquet")
+    parquet.write_table(pa.table({"uid": list(range(100)), "a": [1.0, -1.0] * 50}), path)
+
+    def erase(step: int, steps: int, centres: Any) -> None:
+        parquet.write_table(pa.table({"uid": list(range(99)), "a": [1.0] * 99}), path)
+        spark.catalog.refreshByPath(path)
+
+    model = PrivateKMeans(n_clusters=2, epsilon=50.0, radius=2.0, n_iter=3, progress=erase)
+    with pytest.raises(InvalidInput, match=CHANGED):
+        fit(model, spark.read.parquet(path), "a", id="uid")
+    assert not hasattr(model, "cluster_centers_")
 
 
 def test_an_erasure_between_draw_and_release(spark: Any, tmp_path: Path) -> None:

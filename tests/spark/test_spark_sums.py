@@ -20,6 +20,7 @@ from privamp import (
     privacy_constrained,
 )
 from privamp.core.ledger import REGISTRY
+from privamp.engines.spark_draw import Draw
 from privamp.engines.spark_totals import units_of
 from privamp.spark import draw, estimate_strata, fit, release
 from privamp.testing import seeded_key
@@ -125,3 +126,22 @@ def test_k_means_is_that_of_memory(spark: Any, records: Any) -> None:
     here = model.fit(records.x)
     assert np.allclose(there.cluster_centers_, here.cluster_centers_, atol=1e-6)
     assert there.guarantee_.because == here.guarantee_.because
+
+
+@pytest.mark.parametrize("sampler", [None, "privacy-constrained"])
+def test_k_means_whose_rows_stay_on_the_cluster_is_that_of_memory(
+    spark: Any, records: Any, sampler: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = seeded_key(818)
+    rows = spark.createDataFrame(records.arrow().set_column(0, "uid", [list(range(N))]))
+    here = PrivateKMeans(n_clusters=3, epsilon=5.0, radius=3.0, n_iter=3, sampler=sampler)
+    here._key = lambda: key  # type: ignore[method-assign]
+    here.fit(records.x)
+    monkeypatch.setattr(Draw, "to_arrow", None)  # no row may be brought to the driver
+    for partitions in (1, 5):
+        REGISTRY.clear()
+        there = PrivateKMeans(n_clusters=3, epsilon=5.0, radius=3.0, n_iter=3, sampler=sampler)
+        fit(there, rows.repartition(partitions, "a"), "x", dimension=2, id="uid", key=key, trust_ids=True)
+        assert there.cluster_centers_.tolist() == here.cluster_centers_.tolist()  # to the last bit
+        assert there.guarantee_.because == here.guarantee_.because
+        assert there.guarantee_.epsilon() == here.guarantee_.epsilon() == 5.0

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..numerics.log_domain import FloatArray
 
@@ -45,8 +46,17 @@ def blocks(span: slice) -> Iterator[slice]:
 
 def total(parts: Sequence[FloatArray]) -> FloatArray:
     """The sum of sums of blocks, all in units: whole numbers below 2^53; cut to 2^53."""
+    return joined(halves(parts))
+
+
+def halves(parts: Sequence[FloatArray]) -> NDArray[np.int64]:
+    """The same sum in two whole numbers, low and high, neither of which overflows: such pairs can be added further."""
     units = np.asarray(parts).astype(np.int64)
-    low = np.sum(units & _MASK, axis=0)
-    high = np.sum(units >> _LOW, axis=0) + (low >> _LOW)
-    whole = high.astype(np.float64) * 2.0**_LOW + (low & _MASK)
+    return np.stack([np.sum(units & _MASK, axis=0), np.sum(units >> _LOW, axis=0)])
+
+
+def joined(pair: NDArray[np.int64]) -> FloatArray:
+    """One number of a low and a high part; cut to 2^53."""
+    low, high = pair
+    whole = (high + (low >> _LOW)).astype(np.float64) * 2.0**_LOW + (low & _MASK)
     return np.asarray(np.clip(whole, -(2.0**_SUM_BITS), 2.0**_SUM_BITS))

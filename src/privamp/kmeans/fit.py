@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from .fit_plan import Split, choose
 from .privacy_spend import FirstNoise, PrivacySpend, Promise
 from .private_ball import MEDIAN, SHARE, most_for_ball, private_ball, private_center, private_radius
 from .sampling import Target, make_rule, noise_level
-from .steps import Progress, Rows, Steps
+from .steps import MakeSums, Progress, Rows, Steps
 from .threads import ThreadPool
 
 _WIDEST = 1e150  # of which squares are still doubles
@@ -201,10 +202,11 @@ def run(
     share = request.first_look * (_FEW if MEDIAN in bill.what else 1.0)
     seen, lengths = look(bill, ball, X, share * request.epsilon, pool)
 
-    def draw(rule: Rule) -> tuple[Sample, NDArray[Any], FloatArray]:
+    def draw(rule: Rule) -> tuple[Sample, MakeSums]:
         capped = np.empty_like(lengths)
         pool.map(lambda span: np.minimum(lengths[span], 1.0, out=capped[span]), pool.spans(len(X)))
-        return ImportanceSampling(rule).draw(Population(len(X), UNNAMED, x=capped), key, over=pool.map), X, lengths
+        sample = ImportanceSampling(rule).draw(Population(len(X), UNNAMED, x=capped), key, over=pool.map)
+        return sample, partial(Rows, ball, X, lengths, pool)
 
     return after_first_look(request, bill, ball, seen, draw, pool, progress)
 
@@ -214,11 +216,11 @@ def after_first_look(
     bill: PrivacySpend,
     ball: Ball,
     seen: FirstLook,
-    draw: Callable[[Rule], tuple[Sample, NDArray[Any], FloatArray]],
+    draw: Callable[[Rule], tuple[Sample, MakeSums]],
     pool: ThreadPool,
     progress: Progress | None = None,
 ) -> tuple[Fitted, Guarantee]:
-    """The rest of a fit. `draw` gives a rule's sample, and the rows and lengths that its positions count in."""
+    """The rest of a fit. `draw` gives a rule's sample, and what adds up its rows."""
     key = bill.key
     target = Target(bill.left, request.delta, request.sampler, request.size)
     d = ball.center.size
@@ -227,10 +229,10 @@ def after_first_look(
     level = noise_level(target, seen, scheme.split)
     joint = Joint(scheme.mechanisms(level, d))
     rule = make_rule(target, seen, Influence.total([m.influence for m in scheme.mechanisms(level, d)]))
-    sample, X, lengths = draw(rule)
+    sample, make = draw(rule)
     sample = SeededSample.if_test(sample)
     sample.declare(joint.mechanisms, functions=False)
-    rows = Rows(ball, scheme.columns, X, lengths, pool, exact.bits_for(seen.records), _sum_bits(rule, seen))
+    rows = make(scheme.columns, exact.bits_for(seen.records), _sum_bits(rule, seen))
     found = Steps(ball, scheme, level, request.clusters, request.init, key).run(sample, rows, progress)
     fitted = Fitted(
         centres=found.centres,

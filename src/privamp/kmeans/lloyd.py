@@ -32,6 +32,19 @@ def sums_and_counts(
 
     The rows must be in the unit ball and on the grid of `exact.ROW_BITS`, and `bits` at most `exact.bits_for`.
     """
+    return in_reals(exact.total(unit_totals(rows, weights, centres, pool, bits=bits, fast=fast)), bits)
+
+
+def in_reals(whole: FloatArray, bits: int) -> tuple[FloatArray, FloatArray]:
+    """Sums and counts of totals (k, d + 1) in units."""
+    reals = whole / math.ldexp(1.0, bits)
+    return np.ascontiguousarray(reals[:, :-1]), reals[:, -1].copy()
+
+
+def unit_totals(
+    rows: Single, weights: FloatArray, centres: FloatArray, pool: ThreadPool, *, bits: int, fast: bool | None = None
+) -> list[FloatArray]:
+    """Sums and counts (k, d + 1) in units of 2^-bits, block by block: whole numbers, to be added as such."""
     fast = is_worth_compiling(rows) if fast is None else fast
     k, d = centres.shape
     own = _without_twins(centres)
@@ -44,13 +57,13 @@ def sums_and_counts(
         for block in exact.blocks(span):
             total: FloatArray = np.zeros((len(points), d + 1))
             step(rows[block], np.floor(weights[block] * scale), total)
-            found.append(total)
-        return found or [np.zeros((len(points), d + 1))]
+            every = np.zeros((k, d + 1))
+            every[own] = total
+            found.append(every)
+        return found or [np.zeros((k, d + 1))]
 
     spans = pool.spans(len(rows), _ROWS if fast or len(rows) < exact.BLOCK else _LEAST)
-    whole = np.zeros((k, d + 1))
-    whole[own] = exact.total([total for several in pool.map(part, spans) for total in several]) / scale
-    return np.ascontiguousarray(whole[:, :d]), whole[:, d].copy()
+    return [total for several in pool.map(part, spans) for total in several]
 
 
 def _without_twins(centres: FloatArray) -> NDArray[np.intp]:

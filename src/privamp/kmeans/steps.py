@@ -7,7 +7,7 @@ the following steps move. In columns that are not worth their noise all centres 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +29,29 @@ Progress = Callable[[int, int, FloatArray], None]
 _NARROWEST = 0.1  # of a column's mean square, for the spread of the first cells about the mean
 
 
+class SampleSums(Protocol):
+    """The part of a fit that sees the sample, wherever its rows are."""
+
+    def total(self, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
+        """Weighted sum and count of all records, in all columns."""
+
+    def around(self, centres: FloatArray, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
+        """Weighted sums and counts around the centres, in the columns in use."""
+
+
+MakeSums = Callable[[NDArray[np.intp], int, int], SampleSums]  # columns in use, bits of a row, bits of a sum
+
+
 class Rows:
-    """The part of a fit that sees the sample. Rows are gathered once; nothing here is kept."""
+    """Sums of rows in memory. Rows are gathered once; nothing here is kept."""
 
     def __init__(
         self,
         ball: Ball,
-        columns: NDArray[np.intp],
         X: NDArray[Any],
         lengths: FloatArray,
         pool: ThreadPool,
+        columns: NDArray[np.intp],
         row_bits: int,
         sum_bits: int,
     ) -> None:
@@ -87,7 +100,7 @@ class Steps:
     init: str | FloatArray = field(repr=False)
     key: Key = field(repr=False)
 
-    def run(self, sample: Sample, rows: Rows, progress: Progress | None) -> Found:
+    def run(self, sample: Sample, rows: SampleSums, progress: Progress | None) -> Found:
         """The overall mean, and the steps."""
         plan, d = self.plan, self.ball.center.size
         first, *steps = plan.mechanisms(self.per_norm, d)

@@ -74,12 +74,13 @@ def _count(rows: list[Row]) -> Any:
 class KMeansFit:
     """Runs fits on Spark, and keeps the rule of the last one: the weight of a record is what it may move."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int | None = 8) -> None:
+        self._size = size
         self._fitted: Any = None
 
     def run(self, rows: list[Row]) -> Any:
         """The centres and their guarantee."""
-        model = PrivateKMeans(2, epsilon=200.0, radius=3.0, n_iter=2, sample_size=8)
+        model = PrivateKMeans(2, epsilon=200.0, radius=3.0, n_iter=2, sample_size=self._size)
         fit(model, _table(rows), ["a", "b"], id="uid", key=seeded_key(15), trust_ids=True)
         self._fitted = model._fitted
         return model.cluster_centers_, model.guarantee_
@@ -94,11 +95,10 @@ class KMeansFit:
         return float((influence.at(norms) / float(influence.at(1.0)) * self._fitted.rule.weights_of_norms(norms))[0])
 
 
-def k_means() -> RecordAudit:
-    """Two passes over the table and Lloyd steps on the driver."""
-    job = KMeansFit()
-    what = "privamp.spark.fit of a PrivateKMeans"
-    return RecordAudit("Spark, k-means", what, job.run, _pairs, most=job.most, needs=("pyspark", "pandas"))
+def _k_means(name: str, what: str, size: int | None) -> RecordAudit:
+    """The first look on the cluster; Lloyd steps on the driver, or without a size on the cluster too."""
+    job = KMeansFit(size)
+    return RecordAudit(f"Spark, {name}", what, job.run, _pairs, most=job.most, needs=("pyspark", "pandas"))
 
 
 def _audit(name: str, what: str, run: Callable[[Any], Any]) -> RecordAudit:
@@ -108,7 +108,10 @@ def _audit(name: str, what: str, run: Callable[[Any], Any]) -> RecordAudit:
 JOBS = (
     partial(_audit, "sum", "SparkSample.release_sum of two columns", _sum),
     partial(_audit, "count", "SparkSample.release_count by strata", _count),
-    k_means,
+    partial(_k_means, "k-means", "privamp.spark.fit of a PrivateKMeans", 8),
+    partial(
+        _k_means, "k-means of all rows", "privamp.spark.fit without a sample size: every step on the cluster", None
+    ),
 )
 
 
