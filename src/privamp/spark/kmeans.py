@@ -182,7 +182,7 @@ class _Remote:
         found = messages(self.table.df, self.draw.uses, add)
         self.draw.check([message[:SIZE] for message in found])
         parts = [np.frombuffer(message[SIZE:], dtype="<i8").reshape(shape) for message in found]
-        pair = np.sum([np.zeros(shape, dtype=np.int64), *parts], axis=0, dtype=np.int64)
+        pair = np.asarray(np.sum([np.zeros(shape, dtype=np.int64), *parts], axis=0, dtype=np.int64))
         return in_reals(exact.joined(pair), self.sum_bits)
 
 
