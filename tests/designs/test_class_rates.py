@@ -83,6 +83,27 @@ def test_a_class_that_is_not_named_is_never_drawn():
     assert np.all(drawn % 2 == 0)
 
 
+@pytest.mark.parametrize("given", [int, np.int64, np.float32])
+@pytest.mark.parametrize("stranger", ["?", None, math.nan, 0.5, 2**70, [1]])
+def test_one_label_does_not_change_the_others(given, stranger):
+    labels = [given(k % 2) for k in range(10)]
+    rates = ClassRates({0: 0.1, 1: 0.5})
+    chances = [rates.probabilities(Population(len(c), category=c).batch()) for c in (labels, [*labels, stranger])]
+    assert chances[1].tolist() == [*chances[0].tolist(), 0.0] == [0.1, 0.5] * 5 + [0.0]
+
+
+@pytest.mark.parametrize("stranger", ["?", None, math.nan, 0.5, -1, 2**63 + 5])
+@pytest.mark.parametrize("name", [2**53 + 1, 2**63 + 7])
+def test_nor_do_long_numbers_become_rounded_ones(name, stranger):
+    people = Population(3, category=[name, name, stranger])
+    assert ClassRates({name: 0.5, 1: 0.1}).probabilities(people.batch()).tolist() == [0.5, 0.5, 0.0]
+
+
+def test_objects_are_read_one_by_one():
+    people = Population(3, category=np.array([np.int64(1), np.int64(0), None], dtype=object))
+    assert ClassRates({0: 0.1, 1: 0.5}).probabilities(people.batch()).tolist() == [0.5, 0.1, 0.0]
+
+
 def test_draws_and_estimates():
     kinds = np.repeat(["common", "rare"], [300, 100])
     people = Population(400, category=kinds)

@@ -53,6 +53,28 @@ def test_batches_are_balanced_and_pay_for_the_largest_rate():
     assert engine.get_epsilon(1e-5) == pytest.approx(expected)
 
 
+def first_batches(classes, rates=RATES):
+    options = {"sampler": PoissonPPS.by_class(rates), "population": dict.fromkeys(rates, 200), "classes": classes}
+    batches = made(**options)._running.batches
+    return [batches.draw(step).positions.tolist() for step in range(2)]
+
+
+@pytest.mark.parametrize("stranger", ["?", None, 2**70, [1]])
+@pytest.mark.parametrize("given", [list, np.ndarray.tolist, lambda labels: list(torch.from_numpy(labels))])
+def test_the_label_of_one_record_does_not_change_the_chance_of_another(given, stranger):
+    """A text among numbers made every label a text, and a missing one every number unknown: nobody was drawn."""
+    labels = LABELS.astype(int)
+    usual = [[at for at in batch if at < N - 1] for batch in first_batches(given(labels))]
+    assert min(map(len, usual)) > 20
+    assert first_batches([*given(labels)[:-1], stranger]) == usual
+
+
+def test_classes_named_by_numbers_and_by_words_are_all_drawn():
+    classes = ["rare" if label else 0 for label in LABELS]
+    for batch in first_batches(classes, {0: 0.05, "rare": 0.5}):
+        assert {bool(LABELS[at]) for at in batch} == {False, True}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -64,6 +86,7 @@ def test_batches_are_balanced_and_pay_for_the_largest_rate():
         ({"sampler": Poisson(0.1), "classes": None}, "population by class is for"),
         ({"sampler": PoissonPPS.by_class({0: 0.0, 1: 0.0})}, "no record is ever drawn"),
         ({"classes": [0, 1]}, "one value per record"),
+        ({"classes": dict.fromkeys(range(N), 0)}, "in the order of the data set"),
     ],
 )
 def test_bad_options_are_one_sentence(changes, words):

@@ -121,7 +121,8 @@ def column_of(values: Any) -> NDArray[Any]:
     if isinstance(values, (list, tuple)):
         return _listed(values)
     if not isinstance(values, np.ma.MaskedArray):
-        return np.asarray(values)
+        array = np.asarray(values)
+        return _objects(array.tolist()) if array.dtype.kind == "O" and array.ndim == 1 else array
     return rows_of(values) if values.dtype.kind in "biuf" else np.asarray(values.filled(""))
 
 
@@ -136,12 +137,20 @@ def _listed(values: Sequence[Any]) -> NDArray[Any]:
             array = np.asarray(values)
     except (ValueError, TypeError, OverflowError):  # lists of different lengths, objects with errors of their own
         array = np.empty(0, dtype=object)
-    return array if array.dtype.kind in "biuf" else _objects(values)
+    is_exact = array.dtype.kind in "biu" or (array.dtype.kind == "f" and not any(map(_is_long, values)))
+    return array if is_exact else _objects(values)
+
+
+def _is_long(entry: Any) -> bool:
+    """Whether this is a whole number that a double would round, as numbers beside it may make it one."""
+    return isinstance(entry, (int, np.integer)) and abs(int(entry)) > 2**53
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Each entry as it is, but numbers of NumPy or torch as Python's, which designs know."""
     found = np.empty(len(values), dtype=object)
-    found[:] = values
+    for at, entry in enumerate(values):
+        found[at] = entry.item() if getattr(entry, "shape", None) == () and entry is not np.ma.masked else entry
     return found
 
 

@@ -23,7 +23,14 @@ def class_column(sampler: Any, classes: Iterable[Any] | None) -> dict[str, Any]:
             if classes is None
             else f"classes= is for sampler=PoissonPPS.by_class(...), got {type(sampler).__name__} instead; omit it"
         )
-    return {} if classes is None else {COLUMN: np.asarray(list(classes))}
+    if classes is None:
+        return {}
+    if isinstance(classes, Mapping):
+        raise InvalidInput("classes must be one per record, in the order of the data set, got a mapping; give a list")
+    if isinstance(classes, np.ndarray):
+        return {COLUMN: classes}
+    # not as an array: one label of another type would change all others
+    return {COLUMN: classes.tolist() if hasattr(classes, "tolist") else list(classes)}
 
 
 def expected_batch(sampler: Any, population: Any) -> tuple[int | None, float | None]:
