@@ -117,6 +117,27 @@ def test_the_fraction_of_a_point_on_the_curve_is_drawn():
     assert abs(np.mean(found) - part) < 6 * np.sqrt(part * (1 - part) / 2000)
 
 
+@pytest.mark.parametrize("cell", [100, 720, 900, 1023])
+def test_the_fraction_is_drawn_in_every_cell(cell):
+    """The last point below the curve is accepted in the proportion of its part below, far out too."""
+    tables, stream, many = module._tables(), seeded_stream(11), 2000
+    place = next(k for k in range(2**61, 2**62, 2**57 + 1) if 0.2 < height_of(cell, k, tables) % 1 < 0.8)
+    edge = height_of(cell, place, tables)
+    point = int(tables.start[cell]) + int(edge)
+    source = Given(np.full(many, point, dtype=np.uint64), np.full(many, place << 1, dtype=np.uint64))
+    part = float(edge % 1)
+    found = module._from_rest(source, stream, many, tables)[1].mean()
+    assert abs(found - part) < 6 * np.sqrt(part * (1 - part) / many)
+
+
+def height_of(cell, place, tables):
+    """Where the curve stands among the points of the cell, with 60 digits."""
+    with mpmath.workdps(60):
+        x = (mpmath.mpf(cell) + mpmath.mpf(place) / 2**63) / 128
+        height = mpmath.mpf(tables.height.numerator) / tables.height.denominator
+        return SCALE * (height * mpmath.exp(-x * x / 2) - mpmath.mpf(int(tables.given[cell])) / BUCKETS)
+
+
 def test_numbers_beyond_8_follow_the_tail():
     tables, stream = module._tables(), seeded_stream(7)
     found = []

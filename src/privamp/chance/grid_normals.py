@@ -40,7 +40,8 @@ _SCALE = 2**70
 _TOP = np.uint64(48)  # the high 16 bits of a point say which cell it belongs to
 _RATIO = Fraction(31, 32)  # at least e^{-8 w}
 _MARK = -(2**30)
-_MARGIN = 2.0**-42  # of the curve at the cell's inner end: far above the errors of exp, x and v as doubles
+_MARGIN = 2.0**-42  # of the curve at the cell's inner end: far above the errors of exp, x and v as doubles; at least 2,
+# because v has a fraction that is not drawn yet
 
 
 class _Tables(NamedTuple):
@@ -77,7 +78,7 @@ def _tables() -> _Tables:
         start=(np.cumsum(units) - units).astype(np.uint64) << _TOP,
         given=given,
         floor=np.append(given, [0, 0]) * float(_SCALE // _BUCKETS),
-        margin=scaled * np.append(inner[:-1], [1.0, 1.0]) * _MARGIN,
+        margin=np.maximum(scaled * np.append(inner[:-1], [1.0, 1.0]) * _MARGIN, 2.0),
         height=height,
         scaled=scaled,
         beyond=beyond,
