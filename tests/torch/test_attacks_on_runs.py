@@ -13,11 +13,12 @@ torch = pytest.importorskip("torch", reason="torch is not installed (make test-t
 from torch import nn  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
-from privamp import Budget, InvalidInput, PrivampError  # noqa: E402
+from privamp import Budget, CyclicPoisson, InvalidInput, PrivampError  # noqa: E402
 from privamp.accounting.budget_store import Store  # noqa: E402
 from privamp.core.ledger import REGISTRY  # noqa: E402
 from privamp.torch import PrivacyEngine  # noqa: E402
 from privamp.torch.batches import DesignBatches  # noqa: E402
+from privamp.torch.release import noisy_gradients  # noqa: E402
 
 torch.set_num_threads(1)
 STEPS, DELTA = 12, 1e-3
@@ -171,6 +172,33 @@ def test_a_fork_of_a_run_draws_nothing():
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     assert engine.train(1) == 1
+
+
+@pytest.mark.parametrize("where", ["remember", "all_norms", "same_bytes"])
+@pytest.mark.parametrize("options", [{}, {"sampler": CyclicPoisson(0.2, 3, STEPS), "sample_rate": None, "steps": None}])
+def test_a_run_that_is_interrupted_never_uses_its_noise_twice(where, options, monkeypatch):
+    """Control-C at the end of a step, or on the way back to an earlier state, and the notebook goes on."""
+    keys = []
+
+    def noisy(key, *rest):
+        keys.append(key(0).secret_bytes())
+        return noisy_gradients(key, *rest)
+
+    monkeypatch.setattr("privamp.torch.run.noisy_gradients", noisy)
+    engine = another_program(**options)
+    run, saved = engine._running, copy.deepcopy(engine.state_dict())
+    engine.train(1)
+    place = run.batches if where == "remember" else run.team
+
+    def interrupted(*given):
+        monkeypatch.delattr(place, where)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, where, interrupted, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        engine.load_state_dict(saved) if where == "same_bytes" else engine.train(1)
+    engine.train(2)
+    assert len(set(keys)) == len(keys) == run.charged
 
 
 def test_an_engine_is_not_copied():

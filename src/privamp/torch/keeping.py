@@ -127,8 +127,8 @@ def go_back(run: Run, key: Key, state: dict[str, Any]) -> None:
         run.scheduler.load_state_dict(state["scheduler"])
     run.restored()
     run.batches.restore(files.unpacked(state["secret"]["batches"]), run.batches.state())
+    run.begin_stretch(max(run.stretch, int(state["session"])) + 1)  # first: no step is made twice with one key
     run.step, run.charged = int(state["step"]), max(run.charged, int(state["charged"]))
-    run.begin_stretch(max(run.stretch, int(state["session"])) + 1)
 
 
 def take_up(run: Run, key: Key, stored: dict[str, Any], journal: Journal) -> None:

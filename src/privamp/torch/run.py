@@ -75,7 +75,7 @@ class Run:
         self._is_measured = False  # backward called, optimizer step not yet
         self._is_last = True
         self._is_begun = False  # the step is paid for and its noisy sum not yet made
-        self._is_stuck = False  # its noisy sum is made, and the optimiser has not moved by it
+        self._is_stuck = False  # its noisy sum is made, and the step does not count as taken yet
         self._is_replayed = False
         self._padding = 0  # records behind the part that weigh nothing
         self._place: tuple[str | int, ...] = ("made up", 0)
@@ -334,7 +334,7 @@ class Run:
     def _after_optimizer(self) -> None:
         if self._is_replayed:
             return
-        self._is_measured = self._is_stuck = False
+        self._is_measured = False
         if self._is_last:
             done, self._done = self.team.all_norms(self._done), []
             self._finish(*done)
@@ -345,6 +345,7 @@ class Run:
     def _finish(self, batch: Batch, norms: FloatArray) -> None:
         self.batches.remember(batch, norms)
         self.step += 1
+        self._is_stuck = False  # not before: interrupted in between, the step is over and its noise used
         if self.scheduler is not None:
             self.scheduler.step()
 
