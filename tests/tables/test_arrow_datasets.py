@@ -50,6 +50,17 @@ def test_the_rows_that_a_filter_leaves_out_are_not_in_the_population(folder):
     assert sorted(kept(scanner, Poisson(1.0))["id"]) == list(range(10))
 
 
+@pytest.mark.parametrize("design", [Poisson(1.0), WithoutReplacement(300, 300)])
+def test_a_data_set_of_some_row_groups_has_the_rows_of_these(folder, design):
+    whole = dataset.dataset(folder / "a.parquet")
+    [file] = whole.get_fragments()
+    some = [file.subset(row_group_ids=[5, 1, 3])]
+    part = dataset.FileSystemDataset(some, whole.schema, whole.format, whole.filesystem)
+    wanted = sorted(part.to_table()["id"].to_pylist())
+    assert wanted == [*range(100, 200), *range(300, 400), *range(500, 600)]
+    assert sorted(kept(part, design)["id"]) == wanted
+
+
 def test_folders_of_a_data_set_are_columns(tmp_path):
     for region in ("north", "south"):
         (tmp_path / f"region={region}").mkdir()

@@ -23,6 +23,20 @@ def test_the_files_of_a_table_with_a_log_are_refused(tmp_path, log, kind, part):
         sources.files(tmp_path / part)
 
 
+@pytest.mark.parametrize(("log", "kind"), LOGS[:2])
+def test_a_folder_of_such_tables_and_a_link_into_one_are_refused(tmp_path, log, kind):
+    table = tmp_path / "lake" / "year=1"
+    table.mkdir(parents=True)
+    parquet.write_table(pa.table({"id": range(10)}), table / "part.parquet")
+    (tmp_path / "link.parquet").symlink_to(table / "part.parquet")
+    assert [sources.files(tmp_path / name).rows for name in ("lake", "link.parquet")] == [10, 10]
+    (table / log).parent.mkdir()
+    (table / log).write_text("{}")
+    for name in ("lake", "link.parquet"):
+        with pytest.raises(InvalidInput, match=f"year=1' is a {kind} table"):
+            sources.files(tmp_path / name)
+
+
 def test_other_folders_are_not_taken_for_a_log(tmp_path):
     """metadata/ above another folder than data/ is not Iceberg's; brackets in a name are no pattern."""
     (tmp_path / "metadata").mkdir()
@@ -43,5 +57,9 @@ def test_an_address_of_such_a_table_is_refused():
         memory.pipe("/lake/_delta_log/0.json", b"{}")
         with pytest.raises(InvalidInput, match="is a Delta table"):
             sources.files("memory://lake/part.parquet")
+        memory.mv("/lake", "/lakes/year=1", recursive=True)
+        with pytest.raises(InvalidInput, match="memory://lakes/year=1' is a Delta table"):
+            sources.files("memory://lakes")
     finally:
-        memory.rm("/lake", recursive=True)
+        for place in memory.ls("/", detail=False):
+            memory.rm(place, recursive=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 pa = pytest.importorskip("pyarrow")
-from pyarrow import parquet  # noqa: E402
+from pyarrow import csv, parquet  # noqa: E402
 
 from privamp import ExactLaplace, InvalidInput, Poisson, WithoutReplacement  # noqa: E402
 from privamp.engines import local  # noqa: E402
@@ -143,3 +143,24 @@ def test_weights_and_counts_are_summed_like_columns_of_the_data(folder, tmp_path
     with pytest.raises(InvalidInput, match="at least one column"):
         sample.release_sum(ExactLaplace(1e-3, 1.0), [])
     assert not sample.ledger.entries
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_records_behind_a_linked_folder_are_not_lost(tmp_path, kind, as_text):
+    write = csv.write_csv if kind == "csv" else parquet.write_table
+    for place in ("people/region=north", "elsewhere"):
+        (tmp_path / place).mkdir(parents=True)
+    write(people(0, 10), tmp_path / "people" / "region=north" / f"a.{kind}")
+    write(people(10, 5), tmp_path / "elsewhere" / f"a.{kind}")
+    (tmp_path / "people" / "region=south").symlink_to(tmp_path / "elsewhere")
+    found = sources.files(tmp_path / "people", as_text=as_text)
+    regions = [r for piece in found.pieces for b in piece.batches(["region"]) for r in b.column(0).to_pylist()]
+    assert regions == ["north"] * 10 + ["south"] * 5
+
+
+def test_a_folder_that_links_to_itself_is_refused(tmp_path):
+    csv.write_csv(people(0, 10), tmp_path / "a.csv")
+    (tmp_path / "again").symlink_to(tmp_path)
+    with pytest.raises(InvalidInput, match="given twice"):
+        sources.files(tmp_path, as_text=True)

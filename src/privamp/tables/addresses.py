@@ -6,13 +6,15 @@ from typing import Any
 from ..errors import InvalidInput
 from ..extras import missing
 from . import folders
-from .lakes import check_plain
+from .lakes import check_plain, check_plain_inside
 
 try:
     import pyarrow as pa
     from pyarrow import dataset
 except ModuleNotFoundError as error:
     raise missing(error, "reading files and frames") from None
+
+_WAY_OUT = "write it to plain files first"
 
 
 def is_address(path: Any) -> bool:
@@ -26,10 +28,9 @@ def fragments_at(address: str, as_text: bool) -> list[tuple[str, pa.Schema, Any]
     root = PurePosixPath(place)
     above = [str(each) for each in (root, *root.parents)[:8]]
     try:
-        check_plain(
-            above, lambda folder, pattern: bool(system.glob(f"{folder}/{pattern}")), "write it to plain files first"
-        )
+        check_plain(above, lambda folder, pattern: bool(system.glob(f"{folder}/{pattern}")), _WAY_OUT)
         inside = [root] if system.isfile(place) else [PurePosixPath(found) for found in sorted(system.find(place))]
+        check_plain_inside([file.relative_to(root) for file in inside], address, _WAY_OUT)
     except InvalidInput:
         raise
     except Exception as error:  # every file system has its own

@@ -4,8 +4,8 @@ Such a table keeps a log of which files, and which of their rows, belong to it. 
 they are cleaned up, with the records of people who asked to be erased.
 """
 
-from collections.abc import Callable, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath, PurePosixPath
 
 from ..errors import InvalidInput
 
@@ -20,7 +20,22 @@ def check_plain(folders: Sequence[str], exists: Callable[[str, str], bool], way_
     for folder in folders:
         for log, kind in _LOGS.items():
             if (kind != "Iceberg" or inside in (None, _DATA)) and exists(folder, log):
-                raise InvalidInput(
-                    f"{folder!r} is a {kind} table, and its files alone may hold erased or outdated rows; {way_out}"
-                )
+                raise _refusal(folder, kind, way_out)
         inside = PurePosixPath(folder.replace("\\", "/")).name
+
+
+def check_plain_inside(listed: Iterable[PurePath], root: str, way_out: str) -> None:
+    """Raise if a folder below `root` is such a table. `listed` is what lies there, hidden or not, relative to it.
+
+    What an Iceberg table keeps beside its data is not hidden, so it is refused as files of another kind.
+    """
+    for path in listed:
+        for depth, part in enumerate(path.parts):
+            if part in _LOGS:
+                raise _refusal("/".join([root.rstrip("/"), *path.parts[:depth]]), _LOGS[part], way_out)
+
+
+def _refusal(folder: str, kind: str, way_out: str) -> InvalidInput:
+    return InvalidInput(
+        f"{folder!r} is a {kind} table, and its files alone may hold erased or outdated rows; {way_out}"
+    )

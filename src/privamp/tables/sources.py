@@ -20,7 +20,7 @@ from . import folders
 from .addresses import fragments_at, is_address
 from .csv_ids import exactly_read
 from .csv_text import CsvText
-from .lakes import check_plain
+from .lakes import check_plain, check_plain_inside
 
 try:
     import pyarrow as pa
@@ -31,6 +31,7 @@ except ModuleNotFoundError as error:
 BATCH = 1 << 16  # rows
 _PIECE = 1 << 20  # rows of a piece, unless one row group has more,
 _BYTES = 1 << 26  # and what its columns take
+_WAY_OUT = "read it on Spark, or write it to plain files first"
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -241,8 +242,7 @@ def _fragments(path: Path, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
     with readable(where):
         if not path.exists():
             raise FileNotFoundError
-        above = [str(each) for each in (path, *path.absolute().parents)]
-        check_plain(above, _has, "read it on Spark, or write it to plain files first")
+        _check_plain(path)
         files = _named(path)
         kind = folders.kind_of(files, path)
         if kind == "csv" and as_text:
@@ -264,11 +264,19 @@ def _whole_schema(fragment: Any, keys: Iterable[pa.Field]) -> pa.Schema:
         return folders.whole_schema(fragment.physical_schema, keys)
 
 
+def _check_plain(path: Path) -> None:
+    for place in dict.fromkeys((path.absolute(), path.resolve())):
+        check_plain([str(each) for each in (place, *place.parents)], _has, _WAY_OUT)
+
+
 def _named(path: Path) -> list[Path]:
-    """The file itself, or those in the folder."""
+    """The file itself, or those in the folder, by Arrow's own list: it goes into linked folders, which glob does not."""
     if path.is_file():
         return [path]
-    return [p for p in sorted(path.rglob("*")) if p.is_file() and folders.is_shown(p, path)]
+    inside = fs.LocalFileSystem().get_file_info(fs.FileSelector(str(path), recursive=True))
+    check_plain_inside([Path(each.path).relative_to(path) for each in inside], str(path), _WAY_OUT)
+    listed = sorted(Path(each.path) for each in inside if each.is_file)
+    return [file for file in listed if folders.is_shown(file, path)]
 
 
 def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
@@ -276,6 +284,7 @@ def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
         yield Piece(name, None, fragment, schema)
         return
     with readable(name):
+        numbers = [group.id for group in fragment.row_groups]  # in the file, of which a fragment may be a part
         counts = [group.num_rows for group in fragment.row_groups]
         sizes = [group.total_byte_size for group in fragment.row_groups]
         if not counts:  # a table without rows, which has a schema all the same
@@ -285,7 +294,7 @@ def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
             last, rows, size = first + 1, counts[first], sizes[first]
             while last < len(counts) and rows + counts[last] <= _PIECE and size + sizes[last] <= _BYTES:
                 rows, size, last = rows + counts[last], size + sizes[last], last + 1
-            yield Piece(name, rows, fragment.subset(row_group_ids=range(first, last)), schema)
+            yield Piece(name, rows, fragment.subset(row_group_ids=numbers[first:last]), schema)
             first = last
 
 
