@@ -9,12 +9,14 @@ a ledger, by the order they run, and a planted mistake could outlive its test.
 """
 
 import os
+from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from privamp.core.ledger import REGISTRY
@@ -25,6 +27,9 @@ _CALM = settings(deadline=None, database=None, suppress_health_check=[HealthChec
 settings.register_profile("checks", _CALM, derandomize=True)
 settings.register_profile("search", _CALM, derandomize=False, print_blob=True)
 settings.load_profile("checks")
+
+# A process builds its tree of commands once; `CliRunner` would build it for every line, most of a short one's time.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 _WITHOUT_TORCH = ("__init__", "batches", "dpis", "encoding", "importance", "plan", "sampled_gaussian")
 _TORCH = (Path(__file__).parent / "src/privamp/torch").glob("*.py")

@@ -9,7 +9,7 @@ import pytest
 from privamp import Neighbors, Poisson, PoissonPPS, Population, Theorem, WithoutReplacement
 from privamp.core.curves import pure_curve
 from privamp.core.profile import Profile
-from privamp.verify import check_design, exact_delta
+from privamp.verify import check_design, exact, exact_delta
 from privamp.verify.exact import programs
 from privamp.verify.structure import check_structure
 
@@ -85,6 +85,20 @@ def test_directions_of_the_truth():
     each = [exact_delta(Poisson(0.3), Laplace(1.0), 2, AR, 0.1, direction=d) for d in ("forward", "backward")]
     assert exact_delta(Poisson(0.3), Laplace(1.0), 2, AR, 0.1) == max(each)
     assert each[0] != each[1]
+
+
+def test_programs_solved_together_answer_for_themselves(monkeypatch):
+    asked = [
+        (program, [0.3 * (k + 1), 1.0])
+        for k, rate in enumerate((0.1, 0.5, 0.9))
+        for out in (AR, RO)
+        for program in programs(Poisson(rate), 2, out, AR.kind)
+    ]
+    alone = [program.directed(epsilons) for program, epsilons in asked]
+    assert np.allclose(exact.directed_together(asked), alone, rtol=0, atol=1e-12)
+    monkeypatch.setattr(exact, "_VARIABLES", 5)  # a few at a time
+    assert np.allclose(exact.directed_together(asked), alone, rtol=0, atol=1e-12)
+    assert len({x for found in alone for x in np.round(found, 9).ravel()}) >= 15
 
 
 @dataclass(frozen=True, slots=True)

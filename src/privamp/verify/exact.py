@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..core.population import Population
 
 _BATCH = 64  # blocks solved at once
+_VARIABLES = 4000  # and their variables
 
 
 def exact_epsilon(
@@ -87,7 +88,7 @@ def steps_of_both(design: "Design", one: "Population", other: "Population") -> d
 class Program:
     """Two laws folded by symmetry, with the graph of samples between them."""
 
-    __slots__ = ("_tasks", "nodes")
+    __slots__ = ("nodes", "tasks")
 
     def __init__(self, first: Law, second: Law, metric: Kind, steps: Mapping[int, float] | None = None) -> None:
         one_of(("add-remove", "replace-one"), metric=metric)
@@ -100,7 +101,7 @@ class Program:
                 raise NoTheorem("weighted samples are compared under add-remove only")
             graphs = tuple(_with_lengths(graph, [steps[i] for (i,) in groups]) for graph in graphs)
         self.nodes = sum(len(graph.nodes) for graph in graphs)  # variables of one linear program
-        self._tasks = [
+        self.tasks = [  # (graph, p, q) per graph and direction
             (graph, _masses(one, graph), _masses(other, graph)) for graph in graphs for one, other in ((p, q), (q, p))
         ]
 
@@ -110,29 +111,53 @@ class Program:
 
     def epsilons(self, epsilons: Sequence[float]) -> list[float]:
         """The same at many epsilons, all solved as one block-diagonal program (a tenth of the time)."""
-        return [float(r) for r in self._ratios(epsilons).max(axis=1)]
+        return [float(r) for r in _ratios([(self, epsilons)])[0].max(axis=1)]
 
     def directed(self, epsilons: Sequence[float]) -> FloatArray:
         """The tight epsilon' of the first law over the second, and of the second over the first, shape (n, 2)."""
-        ratios = self._ratios(epsilons)
-        return np.stack([np.max(ratios[:, start::2], axis=1, initial=0.0) for start in (1, 2)], axis=1)
+        return directed_together([(self, epsilons)])[0]
 
-    def _ratios(self, epsilons: Sequence[float]) -> FloatArray:
-        """One row per epsilon; after a zero, a column per graph and direction in turn."""
+
+def directed_together(asked: Sequence[tuple[Program, Sequence[float]]]) -> list[FloatArray]:
+    """What `directed` says of each program at its epsilons, many programs solved as one."""
+    return [
+        np.stack([np.max(ratios[:, start::2], axis=1, initial=0.0) for start in (1, 2)], axis=1)
+        for ratios in _ratios(asked)
+    ]
+
+
+def _ratios(asked: Sequence[tuple[Program, Sequence[float]]]) -> list[FloatArray]:
+    """For each program one row per epsilon; after a zero, a column per graph and direction in turn."""
+    found: list[FloatArray] = []
+    blocks: list[Block] = []
+    for k, (program, epsilons) in enumerate(asked):
         for epsilon in epsilons:
             nonnegative(epsilon=epsilon)
-        ratios = np.zeros((len(epsilons), 1 + len(self._tasks)))  # a ratio below one never counts
-        blocks: list[Block] = []
-        for (i, epsilon), (j, (graph, p, q)) in product(enumerate(epsilons), enumerate(self._tasks, start=1)):
+        ratios = np.zeros((len(epsilons), 1 + len(program.tasks)))  # a ratio below one never counts
+        for (i, epsilon), (j, (graph, p, q)) in product(enumerate(epsilons), enumerate(program.tasks, start=1)):
             known = _without_solving(p, q, epsilon)
             if known is None:
-                blocks.append(Block(i, j, graph, p, q, epsilon, np.zeros(p.size)))
+                blocks.append(Block((k, i, j), graph, p, q, epsilon, np.zeros(p.size)))
             else:
                 ratios[i, j] = known
-        for start in range(0, len(blocks), _BATCH):
-            for block in optimal(blocks[start : start + _BATCH]):
-                ratios[block.row, block.column] = block.value
-        return ratios
+        found.append(ratios)
+    for batch in _batches(blocks):
+        for block in optimal(batch):
+            k, i, j = block.place
+            found[k][i, j] = block.value
+    return found
+
+
+def _batches(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """Blocks that are solved at once, in order: never so many variables that one large program is slower than two."""
+    batch: list[Block] = []
+    for block in blocks:
+        if batch and (len(batch) == _BATCH or sum(b.p.size for b in batch) + block.p.size > _VARIABLES):
+            yield batch
+            batch = []
+        batch.append(block)
+    if batch:
+        yield batch
 
 
 def _masses(law: Mapping[Orbit, Fraction], graph: Graph) -> FloatArray:

@@ -38,10 +38,9 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Maximise p.g / q.g over one graph at one epsilon; the answer goes to ratios[row, column]."""
+    """Maximise p.g / q.g over one graph at one epsilon; `place` is whose answer it is."""
 
-    row: int
-    column: int
+    place: tuple[int, int, int]  # program, epsilon, graph and direction
     graph: Graph
     p: FloatArray
     q: FloatArray
