@@ -17,6 +17,9 @@ CORE_TESTS := tests/core tests/mechanisms tests/sums tests/kmeans/test_kmeans_es
 
 # Two workers with two BLAS threads each wait for one another: one thread is several times faster on two cores.
 export OPENBLAS_NUM_THREADS ?= 1
+# Bytecode is kept, whatever the shell says: compiling tests anew takes each worker 15 s, and each process that they
+# start two thirds longer.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(VENV)/bin
 # Sets $python to an interpreter of $version, or to nothing; one on the path counts, or one of pyenv's.
