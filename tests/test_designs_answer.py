@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -25,6 +26,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 }
 
 
+@cache
 def kinds() -> set[str]:
     """The names of all designs and schedules, abstract ones too, but for the two nouns themselves."""
     found = set()
@@ -57,6 +59,7 @@ def lists_of_designs(source: str, names: set[str]) -> list[tuple[int, str]]:
     return sorted(set(found))
 
 
+@cache
 def all_lists() -> dict[tuple[str, str], int]:
     names, found = kinds(), {}
     for path in sorted(PACKAGE.rglob("*.py")):

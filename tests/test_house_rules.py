@@ -49,11 +49,17 @@ def parameters(node: ast.FunctionDef) -> list[str]:
     return [each.arg for each in found if each is not None and each.arg not in ("self", "cls")]
 
 
+def counted(file: str, text: str) -> dict[str, int]:
+    """How many parameters every function of a file has."""
+    return {f"{file}:{name}": len({*parameters(node)} - DOOR) for name, node in functions(ast.parse(text))}
+
+
 def long_signatures(file: str, text: str) -> dict[str, int]:
-    if file.startswith("cli/"):  # a command's options are its parameters
-        return {}
-    counted = {f"{file}:{name}": len({*parameters(node)} - DOOR) for name, node in functions(ast.parse(text))}
-    return {name: count for name, count in counted.items() if count > MOST_PARAMETERS and name not in PRESCRIBED}
+    return {} if file.startswith("cli/") else too_many(counted(file, text))  # a command's options are its parameters
+
+
+def too_many(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count > MOST_PARAMETERS and name not in PRESCRIBED}
 
 
 def sources() -> dict[str, str]:
@@ -67,10 +73,10 @@ def test_no_file_is_long() -> None:
 
 
 def test_no_function_has_many_parameters() -> None:
-    found = {name: count for file, text in sources().items() for name, count in long_signatures(file, text).items()}
-    assert not found, f"more than {MOST_PARAMETERS} parameters: make an options object (a frozen dataclass)"
-    everything = {f"{file}:{name}" for file, text in sources().items() for name, _ in functions(ast.parse(text))}
-    assert everything >= PRESCRIBED
+    everything = {file: counted(file, text) for file, text in sources().items()}
+    found = [too_many(counts) for file, counts in everything.items() if not file.startswith("cli/")]
+    assert not any(found), f"more than {MOST_PARAMETERS} parameters: make an options object (a frozen dataclass)"
+    assert {name for counts in everything.values() for name in counts} >= PRESCRIBED
 
 
 # Options objects whose fields are keywords of a call, too: the names and types of both are the same.
@@ -197,17 +203,18 @@ def unused(texts: dict[str, str]) -> list[str]:
     attributes = {node.attr for node in everywhere if isinstance(node, ast.Attribute)}
     strings = [node.value for node in everywhere if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     listed = {word for string in strings if "\n" not in string.strip() or '"' not in string for word in string.split()}
-    missing = []
+    elsewhere, missing = imports | attributes | listed, []
     for file, tree in trees.items():
-        loaded = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        names = [node.name for node in defined(tree)]
-        missing += [f"{file}:{n}" for n in names if n not in {*loaded, *imports, *attributes, *listed}]
+        here = {node.name for node in defined(tree)} - elsewhere
+        here -= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if here else set()
+        missing += [f"{file}:{node.name}" for node in defined(tree) if node.name in here]
     return missing
 
 
 def test_everything_is_used() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (SOURCE.parents[1] / "docs").rglob("*.md"))
-    forgotten = [name for name in unused(sources()) if not re.search(rf"\b{name.partition(':')[2]}\b", pages)]
+    mentioned = {*re.findall(r"\w+", pages)}
+    forgotten = [name for name in unused(sources()) if name.partition(":")[2] not in mentioned]
     assert not forgotten, "nothing in src or docs mentions it: remove it, or move it to the tests if they do"
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def imported_modules(file: str, source: str) -> Iterator[tuple[int, list[str]]]:
             for alias in node.names:
                 yield node.lineno, [*base, alias.name]
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            called = ast.unparse(node.func).rpartition(".")[2]
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             if called in ("import_module", "__import__") and isinstance(node.args[0].value, str):
                 name = node.args[0].value
                 level = len(name) - len(name.lstrip("."))
@@ -97,6 +98,7 @@ def may_import(importer: str, imported: str) -> bool:
     return imported in POSITION and importer in POSITION and POSITION[imported] < POSITION[importer]
 
 
+@cache
 def wrong_imports(file: str, source: str) -> list[tuple[str, str]]:
     """(imported room, message) for each import in `file` that runs the wrong way."""
     importer = Path(file).parts[0].removesuffix(".py")

@@ -27,10 +27,15 @@ def test_one_record_moves_no_more_than_declared(audit):
     assert report.ok, str(report)
 
 
+def violations(audit, pairs):
+    """What is wrong with the job, not with the pairs."""
+    return [told for told in audit.perform(pairs).violations if "too little was checked" not in told]
+
+
 @pytest.mark.parametrize("audit", named(records.planted()))
 def test_every_planted_mistake_is_found(audit):
     runnable(audit)
-    assert any(not audit.perform(pairs).ok for pairs in (FOUND // 3, FOUND))  # the first pairs of the same list
+    assert any(violations(audit, pairs) for pairs in (3, FOUND // 3, FOUND))  # the first pairs of the same list
 
 
 def test_every_planted_mistake_is_listed():

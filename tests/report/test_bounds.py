@@ -1,14 +1,24 @@
 """The table of certified numbers and attacks: true to the library, and printed in the documentation."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from privamp.cli.application import app
-from privamp.report.bounds import DESIGNS, NOISES, RELATIONS, bound, bounds
+from privamp.report import bounds as table
+from privamp.report.bounds import DESIGNS, NOISES, RELATIONS, bounds
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_row_once():
+    """A row of the table is the same in every test and in the command, and takes long."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(table, "bound", cache(table.bound))
+        yield
 
 
 def run(*words):
@@ -25,7 +35,7 @@ def test_no_attack_is_above_its_bound_and_exact_theorems_are_reached():
 
 
 def test_what_is_not_proved_has_no_number():
-    row = bound("random size, 50 to 150 of 1,000", "add-remove", "Gaussian, sigma 2")
+    row = table.bound("random size, 50 to 150 of 1,000", "add-remove", "Gaussian, sigma 2")
     assert row.upper is row.lower is row.ratio is None
 
 
