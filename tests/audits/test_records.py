@@ -27,15 +27,16 @@ def test_one_record_moves_no_more_than_declared(audit):
     assert report.ok, str(report)
 
 
-def violations(audit, pairs):
-    """What is wrong with the job, not with the pairs."""
-    return [told for told in audit.perform(pairs).violations if "too little was checked" not in told]
+def is_caught_early(audit):
+    """By a few pairs; that too few of them reached a release says something of many pairs only."""
+    few = (told for pairs in (3, FOUND // 3) for told in audit.perform(pairs).violations)
+    return any("too little was checked" not in told for told in few)
 
 
 @pytest.mark.parametrize("audit", named(records.planted()))
 def test_every_planted_mistake_is_found(audit):
     runnable(audit)
-    assert any(violations(audit, pairs) for pairs in (3, FOUND // 3, FOUND))  # the first pairs of the same list
+    assert is_caught_early(audit) or not audit.perform(FOUND).ok  # the first pairs of the same list
 
 
 def test_every_planted_mistake_is_listed():
