@@ -20,6 +20,11 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Bytecode is kept, whatever the shell says: compiling tests anew takes each worker 15 s, and each process that they
 # start two thirds longer.
 unexport PYTHONDONTWRITEBYTECODE
+# Temporary files lie in memory where there is room (1 GB): stores and samples are flushed to the disk thousands of times.
+IN_MEMORY := $(shell test "$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}')" -gt 1000000 2>/dev/null && echo /dev/shm)
+ifneq ($(IN_MEMORY),)
+export PYTEST_DEBUG_TEMPROOT ?= $(IN_MEMORY)
+endif
 
 BIN := $(VENV)/bin
 # Sets $python to an interpreter of $version, or to nothing; one on the path counts, or one of pyenv's.
