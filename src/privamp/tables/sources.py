@@ -270,7 +270,7 @@ def _check_plain(path: Path) -> None:
 
 
 def _named(path: Path) -> list[Path]:
-    """The file itself, or those in the folder, by Arrow's own list: it goes into linked folders, which glob does not."""
+    """The file itself, or those in the folder, by Arrow's own list: it enters linked folders, unlike glob."""
     if path.is_file():
         return [path]
     inside = fs.LocalFileSystem().get_file_info(fs.FileSelector(str(path), recursive=True))
