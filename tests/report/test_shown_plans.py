@@ -82,10 +82,13 @@ def test_a_plan_of_questions_lists_them() -> None:
     from privamp import open_table
 
     table = open_table(pa.table({"<i>": [1.0, 2.0]})).sample(Poisson(0.5))
-    shown = table.plan([table.count(), table.mean("<i>", bounds=(0, 3)).weighing(4.0)])._repr_html_()
+    plan = table.plan([table.count(), table.mean("<i>", bounds=(0, 3)).weighing(4.0)])
+    shown = plan._repr_html_()
     assert is_balanced(shown)
     assert "<i>" not in shown
     assert ">4<" in shown
+    pytest.importorskip("matplotlib")
+    assert [bar.get_width() for bar in plan.plot().axes[0].patches] == [1.0, 4.0]
 
 
 def test_every_picture_is_shown_by_a_notebook() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from balanced_tags import is_balanced
 from privamp import CyclicPoisson, Poisson, amplify
 from privamp.accounting.banded import band
 from privamp.errors import InvalidInput
@@ -31,6 +32,16 @@ def test_the_gain_is_that_of_the_matrices_at_equal_epsilon():
     assert plan.ratio == min(one.ratio for one in plan.tried) < 0.8
     assert plan.sampler == CyclicPoisson(0.02, plan.bands, 100)
     assert f"{plan.ratio:.3f}  <- best" in str(plan)
+
+
+def test_a_plan_in_a_notebook_shows_what_it_prints():
+    plan = plan_bands(**CHOICE)
+    shown = plan._repr_html_()
+    assert is_balanced(shown)
+    assert all(f">{one.ratio:.3f}<" in shown for one in plan.tried)
+    assert f"Best: {plan.bands} bands, {plan.ratio:.3f}" in shown
+    line = plan.plot().axes[0].lines[0]
+    assert list(line.get_ydata()) == [one.ratio for one in plan.tried]
 
 
 def test_one_band_is_independent_noise():

@@ -61,6 +61,10 @@ class Plan:
             if not isinstance(question, Question) or question.table is not self.table:
                 raise InvalidInput("a plan takes only questions of its own table, such as table.mean('age', (0, 110))")
 
+    def plot(self) -> Any:
+        """A matplotlib figure of the questions' weights (pip install 'privamp[plots]')."""
+        return import_module("..report.shown_plans", __package__).questions_figure(self)
+
     def _repr_html_(self) -> str:
         """The plan as notebooks show it."""
         text: str = import_module("..report.shown_plans", __package__).questions_fragment(self)

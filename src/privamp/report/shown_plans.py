@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..queries.plan import Plan as QuestionsPlan
     from ..survey.allocation import Allocation
     from ..survey.planning import Plan as SurveyPlan
+    from ..torch.bands import BandsPlan
 
 
 def comparison_fragment(found: Comparison) -> str:
@@ -142,6 +143,44 @@ def questions_fragment(plan: "QuestionsPlan") -> str:
     rows = [[question.name, f"{question.weight:g}"] for question in plan.questions]
     page.add_table(["question", "weight"], rows, f"Asked of one sample by {plan.table.design}")
     return page.body()
+
+
+def questions_figure(plan: "QuestionsPlan") -> "Figure":
+    """How much each question weighs where the noise is split."""
+    names = [question.name for question in plan.questions]
+    figure = new_figure(6.4, 1.6 + 0.4 * len(names))
+    axes, at = figure.subplots(), np.arange(len(names))
+    axes.barh(at, [question.weight for question in plan.questions], height=0.6, color=COLORS[0])
+    axes.set_yticks(at, labels=names)
+    axes.invert_yaxis()
+    tidy(axes, "Weights of the questions", f"one sample by {plan.table.design}")
+    return figure  # type: ignore[no-any-return]
+
+
+def bands_fragment(plan: "BandsPlan") -> str:
+    """The noise and the predicted error of every number of bands."""
+    page = Report("Bands", "")
+    rows = [[f"{one.bands}", shown_up(one.noise_multiplier), f"{one.ratio:.3f}"] for one in plan.tried]
+    page.add_table(["bands", "noise multiplier", "error of prefix sums"], rows, _bands_asked(plan))
+    page.add_text(f"Best: {plan.bands} band{'s' if plan.bands > 1 else ''}, {plan.ratio:.3f} of independent noise.")
+    return page.body()
+
+
+def bands_figure(plan: "BandsPlan") -> "Figure":
+    """The predicted error of prefix sums against the number of bands."""
+    figure = new_figure(6.4, 3.4)
+    axes, bands = figure.subplots(), [one.bands for one in plan.tried]
+    axes.plot(bands, [one.ratio for one in plan.tried], marker="o", color=COLORS[0])
+    axes.axhline(1.0, color=COLORS[4], linestyle=":")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(bands, labels=[str(number) for number in bands])
+    axes.set_xlabel("bands")
+    tidy(axes, "Error of prefix sums, independent noise = 1", _bands_asked(plan))
+    return figure  # type: ignore[no-any-return]
+
+
+def _bands_asked(plan: "BandsPlan") -> str:
+    return f"{plan.steps:,} steps, rate {plan.rate:g}, ε = {as_asked(plan.epsilon)}, δ = {as_asked(plan.delta)}"
 
 
 def _facts(title: str, facts: dict[str, Any]) -> str:

@@ -7,6 +7,8 @@ noise on Poisson batches is the predicted gain. It says nothing about a model's 
 """
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from ..accounting.banded import prefix_error
 from ..designs.poisson import Poisson
@@ -54,6 +56,15 @@ class BandsPlan:
     def sampler(self) -> CyclicPoisson | Poisson:
         """The batches of the best number of bands."""
         return CyclicPoisson(self.rate, self.bands, self.steps) if self.bands > 1 else Poisson(self.rate)
+
+    def plot(self) -> Any:
+        """A matplotlib figure of the predicted errors (pip install 'privamp[plots]')."""
+        return import_module("..report.shown_plans", __package__).bands_figure(self)
+
+    def _repr_html_(self) -> str:
+        """The plan as notebooks show it."""
+        text: str = import_module("..report.shown_plans", __package__).bands_fragment(self)
+        return text
 
     def __str__(self) -> str:
         asked = f"epsilon {as_asked(self.epsilon)}, delta {as_asked(self.delta)}"
