@@ -164,3 +164,15 @@ def test_a_folder_that_links_to_itself_is_refused(tmp_path):
     (tmp_path / "again").symlink_to(tmp_path)
     with pytest.raises(InvalidInput, match="given twice"):
         sources.files(tmp_path, as_text=True)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_of_a_file_that_its_folder_names_too_is_that_of_the_folder(tmp_path, kind):
+    """As Spark, Hive and Arrow read it, whatever the kind of the files."""
+    (tmp_path / "region=north").mkdir()
+    table = pa.table({"id": ["1", "2"], "region": pa.array(["south", "west"], pa.large_string())})
+    write = csv.write_csv if kind == "csv" else parquet.write_table
+    write(table, tmp_path / "region=north" / f"a.{kind}")
+    [piece] = sources.files(tmp_path, as_text=True).pieces
+    [batch] = piece.batches(["region", "id"])
+    assert batch.to_pydict() == {"region": ["north", "north"], "id": ["1", "2"]}

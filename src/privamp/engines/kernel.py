@@ -30,7 +30,7 @@ from ..designs.strata import Records
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
-from ..tables.columns import array_of, is_text, numbers_of
+from ..tables.columns import array_of, can_hold, is_text, numbers_of
 from ..tables.id_columns import check_id_type, ids_of
 from .row_numbers import is_list, is_number, of_lists
 
@@ -167,7 +167,22 @@ class Kernel:
         if self.id is not None:
             check_id_type(source.field(self.id))
         self._check_lists(source)
+        self._check_labels(source)
         return self.extended(source)
+
+    def _check_labels(self, source: pa.Schema) -> None:
+        """Labels and types are public. One that its column cannot hold, as 01 among numbers, would keep its records
+        from ever being drawn."""
+        for name, (place, *_) in self.reads:
+            read, kind = self.design.reads.get(name), source.field(place).type
+            if not isinstance(read, Labels) or read.names is None or isinstance(read.names, range):
+                continue
+            for label in read.names:
+                if not can_hold(kind, label, as_text=read.as_text):
+                    raise InvalidInput(
+                        f"the design names {label!r}, which no record can have in the column {place!r} of {kind}; name "
+                        "labels as the column holds them (01 in a CSV file is the number 1), or cast the column"
+                    )
 
     def _check_lists(self, source: pa.Schema) -> None:
         """The length of lists must be public: rules that read norms take any list, others only fixed lengths."""

@@ -145,7 +145,7 @@ class SparkSample(StoredSample):
         units, shape = units_of(noise, values, width, self._ball), [width]
         if by is not None:
             names = _public(groups)
-            check_groups(self._draw.df, by)
+            check_groups(self._draw.df, by, names)
             units, shape = by_group(units, by, names), [len(names), width]
         elif groups is not None:
             raise InvalidInput("groups= needs by=, the column that holds them")

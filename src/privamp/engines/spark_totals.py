@@ -16,7 +16,7 @@ from ..core.influence import clipped
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, toward_zero
 from ..numerics.log_domain import FloatArray
-from ..tables.columns import is_text
+from ..tables.columns import can_hold, is_text
 from ..validation import whole
 from .kernel import COUNT, WEIGHT
 from .row_numbers import is_list, is_number, numbers
@@ -105,11 +105,14 @@ def dimension_of(df: "DataFrame", values: Sequence[str], dimension: int | None) 
     return len(values) or 1
 
 
-def check_groups(df: "DataFrame", by: str) -> None:
-    """A column of groups holds whole numbers, text or truth values: a public fact."""
+def check_groups(df: "DataFrame", by: str, groups: Sequence[Any]) -> None:
+    """A column of groups holds whole numbers, text or truth values, and the groups are such: public facts."""
     kind = _kind(df, by)
     if not (pa.types.is_integer(kind) or is_text(kind) or pa.types.is_boolean(kind)):
         raise InvalidInput(f"the column {by!r} of groups must hold whole numbers or text, got {kind} instead")
+    for group in groups:
+        if group is not None and not can_hold(kind, group):
+            raise InvalidInput(f"no record can be in group {group!r}, because the column {by!r} holds {kind}; cast it")
 
 
 def _kind(df: "DataFrame", name: str) -> pa.DataType:

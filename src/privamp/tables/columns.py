@@ -4,6 +4,7 @@ A missing number counts as 0 or NaN, as the reader of the column requests. Missi
 No message shows or counts values.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -21,6 +22,8 @@ except ModuleNotFoundError as error:
     raise missing(error, "reading files and frames") from None
 
 _TEXT = (pa.types.is_string, pa.types.is_large_string)
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+_PLAIN = re.compile("-?(0|[1-9][0-9]*)")  # as a whole number is written
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -28,6 +31,20 @@ def is_text(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     return any(test(kind) for test in _TEXT)
+
+
+def can_hold(kind: pa.DataType, label: str | int, *, as_text: bool = False) -> bool:
+    """Whether a value of a column of this type may be this label; with `as_text` a whole number means its text."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return can_hold(kind.value_type, label, as_text=as_text)
+    if is_text(kind) or str(kind) == "string_view":
+        return as_text or isinstance(label, str)
+    if pa.types.is_null(kind):
+        return True
+    if as_text:
+        is_written = not pa.types.is_integer(kind) or _PLAIN.fullmatch(str(label)) is not None
+        return is_written and any(test(kind) for test in _NUMBERS)
+    return not isinstance(label, str) and any(test(kind) for test in (*_NUMBERS, pa.types.is_boolean))
 
 
 def array_of(batch: pa.RecordBatch, places: Sequence[str], name: str, order: Literal["C", "F"] = "C") -> NDArray[Any]:

@@ -34,7 +34,8 @@ _ROWS = 1 << 14  # that are read one by one and handed on together
 
 @dataclass(frozen=True, slots=True)
 class CsvText:
-    """A CSV file that is read like a fragment of a data set; `keys` are columns that its folders name."""
+    """A CSV file that is read like a fragment of a data set; `keys` are columns that its folders name, which come before
+    its own of the same name, as Arrow has it in files of other kinds."""
 
     path: str
     names: tuple[str, ...]
@@ -61,7 +62,7 @@ class CsvText:
 
     def to_batches(self, columns: Sequence[str], batch_size: int, **_: Any) -> Iterator[pa.RecordBatch]:
         """The rows in order, with these columns."""
-        own = [self.names.index(name) for name in columns if name in self.names]
+        own = [self.names.index(name) for name in columns if name not in self.keys]
         for batch in self._cells(own or [0]):
             for start in range(0, batch.num_rows, batch_size):
                 yield self._part(batch.slice(start, batch_size), columns, own)
@@ -69,7 +70,7 @@ class CsvText:
     def _part(self, batch: pa.RecordBatch, columns: Sequence[str], own: list[int]) -> pa.RecordBatch:
         texts = {place: text_of(batch.column(str(place))) for place in own}
         found = [
-            texts[self.names.index(name)] if name in self.names else pa.array([self.keys[name]] * batch.num_rows, TEXT)
+            pa.array([self.keys[name]] * batch.num_rows, TEXT) if name in self.keys else texts[self.names.index(name)]
             for name in columns
         ]
         return pa.RecordBatch.from_arrays(found, names=list(columns))

@@ -270,7 +270,7 @@ def _check_plain(path: Path) -> None:
 
 
 def _named(path: Path) -> list[Path]:
-    """The file itself, or those in the folder, by Arrow's own list: it enters linked folders, unlike glob."""
+    """The file itself, or those in the folder as Arrow lists them: in linked folders, too, which rglob omits."""
     if path.is_file():
         return [path]
     inside = fs.LocalFileSystem().get_file_info(fs.FileSelector(str(path), recursive=True))
