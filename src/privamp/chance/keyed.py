@@ -27,6 +27,7 @@ from .texts import Texts
 Numbers = NDArray[np.uint64]
 
 _CHUNK = 16384  # records a piece: 256 KiB in, 256 KiB out, so both stay in cache
+_FEW = 64  # records for which setting up the pieces takes longest
 _RULE = "ids must be a one-dimensional array of whole numbers (0 to 2^64 - 1) or of text"
 
 
@@ -128,6 +129,14 @@ def _fill(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers |
 def _fill_from_whole_numbers(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
     """AES-256 of the 16-byte block (id, stage), little-endian, one independent block per record."""
     encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
+    if len(ids) <= _FEW:
+        few = np.empty((len(ids), 2), "<u8")
+        few[:, 0], few[:, 1] = ids, stage
+        found = np.frombuffer(encrypt.update(few.tobytes()), "<u8")
+        high[:] = found[::2]
+        if low is not None:
+            low[:] = found[1::2]
+        return
     blocks = np.empty((min(_CHUNK, len(ids) + 1), 2), "<u8")
     blocks[:, 1] = stage
     coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into needs one spare block

@@ -281,14 +281,18 @@ def _best_path(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> IntA
 def _slopes(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> Sequence[FloatArray]:
     """Slope in x_s of the best value from s on, at every place, one array (N, places) for every s."""
     k, found = line.step, []
-    beyond = np.zeros((c.shape[0], line.place.size))
+    beyond, lower = np.zeros((c.shape[0], line.place.size)), np.empty((c.shape[0], line.place.size))
     for s in range(c.shape[1] - 1, -1, -1):
-        own = c[:, s, None] + b[:, s, None] * line.slope - e[:, s, None] / line.before
-        now = own + beyond
+        now = c[:, s, None] + b[:, s, None] * line.slope
+        now -= e[:, s, None] / line.before
+        now += beyond
         found.append(now)
-        above = np.pad(now[:, k:], ((0, 0), (0, k)), mode="edge")
-        below = np.pad(now[:, :-k], ((0, 0), (k, 0)), mode="edge")
-        beyond = line.slope * np.maximum(above, 0.0) - np.maximum(-below, 0.0) / line.before
+        np.maximum(now[:, k:], 0.0, out=beyond[:, :-k])  # one record further, the last place's value beyond the end
+        beyond[:, -k:] = np.maximum(now[:, -1:], 0.0)
+        np.maximum(-now[:, :-k], 0.0, out=lower[:, k:])
+        lower[:, :k] = np.maximum(-now[:, :1], 0.0)
+        beyond *= line.slope
+        beyond -= lower / line.before
     return found[::-1]
 
 

@@ -126,11 +126,19 @@ class Clustered(Design):
     def partial(self, batch: Batch, subkey: Key) -> Members:
         """The batch's members of drawn clusters."""
         numbers = self.numbers_of(batch.column("cluster"))
-        mine = np.isin(numbers, self.drawn_clusters(subkey))
+        is_drawn = np.zeros(self.clusters + 1, dtype=np.bool_)  # the last: in no cluster
+        is_drawn[self.drawn_clusters(subkey)] = True
+        mine = is_drawn[numbers]
         ids = batch.ids[mine]
         high, low = keyed_pairs(subkey.subkey("order"), ids)
-        kept = keep(keyed_numbers(subkey.subkey("second stage"), ids), self.rate)
+        kept = self._coins(ids, subkey)
         return Members(batch.positions[mine], numbers[mine], high, low, kept, self.sizes_of(numbers))
+
+    def _coins(self, ids: NDArray[Any], subkey: Key) -> NDArray[np.bool_]:
+        """Who stays by a coin of its own."""
+        if self.rate == 1.0:
+            return np.ones(len(ids), dtype=np.bool_)
+        return keep(keyed_numbers(subkey.subkey("second stage"), ids), self.rate)
 
     def merge(self, parts: Iterable[Members]) -> Members:
         """Members and counts of all batches."""

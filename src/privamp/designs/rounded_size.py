@@ -34,19 +34,20 @@ _FEW = 2_000  # populations up to here are worth a chain program each
 
 def whole_size(rate: Fraction, population: int, rounding: str) -> int:
     """The rounded size; under "random" the smaller of the two."""
-    share = rate * population
+    share, whole = rate.numerator * int(population), rate.denominator
     if rounding == "half-up":
-        return math.floor(share + Fraction(1, 2))
-    return math.ceil(share) if rounding == "ceil" else math.floor(share)
+        return (2 * share + whole) // (2 * whole)
+    return -(-share // whole) if rounding == "ceil" else share // whole
 
 
 def size_weights(rate: Fraction, population: int, rounding: str) -> dict[int, int]:
     """The sizes that may occur with whole-number weights."""
     size = whole_size(rate, population, rounding)
-    rest = rate * population - size
+    rest = rate.numerator * int(population) - size * rate.denominator  # of this denominator
     if rounding != "random" or rest == 0:
         return {size: 1}
-    return {size: rest.denominator - rest.numerator, size + 1: rest.numerator}
+    common = math.gcd(rest, rate.denominator)
+    return {size: (rate.denominator - rest) // common, size + 1: rest // common}
 
 
 def random_added(rate: Fraction, epsilon: float) -> float:

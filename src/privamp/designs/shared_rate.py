@@ -197,10 +197,11 @@ class SharedRate(Design):
         front, drawn = part.front, [np.empty(0, dtype=np.int64)]
         names = np.unique(part.strata)
         self._check(front.seen, names.size)
+        rate = Fraction(self.size, front.seen)
         for name in names:
             mine = part.strata == name
             share = BottomK(front.high[mine], front.low[mine], front.positions[mine], int(np.sum(mine)))
-            weights = rounded.size_weights(Fraction(self.size, front.seen), share.seen, self.rounding)
+            weights = rounded.size_weights(rate, share.seen, self.rounding)
             drawn.append(ordered(share)[: draw_size(weights, Stream(subkey.subkey("size", str(name))))])
         return all_once(np.sort(np.concatenate(drawn)))
 

@@ -49,10 +49,10 @@ def log_diff(a: ArrayLike, b: ArrayLike) -> FloatArray:
 def log_sum(terms: ArrayLike, axis: int = 0) -> FloatArray:
     """log of the sum of e^terms along an axis."""
     terms = as_floats(terms)
-    top = np.max(terms, axis=axis, keepdims=True, initial=-np.inf)
-    safe = np.where(np.isfinite(top), top, 0.0)
+    top = np.maximum.reduce(terms, axis=axis, keepdims=True, initial=-np.inf)
+    top[~np.isfinite(top)] = 0.0
     with np.errstate(divide="ignore"):
-        return np.asarray(np.squeeze(safe, axis=axis) + np.log(np.sum(np.exp(terms - safe), axis=axis)))
+        return np.asarray(top.squeeze(axis) + np.log(np.add.reduce(np.exp(terms - top), axis=axis)))
 
 
 def log_mix(weight: float, a: ArrayLike) -> FloatArray:

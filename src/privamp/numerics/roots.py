@@ -167,7 +167,7 @@ def bisected(
         above = is_above(middle)
         before = low, high
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-        if np.array_equal(low, before[0]) and np.array_equal(high, before[1]):
+        if (low == before[0]).all() and (high == before[1]).all():
             return low, high
     if until is not None and not until(low, high):
         raise NumericalFailure(f"{rounds} halvings did not narrow a root to the requested width")

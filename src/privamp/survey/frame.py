@@ -186,4 +186,5 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
         return False
     if one.dtype.kind in "biuf" and other.dtype.kind in "biuf":
         return bool(np.all((one == other) | ((one != one) & (other != other))))
-    return all(a == b or (a != a and b != b) for a, b in zip(one.tolist(), other.tolist(), strict=True))
+    ours, theirs = one.tolist(), other.tolist()
+    return ours == theirs or all(a == b or (a != a and b != b) for a, b in zip(ours, theirs, strict=True))
