@@ -8,6 +8,7 @@ normaliser for every population.
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,10 @@ def groups_of(frame: Frame, by: ArrayLike | None, declared: Any) -> Groups:
 
 def in_order(labels: list[Any]) -> tuple[Any, ...]:
     """The different labels of a public column, sorted."""
-    different = list(dict.fromkeys(label for label in labels if isinstance(label, Hashable)))
+    try:
+        different = list(dict.fromkeys(labels))
+    except TypeError:
+        different = list(dict.fromkeys(label for label in labels if isinstance(label, Hashable)))
     try:
         return tuple(sorted(different))
     except TypeError:  # several types
@@ -113,7 +117,10 @@ def places(labels: list[Any], names: tuple[Any, ...]) -> NDArray[np.intp]:
     """Where each label stands among the names; len(names) for one that is not among them."""
     place = {name: at for at, name in enumerate(names)}
     none = len(names)
-    return np.fromiter((_place(place, label, none) for label in labels), dtype=np.intp, count=len(labels))
+    try:
+        return np.fromiter(map(place.get, labels, repeat(none)), dtype=np.intp, count=len(labels))
+    except Exception:  # one of them is odd: each by itself
+        return np.fromiter((_place(place, label, none) for label in labels), dtype=np.intp, count=len(labels))
 
 
 def _place(place: dict[Any, int], label: Any, none: int) -> int:
