@@ -34,8 +34,10 @@ _ROWS = 1 << 14  # that are read one by one and handed on together
 
 @dataclass(frozen=True, slots=True)
 class CsvText:
-    """A CSV file that is read like a fragment of a data set; `keys` are columns that its folders name, which come before
-    its own of the same name, as Arrow has it in files of other kinds."""
+    """A CSV file that is read like a fragment of a data set.
+
+    `keys` are columns that its folders name. They come before its own of the same name, as in Arrow's other files.
+    """
 
     path: str
     names: tuple[str, ...]
