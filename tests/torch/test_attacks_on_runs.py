@@ -89,6 +89,17 @@ def test_a_budget_that_comes_with_the_resume_counts_what_was_begun(budget, tmp_p
     assert released(budget) == STEPS
 
 
+@pytest.mark.parametrize("options", [{}, {"sampler": CyclicPoisson(0.2, 3, 11), "sample_rate": None}])
+def test_a_last_block_of_fewer_steps_counts_only_those(options, budget, tmp_path, monkeypatch):
+    monkeypatch.setattr("privamp.torch.paying._CLAIMS", 5)  # blocks of 3 steps
+    options = {"checkpoint": tmp_path / "run", "steps": 11, **options}
+    another_program(budget, **options).train()
+    again = another_program(budget, **options)
+    assert again.is_finished
+    assert again._run.charged == 11
+    assert again.get_epsilon(DELTA) == again.guarantee().epsilon(DELTA)
+
+
 def test_a_run_of_a_budget_does_not_go_on_without_it(budget, tmp_path):
     path = tmp_path / "run"
     another_program(budget, checkpoint=path).train(2)

@@ -40,6 +40,7 @@ class PaidSteps:
     def __init__(self, paid: Payment, plan: Plan | DPISPlan) -> None:
         self._paid = paid
         self._known = paid.past.releases
+        self._steps = plan.steps
         self._block = 1 if isinstance(plan, DPISPlan) else -(-plan.steps // _CLAIMS)
         self._mechanism = Gaussian(getattr(plan, "noise_multiplier", 1.0))  # of "dpis" it is chosen on the way
 
@@ -57,7 +58,7 @@ class PaidSteps:
         """
         if self._known > self._counted(steps, beside):
             raise InvalidInput(_COPY)
-        begun = max(steps, (self._known - beside) * self._block)
+        begun = max(steps, min((self._known - beside) * self._block, self._steps))  # the last block may be shorter
         while self._known < self._counted(begun, beside):
             self.begin(begun, beside)
         return begun
