@@ -1,14 +1,17 @@
 """Sums on a cluster: the same whole numbers on any partitions, the same answer and guarantee as in memory."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from privamp import (
+    Budget,
     ExactGaussian,
     ExactLaplace,
     ImportanceSampling,
+    InvalidInput,
     LinearProfile,
     Poisson,
     Population,
@@ -89,6 +92,18 @@ def test_groups_cost_one_sum_and_add_up_to_it(table: Any, records: Any) -> None:
     assert np.allclose(east, records.x[:1000].sum(axis=0), atol=1.0)
     assert np.allclose(west, records.x[1600:].sum(axis=0), atol=1.0)
     assert sample.guarantee().epsilon() == pytest.approx(430.0)
+
+
+def test_groups_that_the_column_cannot_hold_are_refused_before_they_are_charged(table: Any, tmp_path: Path) -> None:
+    sample = draw(table, Poisson(1.0), id="uid", key=seeded_key(819), trust_ids=True)
+    budget = Budget.create(tmp_path / "budget.db", population="people", epsilon=10.0)
+    for by, groups in (("stratum", [1, 2]), ("cluster", ["1", "2"])):
+        with pytest.raises(InvalidInput, match=f"no record can be in group .*, because the column '{by}' holds"):
+            sample.release_sum(ExactLaplace(scale=1.0), "a", by=by, groups=groups, budget=budget)
+    assert not budget.log()
+    strata = Stratified({1: Poisson(0.5), 2: Poisson(0.5)})
+    with pytest.raises(InvalidInput, match="names 1, which no record can have in the column 'stratum' of string"):
+        draw(table, strata, id="uid", key=seeded_key(819))
 
 
 def test_estimates_of_strata(table: Any, records: Any) -> None:

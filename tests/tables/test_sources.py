@@ -176,3 +176,13 @@ def test_a_column_of_a_file_that_its_folder_names_too_is_that_of_the_folder(tmp_
     [piece] = sources.files(tmp_path, as_text=True).pieces
     [batch] = piece.batches(["region", "id"])
     assert batch.to_pydict() == {"region": ["north", "north"], "id": ["1", "2"]}
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_link_to_a_file_that_is_not_there_is_not_passed_over(folder, as_text):
+    """As in a folder of which git-annex has fetched some files only."""
+    (folder / "_part.parquet").symlink_to(folder / "hidden")
+    assert sources.files(folder, as_text=as_text).rows == 1000
+    (folder / "c.parquet").symlink_to(folder / "not fetched")
+    with pytest.raises(InvalidInput, match=r"c\.parquet' is a link to what is not there, so records are missing"):
+        sources.files(folder, as_text=as_text)

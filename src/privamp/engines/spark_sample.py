@@ -123,18 +123,21 @@ class SparkSample(StoredSample):
         values = (columns,) if isinstance(columns, str) else tuple(columns)
         if not values:
             raise InvalidInput("a sum needs at least one column; use release_count for the number of records")
+        job = self._checked(mechanism, values, by, groups, dimension)
         if budget is not None:
             self._planned([mechanism], budget, f"sum of {', '.join(values)}")
-        answer = np.asarray(self._released(mechanism, values, by, groups, dimension))
+        answer = np.asarray(self.release_total(mechanism, *job))
         return answer[..., 0][()] if isinstance(columns, str) and dimension is None else answer
 
     def release_count(self, mechanism: Exact, *, by: str | None = None, groups: Sequence[Any] | None = None) -> Any:
         """The noisy number of records in the sample, weights included; with `by`, one per group."""
-        return np.asarray(self._released(mechanism, (), by, groups, None))[..., 0][()]
+        job = self._checked(mechanism, (), by, groups, None)
+        return np.asarray(self.release_total(mechanism, *job))[..., 0][()]
 
-    def _released(
+    def _checked(
         self, noise: Exact, values: tuple[str, ...], by: str | None, groups: Sequence[Any] | None, d: int | None
-    ) -> Any:
+    ) -> tuple[tuple[str, ...], Units, list[int]]:
+        """What `release_total` takes, after all checks of public facts."""
         if not isinstance(noise, (ExactLaplace, ExactGaussian)):
             raise InvalidInput(
                 "a sum on a cluster needs ExactLaplace or ExactGaussian, because float sums depend on the order, "
@@ -149,7 +152,7 @@ class SparkSample(StoredSample):
             units, shape = by_group(units, by, names), [len(names), width]
         elif groups is not None:
             raise InvalidInput("groups= needs by=, the column that holds them")
-        return self.release_total(noise, (*values, *((by,) if by else ())), units, shape)
+        return (*values, *((by,) if by else ())), units, shape
 
     @property
     def _ball(self) -> Ball | None:

@@ -36,7 +36,7 @@ _ROWS = 1 << 14  # that are read one by one and handed on together
 class CsvText:
     """A CSV file that is read like a fragment of a data set.
 
-    `keys` are columns that its folders name. They come before its own of the same name, as in Arrow's other files.
+    `keys` are columns that its folders name. They replace its own of the same name, as in Arrow's files of other kinds.
     """
 
     path: str

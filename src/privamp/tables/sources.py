@@ -273,6 +273,9 @@ def _named(path: Path) -> list[Path]:
     """The file itself, or those in the folder as Arrow lists them: in linked folders, too, which rglob omits."""
     if path.is_file():
         return [path]
+    for each in path.rglob("*"):
+        if each.is_symlink() and not each.exists() and folders.is_shown(each, path):
+            raise InvalidInput(f"{str(each)!r} is a link to what is not there, so records are missing; fetch it")
     inside = fs.LocalFileSystem().get_file_info(fs.FileSelector(str(path), recursive=True))
     check_plain_inside([Path(each.path).relative_to(path) for each in inside], str(path), _WAY_OUT)
     listed = sorted(Path(each.path) for each in inside if each.is_file)
