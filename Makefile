@@ -71,8 +71,8 @@ test-pythons:  ## the core's tests on every Python that is found here (PYTHONS="
 	  fi; \
 	done
 
-test-fast: $(VENV)-fast/.fast  ## private k-means with its compiled passes, in an environment of their own with numba
-	$(VENV)-fast/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans
+test-fast: $(VENV)-fast/.fast  ## private k-means and noise with their compiled passes, in an environment of their own with numba
+	$(VENV)-fast/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans tests/chance/test_compiled_normals.py
 
 test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
 	$(VENV)-torch/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/torch tests/adapters tests/test_docs_tutorials.py src/privamp/torch src/privamp/adapters/torch.py

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (make test-t
 from torch import nn  # noqa: E402
 from torch.utils.data import TensorDataset  # noqa: E402
 
+from privamp.chance import compiled_normals  # noqa: E402
 from privamp.chance.grid_normals import grid_normals  # noqa: E402
 from privamp.errors import InvalidInput  # noqa: E402
 from privamp.mechanisms.gaussian import Gaussian  # noqa: E402
@@ -93,6 +94,19 @@ def test_too_much_noise_is_refused_before_anything_is_drawn():
             steps=2, noise_multiplier=1e9, max_grad_norm=1.0, population=4,
         )  # fmt: skip
     assert not module._forward_hooks
+
+
+def test_the_compiled_pass_gives_the_same_bits(monkeypatch):
+    pytest.importorskip("numba", reason="numba is not installed (the extra `fast`)")
+    several = parameters(3, 70_000, 2, 300_000)
+    sums = {id(several[1]): torch.arange(70_000.0) - 3e4, id(several[3]): torch.randn(300_000)}
+    made, found = grid(size=370_005, normaliser=1e9), []
+    for worth_it in (0, 2**62):
+        monkeypatch.setattr(compiled_normals, "_WORTH_IT", worth_it)
+        vectors = normals(seeded_stream(4), 1000, torch.device("cpu"), torch.float64, 3.0)
+        found.append((made.noisy(seeded_stream(2), several, sums, torch.float32), vectors))
+    assert made.coarser > 0
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
 def test_normals_are_those_of_the_stream():

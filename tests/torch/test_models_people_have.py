@@ -118,12 +118,6 @@ def test_half_precision_models_add_up_in_single_precision():
     assert float((summed(True) - plain).norm()) < 0.05 * float(plain.norm())
 
 
-def test_compiled_modules_are_refused():
-    compiled = type("OptimizedModule", (nn.Sequential,), {})(nn.Linear(6, 3))
-    with pytest.raises(InvalidInput, match="is compiled"):
-        engine_of(compiled, (torch.randn(7, 6), torch.arange(7) % 3))
-
-
 def engine_of(model, tensors, **options):
     engine = PrivacyEngine(key=seeded_key(1))
     trained = [p for p in model.parameters() if p.requires_grad]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import compiled_normals
 from .exp_coins import scaled_exp
 from .keystream import Keystream
 from .stream import Stream
@@ -106,20 +107,29 @@ def normal_blocks(stream: Stream, n: int) -> Iterator[tuple[int, NDArray[np.int3
     size = min(n, BLOCK)
     coarse, fine = np.empty(size, np.int32), np.empty(size, np.uint8)
     held, buckets = np.empty(5 * _PIECE + 16, np.uint8), np.empty(_PIECE, np.int64)
+    by_bytes = _compiled if compiled_normals.is_worth_compiling(n) else _by_bytes
     for start in range(0, n, BLOCK):
         a, b = coarse[: n - start], fine[: n - start]
         todo = [np.empty(0, np.int64)]
         for at in range(0, a.size, _PIECE):
             piece = a[at : at + _PIECE]
             source.fill(held[: 5 * piece.size + 16])
-            _by_bytes(held[: 5 * piece.size], buckets[: piece.size], piece, b[at : at + _PIECE], tables)
-            todo.append(np.flatnonzero(piece < _MARK // 2) + at)
+            slow = by_bytes(held[: 5 * piece.size], buckets[: piece.size], piece, b[at : at + _PIECE], tables)
+            todo.append(slow + at)
         _finish(source, stream, a, b, np.concatenate(todo), tables)
         yield start, a, b
 
 
-def _by_bytes(given: Bytes, buckets: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: _Tables) -> None:
-    """A number for each five bytes, or one far below all where the bucket belongs to no cell."""
+def _compiled(given: Bytes, slow: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: _Tables) -> Integers:
+    """The same as `_by_bytes` in one pass."""
+    n = coarse.size
+    words = given[: 4 * n].view("<u4")
+    found = compiled_normals.by_bytes()(words, given[4 * n :], tables.first, _MARK // 2, coarse, fine, slow)
+    return slow[:found]
+
+
+def _by_bytes(given: Bytes, buckets: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: _Tables) -> Integers:
+    """A number for each five bytes, or one far below all where the bucket belongs to no cell; the places of those."""
     n = coarse.size
     words = given[: 4 * n].view("<u4")
     np.right_shift(words, 16, out=buckets)
@@ -127,6 +137,7 @@ def _by_bytes(given: Bytes, buckets: Integers, coarse: NDArray[np.int32], fine: 
     np.bitwise_and(words, 2**16 - 1, out=words)
     np.add(coarse, words.view("<i4"), out=coarse)
     fine[:] = given[4 * n :]
+    return np.flatnonzero(coarse < _MARK // 2)
 
 
 def _finish(
@@ -139,9 +150,9 @@ def _finish(
         again = todo[~is_done]
         n = again.size
         a, b = np.empty(n, np.int32), np.empty(n, np.uint8)
-        _by_bytes(source.bytes(5 * n), np.empty(n, np.int64), a, b, tables)
+        slow = _by_bytes(source.bytes(5 * n), np.empty(n, np.int64), a, b, tables)
         coarse[again], fine[again] = a, b
-        todo = again[a < _MARK // 2]
+        todo = again[slow]
 
 
 def _from_rest(source: Keystream, stream: Stream, n: int, tables: _Tables) -> tuple[Integers, NDArray[np.bool_]]:
@@ -155,15 +166,14 @@ def _from_rest(source: Keystream, stream: Stream, n: int, tables: _Tables) -> tu
     x = cells * _WIDTH + place.astype(np.float64) * (_WIDTH * 2.0**-63)
     excess = tables.scaled * np.exp(-0.5 * x * x) - tables.floor[cells] - v
     margin = tables.margin[cells]
-    is_done = excess > margin
+    is_cell = cells < _CELLS
+    is_done = is_cell & (excess > margin)
     numbers = cells << 24 | (place >> np.uint64(39)).astype(np.int64)
-    for i in np.flatnonzero((np.abs(excess) <= margin) | (cells >= _CELLS)).tolist():
+    for i in np.flatnonzero((is_cell & (np.abs(excess) <= margin)) | (cells == _CELLS)).tolist():
         if cells[i] < _CELLS:
             is_done[i] = _is_in_cell(stream, int(cells[i]), int(offsets[i]), int(place[i]), tables)
-        elif cells[i] == _CELLS and int(offsets[i]) < tables.beyond:
+        elif int(offsets[i]) < tables.beyond:
             numbers[i], is_done[i] = _from_tail(stream, int(place[i]), tables)
-        else:
-            is_done[i] = False
     return numbers ^ -(places & np.uint64(1)).astype(np.int64), is_done
 
 

@@ -30,6 +30,12 @@ def to_bytes(content: Any) -> bytes:
     return buffer.getvalue()
 
 
+def from_bytes(content: bytes) -> dict[str, Any]:
+    """The content of such a file."""
+    found: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    return found
+
+
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """A checkpoint written by `write`; tensors and plain values only, no code is run."""
     try:

@@ -35,6 +35,7 @@ class Choices:
     epoch: int | None
     bands: int | None
     neighbors: Neighbors | None
+    sums: str
     dpis: dict[str, Any]
 
     @property
@@ -76,7 +77,7 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
     return Plan(
         sampler=sampler, steps=steps, noise_multiplier=noise, clip=chosen.clip, population=population,
         rate=chosen.rate, physical_batch=chosen.physical, bands=usual if chosen.bands is None else chosen.bands,
-        expected=expected, **chosen.shape,
+        expected=expected, sums=chosen.sums, **chosen.shape,
     )  # fmt: skip
 
 
@@ -93,8 +94,9 @@ def _drawn_by(sampler: Any, steps: int | None) -> tuple[Any, int]:
 
 
 def _dpis(chosen: Choices, population: int, steps: int) -> DPISPlan:
-    if chosen.bands is not None:
-        raise InvalidInput("bands is not an option of sampler='dpis'; omit it")
+    if chosen.bands is not None or chosen.sums != "float":
+        given = "exact_sums" if chosen.bands is None else "bands"
+        raise InvalidInput(f"{given} is not an option of sampler='dpis'; omit it")
     if chosen.epsilon is None or chosen.delta is None:
         raise InvalidInput("sampler='dpis' chooses its noise while training; give target_epsilon and target_delta")
     options = {**chosen.shape, **chosen.dpis}
@@ -116,6 +118,13 @@ def batches_of(plan: Plan | DPISPlan, population: Population) -> Batches:
         return ScheduleBatches(plan, population, plan.sampler)
     is_plain = isinstance(plan.sampler, Design) or plan.sampler == "uniform"
     return (DesignBatches if is_plain else ImportanceBatches)(plan, population)
+
+
+def kind_of_sums(exact: bool, physical: int | None, device: Any) -> str:
+    """How gradients are added up: only a CPU computes a record alone in the same way every time."""
+    if not exact:
+        return "float"
+    return "exact, one by one" if physical == 1 and device.type == "cpu" else "exact"
 
 
 def epoch_of(plan: Plan | DPISPlan) -> int:

@@ -20,17 +20,18 @@ from ..core.schedule import Schedule
 from ..errors import BudgetExceeded, InvalidInput, PrivampError
 from ..validation import whole
 from . import checkpoint as files
-from .choices import Choices, batches_of, epoch_of, planned
+from .choices import Choices, batches_of, epoch_of, kind_of_sums, planned
 from .classes import class_column
 from .dpis import DPISPlan
 from .from_loader import SIZE_IS_PUBLIC, check_loader, sizes_of
-from .keeping import Keeper, go_back, state_of, stored_key
+from .keeping import Keeper, go_back, share, state_of, stored_key
 from .learner import Compute, Learner, usual
 from .loader import BatchSource
 from .paying import check_key, open_run
 from .plan import AS_ZERO, Plan
 from .records import Records
 from .run import Run
+from .team import Team, unwrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class PrivacyEngine:
         penalty: Callable[[Any], Any] | None = None,
         keep_noise: bool = True,
         classes: Iterable[Any] | None = None,
+        exact_sums: bool = False,
         **dpis: Any,
     ) -> tuple[Any, Any, Any, BatchSource]:
         """Attach the run to the module and the optimiser; returns module, optimizer, criterion, batches.
@@ -121,6 +123,8 @@ class PrivacyEngine:
         With criterion=None the model returns its own loss, computed from the labels of its batch. `epochs` in place of
         `sample_rate`, `steps` and `population` takes them from the batch size and the length of the data loader, whose
         number of records is then public. `penalty(module)` is a term of the parameters alone, such as a weight decay.
+        With `exact_sums` the clipped gradient of every record is rounded by itself and sums have no rounding error,
+        which takes memory and time; with `max_physical_batch_size=1` on a CPU nothing about rounding is assumed then.
         """
         check_loader(data_loader)
         if epochs is not None:
@@ -150,6 +154,7 @@ class PrivacyEngine:
                 sampler=sampler, steps=steps, clip=max_grad_norm, rate=sample_rate, population=population,
                 noise=noise_multiplier, epsilon=target_epsilon, delta=target_delta, growth=growth, floor=floor,
                 physical=max_physical_batch_size, epoch=steps_per_epoch, bands=bands, neighbors=neighbors, dpis=dpis,
+                sums=kind_of_sums(exact_sums, max_physical_batch_size, next(module.parameters()).device),
             )
         )  # fmt: skip
         plan.guarantee(1, neighbors)  # a design without a theorem is rejected before anything is drawn
@@ -157,8 +162,11 @@ class PrivacyEngine:
         people = Population(range(records.size) if ids is None else ids, UNNAMED, **class_column(plan.sampler, classes))
         if people.size != records.size:
             raise InvalidInput("ids must have one entry per record of the data set; check their number")
-        stored = files.read(checkpoint) if checkpoint is not None and Path(checkpoint).exists() else None
-        key = self._key if stored is None else stored_key(stored)
+        team = Team(module)
+        self._check_team(team, plan, records.size, checkpoint is not None)
+        is_stored = checkpoint is not None and Path(checkpoint).exists()
+        stored = team.on_first(lambda: files.read(checkpoint or "") if is_stored else None)
+        key = team.same_key(self._key) if stored is None else stored_key(stored)
         check_key(key, stored, self._budget)
         learner = Learner(
             module,
@@ -170,12 +178,12 @@ class PrivacyEngine:
             example=example,
             keeps_noise=keep_noise,
         )
-        run = Run(plan, batches_of(plan, people), key, learner, records)
+        run = Run(plan, batches_of(plan, people), key, learner, records, team)
         keeper = None
-        if checkpoint is not None:
+        if checkpoint is not None and team.is_first:
             keeper = Keeper(run, key, Path(checkpoint), checkpoint_every or max(1, plan.steps // 100))
         try:
-            run.team.check(records.size, checkpoint is not None or self._budget is not None)
+            run.is_recorded = checkpoint is not None or self._budget is not None
             self._begin(run, key, keeper, resumed=stored is not None)
         except BaseException:
             run.detach()  # a rejected run trains nothing
@@ -295,7 +303,12 @@ class PrivacyEngine:
 
     def _published(self, delta: float) -> dict[str, Any]:
         run = self._running
-        facts = {"format": files.FORMAT, "plan": run.plan.facts(), "step": run.step, "model": run.module.state_dict()}
+        facts = {
+            "format": files.FORMAT,
+            "plan": run.plan.facts(),
+            "step": run.step,
+            "model": unwrapped(run.module).state_dict(),
+        }
         return {**facts, "guarantee": self.guarantee().to_json(delta=delta)}
 
     def result(self, *, delta: float | None = None) -> Release:
@@ -323,10 +336,26 @@ class PrivacyEngine:
             raise InvalidInput("this engine has no run yet; call make_private first")
         return self._run
 
+    def _check_team(self, team: Team, plan: Plan | DPISPlan, records: int, keeps: bool) -> None:
+        if team.size > 1 and isinstance(plan, DPISPlan) and (keeps or self._budget is not None):
+            raise InvalidInput(
+                "sampler='dpis' records more than steps, which several processes cannot do together; omit checkpoint= "
+                "and budget=, or use sampler='importance'"
+            )
+        facts = {name: fact for name, fact in plan.facts().items() if name != "noise_multiplier"}  # the first one's
+        team.check(records, {"checkpoint": keeps, "budget": self._budget is not None, **facts})
+
     def _begin(self, run: Run, key: Key, keeper: Keeper | None, *, resumed: bool) -> None:
         """Resume the run or create its files, and charge for it; a new run is stored first, so that a crash loses no
-        charge."""
+        charge. Of several processes the first does both."""
         run.is_paid = self._budget is not None
+        run.team.on_first(lambda: self._open(run, key, keeper, resumed=resumed))
+        if not run.team.is_first:
+            self._pay(run, key, resumed=resumed)
+        if resumed and run.team.size > 1:
+            share(run, key)
+
+    def _open(self, run: Run, key: Key, keeper: Keeper | None, *, resumed: bool) -> None:
         if keeper is None:
             self._pay(run, key, resumed=False)
         elif resumed:
@@ -344,7 +373,8 @@ class PrivacyEngine:
         def certified(neighbors: Neighbors | None) -> Guarantee:
             return self._marked(run.plan.guarantee(None, neighbors), key)
 
-        paid = open_run(run.plan, key, certified, self._budget, resumed=resumed)
+        budget = self._budget if run.team.is_first else None
+        paid = open_run(run.plan, key, certified, budget, resumed=resumed)
         if paid is not None:
             paid.follow(run)
 

@@ -6,6 +6,7 @@ import torch
 
 from . import own_losses
 from .after_model import Outputs
+from .compiled import outside, refuse_compiling
 from .learner import PrivateLoss
 from .seeding import Surroundings, seed_of
 
@@ -22,9 +23,10 @@ class ForwardPass:
         self._open: list[tuple[Surroundings, Any]] = []
         self._outputs = Outputs()
         self._modes: set[Modes] = set()
+        eager = outside(run.module)
         self.hooks = [
-            run.module.register_forward_pre_hook(lambda m, args: self._begin()),
-            run.module.register_forward_hook(lambda m, args, out: self._end(out), always_call=True),
+            run.module.register_forward_pre_hook(eager(lambda m, args: self._begin())),
+            run.module.register_forward_hook(eager(lambda m, args, out: self._end(out)), always_call=True),
         ]
 
     def forget(self) -> None:
@@ -49,6 +51,7 @@ class ForwardPass:
         run = self._run
         if not run.recorder.is_listening:
             return
+        refuse_compiling()
         run.unchanged.begin()
         if not run.trial.is_trying:
             self._modes.add(run.trial.modes())

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from ..errors import InvalidInput
+from .compiled import outside
 from .layers import Part, rule_of
 from .layout import Layout, layout_of
 from .precision import full_precision, shortened, widened
@@ -45,23 +46,26 @@ class GradientRecorder:
         self._own = Slots([], [])
         self._is_going_back = False
         self.forget()
+        self.eager = eager = outside(module)
         rules = {name: rule_of(layer) for name, layer in self.layout.heard.items()}
         self._replaced = [kind(self, name, layer) for name, (layer, kind) in self.layout.replaced.items()]
         self._hooks = [
             layer.register_forward_hook(
-                lambda m, args, kwargs, out, name=name: self._heard(name, m, rules[name], args, kwargs, out),
+                eager(lambda m, args, kwargs, out, name=name: self._heard(name, m, rules[name], args, kwargs, out)),
                 with_kwargs=True,
             )
             for name, layer in self.layout.heard.items()
         ]
         tables = {n: m for n, m in module.named_modules() if isinstance(m, nn.Embedding)} | self.layout.heard
         self._hooks += [
-            layer.register_forward_pre_hook(lambda m, a, k, name=name: self._entering(name, m, a, k), with_kwargs=True)
+            layer.register_forward_pre_hook(
+                eager(lambda m, a, k, name=name: self._entering(name, m, a, k)), with_kwargs=True
+            )
             for name, layer in tables.items()
         ]
         self._hooks += [
-            module.register_forward_pre_hook(lambda m, args: self._begins()),
-            module.register_forward_hook(lambda m, args, out: self._ends(), always_call=True),
+            module.register_forward_pre_hook(eager(lambda m, args: self._begins())),
+            module.register_forward_hook(eager(lambda m, args, out: self._ends()), always_call=True),
         ]
 
     def listen(self, records: int) -> None:
@@ -219,8 +223,9 @@ class GradientRecorder:
             self._is_going_back, self._strangers = False, []
             self._ends()
 
-    def measure(self, losses: Tensor) -> "Recorded":
-        """Norms of the gradients of `losses`, one loss per record of the pass that was heard."""
+    def measure(self, losses: Tensor, *, written: bool = False) -> "Recorded":
+        """Norms of the gradients of `losses`, one loss per record of the pass that was heard; `written`: write them
+        all out."""
         calls, strangers, size = self._calls, self._strangers, self._size
         self.forget()
         expected = {*self.layout.heard, *self.layout.replaced, *self.layout.own}
@@ -242,7 +247,7 @@ class GradientRecorder:
         counts = torch.isfinite(losses.detach())
         for unknown in strangers:
             counts = counts & ~unknown
-        return Recorded(parts, counts)
+        return Recorded(parts, counts, written=written)
 
 
 def _not_apart(name: str) -> InvalidInput:
@@ -263,16 +268,20 @@ class Recorded:
     `counts` says which records have a gradient at all; the norm of others is not a number.
     """
 
-    def __init__(self, parts: list[Part], counts: Tensor) -> None:
+    def __init__(self, parts: list[Part], counts: Tensor, *, written: bool = False) -> None:
         self._kind = counts.device.type
         with torch.no_grad(), full_precision(self._kind):
-            found = _measured(parts)
+            found = _measured(parts, written)
             squares = sum((m.squares for *_, m in found), start=torch.zeros_like(counts, dtype=torch.float64))
             self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
             usable = torch.isfinite(self.norms)
             if not bool(usable.all()):  # 0 times nan is nan, so those records leave the sum altogether
-                found = _measured([Part(p.parameter, p.use.only(usable), p.rows) for p in parts])
+                found = _measured([Part(p.parameter, p.use.only(usable), p.rows) for p in parts], written)
         self._found = found
+
+    def written(self) -> list[tuple[Any, tuple[int, int] | None, Tensor]]:
+        """(parameter, its rows or None for all, gradients of the records), if they were written out."""
+        return [(parameter, rows, one.rows) for parameter, rows, _, one in self._found]
 
     def weighted(self, weights: Tensor) -> Gradients:
         """(parameter, sum over records of weight times gradient), for every trainable parameter."""
@@ -288,7 +297,7 @@ class Recorded:
         return list(sums.values())
 
 
-def _measured(parts: list[Part]) -> list[tuple[Any, Any, Any, Measured]]:
+def _measured(parts: list[Part], written: bool) -> list[tuple[Any, Any, Any, Measured]]:
     """Each parameter, or each of the maps packed into it, with all of its uses together."""
     groups: dict[int, list[Part]] = {}
     for part in parts:
@@ -301,7 +310,7 @@ def _measured(parts: list[Part]) -> list[tuple[Any, Any, Any, Measured]]:
         for rows in ranges:
             uses = [part.use for part in group if part.rows == rows]
             shape = parameter.shape if rows is None else (rows[1] - rows[0], *parameter.shape[1:])
-            found.append((parameter, rows, precision_of(uses[0]), measured(uses, shape)))
+            found.append((parameter, rows, precision_of(uses[0]), measured(uses, shape, written=written)))
     return found
 
 

@@ -15,8 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
+from ..chance.compiled_normals import added as compiled_sum
+from ..chance.compiled_normals import is_worth_compiling
 from ..chance.grid_normals import BLOCK, GRID_BITS, normal_blocks
 from ..chance.stream import Stream
 from ..errors import InvalidInput
@@ -70,8 +73,13 @@ class Grid:
         return float(self.mechanism.sensitivity)
 
     def noisy(self, stream: Stream, parameters: list[Any], sums: dict[int, Tensor], dtype: Any) -> Tensor:
-        """(sum + noise) / normaliser, as one long vector."""
+        """(sum + noise) / normaliser, as one long vector; a sum of whole numbers is one of units."""
+        if any(held.dtype == torch.int64 for held in sums.values()):
+            return self._noisy_units(stream, parameters, sums, dtype)
         device = parameters[0].device
+        if device.type == "cpu" and is_worth_compiling(self.size):
+            every = [(p.numel(), sums.get(id(p))) for p in parameters]
+            return _compiled(stream, every, dtype, 2.0**-self.coarser, self.unit, self.unit / self.normaliser)
         found = torch.empty(self.size, dtype=dtype, device=device)
         pieces = _Pieces([(p.numel(), sums.get(id(p))) for p in parameters], device)
         drop, unit, scale = self.coarser, self.unit, self.unit / self.normaliser
@@ -82,9 +90,38 @@ class Grid:
             torch.mul(noise, scale, out=found[at : at + noise.numel()])
         return found
 
+    def _noisy_units(self, stream: Stream, parameters: list[Any], sums: dict[int, Tensor], dtype: Any) -> Tensor:
+        """The same for whole numbers of units, which are added modulo 2^64."""
+        device = parameters[0].device
+        absent = [torch.zeros(p.numel(), dtype=torch.int64, device=device) for p in parameters]
+        units = torch.cat([sums.get(id(p), none).reshape(-1) for p, none in zip(parameters, absent, strict=True)])
+        for at, coarse, fine in normal_blocks(stream, self.size):
+            noise = torch.from_numpy((coarse.astype(np.int64) << 8 | fine) >> self.coarser).to(device)
+            units[at : at + noise.numel()] += noise
+        return units.double().mul_(self.unit / self.normaliser).to(dtype)
+
     def noise(self, stream: Stream, device: Any, dtype: Any) -> Tensor:
         """The noise alone, divided by the normaliser."""
         return normals(stream, self.size, device, dtype, self.spread / self.normaliser)
+
+
+def _compiled(
+    stream: Stream, sums: list[tuple[int, Tensor | None]], dtype: Any, share: float, unit: float, scale: float
+) -> Tensor:
+    """The noisy sum in one pass over the numbers of each block."""
+    sizes = [count for count, _ in sums]
+    found = np.empty(sum(sizes), np.float64 if dtype == torch.float64 else np.float32)
+    nothing = np.zeros(min(BLOCK, found.size), found.dtype)
+    ends = np.cumsum(sizes).tolist()
+    held = [None if given is None else given.detach().reshape(-1).numpy() for _, given in sums]
+    for start, coarse, fine in normal_blocks(stream, found.size):
+        for end, size, values in zip(ends, sizes, held, strict=True):
+            low, high = max(end - size, start), min(end, start + coarse.size)
+            if low < high:
+                mine = nothing[: high - low] if values is None else values[low - end + size : high - end + size]
+                here, out = slice(low - start, high - start), found[low:high]
+                compiled_sum()(coarse[here], fine[here], share, mine, 1.0 / unit, _LARGEST, scale, out)
+    return torch.from_numpy(found)
 
 
 class _Pieces:
@@ -129,6 +166,8 @@ def _whole_noise(stream: Stream, count: int, device: Any) -> Iterator[tuple[int,
 
 def normals(stream: Stream, count: int, device: Any, dtype: Any, scale: float = 1.0) -> Tensor:
     """`count` normal numbers of standard deviation `scale`, from the grid: a function of the stream."""
+    if device.type == "cpu" and is_worth_compiling(count):
+        return _compiled(stream, [(count, None)], dtype, 1.0, 1.0, math.ldexp(scale, -GRID_BITS))
     found = torch.empty(count, dtype=dtype, device=device)
     for at, noise in _whole_noise(stream, count, device):
         torch.mul(noise, math.ldexp(scale, -GRID_BITS), out=found[at : at + noise.numel()])

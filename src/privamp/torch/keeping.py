@@ -16,6 +16,7 @@ from ..errors import InvalidInput
 from . import checkpoint as files
 from .journal import Journal
 from .run import Run
+from .team import unwrapped
 
 _OTHER_TIME = (
     "the journal {name} does not match its checkpoint, so the steps begun since cannot be counted; copy both at the "
@@ -87,7 +88,7 @@ def state_of(run: Run, key: Key, mark: bytes | None = None) -> dict[str, Any]:
         "session": run.stretch,
         "is_paid": run.is_paid,
         "journal": None if mark is None else mark.hex(),
-        "model": run.module.state_dict(),
+        "model": unwrapped(run.module).state_dict(),
         "optimizer": run.optimizer.state_dict(),
         "scheduler": None if run.scheduler is None else run.scheduler.state_dict(),
         "secret": {
@@ -119,7 +120,7 @@ def go_back(run: Run, key: Key, state: dict[str, Any]) -> None:
             "either both the saved run and this one must have a scheduler, or neither; make it as before"
         )
     try:
-        run.module.load_state_dict(state["model"])
+        unwrapped(run.module).load_state_dict(state["model"])
         run.optimizer.load_state_dict(state["optimizer"])
     except (RuntimeError, ValueError, KeyError):
         raise InvalidInput("the module or optimizer is not the one that was saved; build them as before") from None
@@ -129,6 +130,16 @@ def go_back(run: Run, key: Key, state: dict[str, Any]) -> None:
     run.batches.restore(files.unpacked(state["secret"]["batches"]), run.batches.state())
     run.begin_stretch(max(run.stretch, int(state["session"])) + 1)  # first: no step is made twice with one key
     run.step, run.charged = int(state["step"]), max(run.charged, int(state["charged"]))
+
+
+def share(run: Run, key: Key) -> None:
+    """All processes of a run go on from where the first one is."""
+    state = files.from_bytes(run.team.on_first(lambda: files.to_bytes(state_of(run, key))))
+    if not run.team.is_first:
+        with run.team.apart():
+            go_back(run, key, state)
+        run.charged = int(state["charged"])
+    run.begin_stretch(int(state["session"]))
 
 
 def take_up(run: Run, key: Key, stored: dict[str, Any], journal: Journal) -> None:

@@ -37,7 +37,6 @@ def layout_of(module: Any, apart: frozenset[str] = frozenset()) -> Layout:
     found, inside, ruled = Layout(), [""][:0], set()
     for name, layer in module.named_modules():
         _look_at_norm(name, layer, found)
-        _refuse_compiled(name, layer)
         if any(name.startswith(f"{above}.") or above == "" for above in inside):
             continue  # handled as part of a larger one
         trained = {n: p for n, p in layer._parameters.items() if p is not None and p.requires_grad}
@@ -92,15 +91,6 @@ def _look_at_norm(name: str, layer: Any, found: Layout) -> None:
             "that its statistics stay fixed"
         )
     found.still.append(layer)
-
-
-def _refuse_compiled(name: str, layer: Any) -> None:
-    if type(layer).__name__ == "OptimizedModule" and any(p.requires_grad for p in layer.parameters()):
-        where = f"layer {name!r}" if name else "the module"
-        raise InvalidInput(
-            f"{where} is compiled, which hides the inputs of its trainable layers; give make_private the module "
-            "itself, and compile only parts of it that are not trained"
-        )
 
 
 def _refuse_options(name: str, layer: Any) -> None:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import BudgetExceeded
+from ..errors import BudgetExceeded, InvalidInput
 from .run import Run
 
 
@@ -40,6 +40,8 @@ class BatchSource:
     @contextlib.contextmanager
     def in_parts_of(self, size: int) -> Iterator[None]:
         """Steps in parts of at most so many records, until the block ends."""
+        if getattr(self._run.plan, "sums", "") == "exact, one by one":
+            raise InvalidInput("this run computes records one by one, as its guarantee says; omit BatchMemoryManager")
         before, self._run.most = self._run.most, size
         try:
             yield

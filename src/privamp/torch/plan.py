@@ -10,13 +10,14 @@ from ..amplification import amplify
 from ..calibration import calibrate
 from ..core.design import Design
 from ..core.guarantee import Guarantee
+from ..core.mechanism import IDEALISED
 from ..core.neighbors import Neighbors
 from ..core.release import renamed
 from ..core.schedule import Schedule
 from ..designs.poisson import Poisson
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
-from ..validation import in_range, positive, whole
+from ..validation import in_range, one_of, positive, whole
 from .importance import THEOREM, ImportanceRule
 
 SAMPLERS = ("uniform", "importance", "importance-reject", "dpis")
@@ -35,6 +36,9 @@ AS_ZERO = (
     "even if all of them do"
 )
 SAME_DATA = "the data set stays as it is until the run ends, also between a crash and the resume"
+
+ROUNDED_ALONE = "per-record gradients rounded independently of the batch"
+SUMS = ("float", "exact", "exact, one by one")
 
 Sampler = str | Design | Schedule
 
@@ -57,6 +61,7 @@ class Plan:
     physical_batch: int | None = None  # records held in memory at a time
     bands: int = 1  # of the noise
     expected: float | None = None  # size of a batch, where the design cannot tell (rates by class)
+    sums: str = "float"  # exact: every record's gradient is rounded by itself, and whole numbers are added
     public_size: InitVar[int | None] = None  # the old name of `population`
 
     def __post_init__(self, public_size: int | None) -> None:
@@ -66,6 +71,12 @@ class Plan:
         if self.physical_batch is not None:
             whole(1, max_physical_batch_size=self.physical_batch)
         check_bands(self.sampler, self.bands)
+        one_of(SUMS, sums=self.sums)
+        if self.is_exact and self.bands > 1:
+            raise InvalidInput(
+                f"exact_sums needs noise on the grid, which several bands do not keep, got bands={self.bands} as well; "
+                "use bands=1, or omit exact_sums"
+            )
         if isinstance(self.sampler, (Design, Schedule)):
             check_design(self.sampler, self.size, self.rate)
             check_steps(self.sampler, self.steps)
@@ -77,6 +88,11 @@ class Plan:
     def size(self) -> int:
         """The public number of records."""
         return int(self.population or 0)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the sums of a step are exact."""
+        return self.sums != "float"
 
     @property
     def design(self) -> Design:
@@ -103,9 +119,16 @@ class Plan:
         `neighbors` is different."""
         noise, count = _noise(self.noise_multiplier), steps or self.steps
         if isinstance(self.sampler, Schedule):
-            return stated(amplify(noise, self.sampler.begun(count), neighbors), ())
-        total = compose(amplify(noise, self.design, neighbors), count)
+            return stated(self._labelled(amplify(noise, self.sampler.begun(count), neighbors)), ())
+        total = self._labelled(compose(amplify(noise, self.design, neighbors), count))
         return stated(total, () if isinstance(self.sampler, Design) or self.sampler == "uniform" else (THEOREM,))
+
+    def _labelled(self, guarantee: Guarantee) -> Guarantee:
+        """What is assumed about rounding: of everything, of per-record gradients, or nothing."""
+        if not self.is_exact:
+            return guarantee
+        kept = tuple(text for text in guarantee.assumes if text != IDEALISED)
+        return replace(guarantee, assumes=(ROUNDED_ALONE, *kept) if self.sums == "exact" else kept)
 
     def plot(self) -> Any:
         """A matplotlib figure of delta(epsilon) of the whole run, from both sides (pip install 'privamp[plots]')."""
@@ -118,7 +141,7 @@ class Plan:
     def facts(self) -> dict[str, Any]:
         """Names and values, for reports and to distinguish runs."""
         facts = {**facts_of(self), "sampler": str(self.sampler)}
-        usual = {"bands": 1, "expected": None}  # not told, as before there were such fields
+        usual = {"bands": 1, "expected": None, "sums": "float"}  # not told, as before there were such fields
         return {name: fact for name, fact in facts.items() if name not in usual or fact != usual[name]}
 
 

@@ -25,12 +25,14 @@ Tensor = Any
 class _Sum:
     """The sum before noise, computed only if a tape records it."""
 
-    def __init__(self, parameters: list[Any], sums: dict[int, Tensor]) -> None:
-        self._parameters, self._sums = parameters, sums
+    def __init__(self, parameters: list[Any], sums: dict[int, Tensor], unit: float) -> None:
+        self._parameters, self._sums, self._unit = parameters, sums, unit
 
     def __deepcopy__(self, memo: Any) -> Any:
         parts = [self._sums.get(id(p), torch.zeros_like(p)) for p in self._parameters]
-        return np.concatenate([part.detach().double().cpu().numpy().ravel() for part in parts])
+        units = [self._unit if part.dtype == torch.int64 else 1.0 for part in parts]
+        every = zip(parts, units, strict=True)
+        return np.concatenate([part.detach().double().cpu().numpy().ravel() * unit for part, unit in every])
 
 
 def noisy_gradients(
@@ -55,7 +57,7 @@ def noisy_gradients(
                 piece.add_(held, alpha=1.0 / batches.normaliser)
         return noise
 
-    found = through(batches.mechanism, _Sum(parameters, sums), Stream(key(0)), noisy)
+    found = through(batches.mechanism, _Sum(parameters, sums, grid.unit), Stream(key(0)), noisy)
     return [piece.to(parameter.dtype) for parameter, piece in _pieces(parameters, found)]
 
 

@@ -25,7 +25,7 @@ class Replaced(ABC):
         self._recorder, self._name, self._module = recorder, name, module
         self._before = vars(module).get("forward")
         self._plain = module.forward
-        module.forward = self.forward
+        module.forward = recorder.eager(self.forward)
 
     def restore(self) -> None:
         """Restore the module's own forward pass."""
@@ -56,4 +56,5 @@ class Replaced(ABC):
 
 def is_replaced(module: Any) -> bool:
     """Whether the forward pass of this module is already replaced by an engine that is still attached."""
-    return isinstance(getattr(vars(module).get("forward"), "__self__", None), Replaced)
+    forward = vars(module).get("forward")
+    return isinstance(getattr(getattr(forward, "__wrapped__", forward), "__self__", None), Replaced)

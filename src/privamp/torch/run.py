@@ -14,6 +14,7 @@ from ..chance.keys import Key
 from ..errors import BudgetExceeded, InvalidInput
 from ..numerics.log_domain import FloatArray
 from . import computing, made_up
+from .adding import ExactSums, FloatSums, Sums
 from .banded_noise import BandedNoise
 from .batches import Batch, Batches, Ints, joined
 from .dpis import DPISPlan
@@ -43,10 +44,11 @@ class Run:
     that coins, noise and seeds are derived from.
     """
 
-    def __init__(self, plan: Plan | DPISPlan, batches: Batches, key: Key, learner: Learner, records: Records) -> None:
+    def __init__(
+        self, plan: Plan | DPISPlan, batches: Batches, key: Key, learner: Learner, records: Records, team: Team
+    ) -> None:
         module, optimizer = learner.module, learner.optimizer
-        self.team = Team(module)
-        key = self.team.same_key(key)
+        self.team = team
         self.plan, self.batches, self.module, self.optimizer, self.records = plan, batches, module, optimizer, records
         self.compute, self.scheduler = learner.compute, learner.scheduler
         self.criterion = PrivateCriterion(learner.criterion, self)
@@ -56,6 +58,7 @@ class Run:
         self.charged = 0  # steps begun, which is what is paid for
         self.stretch = 0
         self.is_paid = False  # by a budget
+        self.is_recorded = False  # in a checkpoint or a budget
         self.before_step: Callable[[], None] = lambda: None  # pays for it
         self.after_step: Callable[[], None] = lambda: None
         self.keeper: Keeper | None = None
@@ -68,7 +71,8 @@ class Run:
         check_optimizer(optimizer, self.parameters)
         check_scheduler(learner.scheduler)
         self.unchanged = Unchanged(module)
-        self._sums: dict[int, Tensor] = {}
+        size = sum(p.numel() for p in self.parameters)
+        self._sums: Sums = ExactSums(batches, size) if getattr(plan, "is_exact", False) else FloatSums()
         self._done: list[tuple[Batch, FloatArray]] = []
         self._part: Batch | None = None  # handed out, backward not yet called
         self._lost: Any = None  # which records of the part cannot be read
@@ -154,7 +158,8 @@ class Run:
             )
         self._require_finite()
         self.trial.require()
-        self._sums, self._done = {}, []
+        self._sums.forget()
+        self._done = []
         self._part, self._is_measured = None, False
         self._begin()
         self._attempt = mine = object()
@@ -187,13 +192,26 @@ class Run:
         if self._is_stuck:  # the optimiser failed: what was released is spent, and is not drawn again
             self.begin_stretch(self.stretch + 1)
         self.batches.prepare(self.step, self.norms)
+        self._record(self._record_begun)
+        self.batches.begin(self.step)
+        self.charged += 1
+        self._is_begun = True
+
+    def _record(self, write: Callable[[], None]) -> None:
+        """Write to the checkpoint, the journal or the budget's store, in the first process; the others wait for it."""
+        if self.is_recorded:
+            self.team.on_first(write)
+
+    def _record_begun(self) -> None:
         if self.keeper is not None:
             begun = {"kind": "begun", "step": self.step, "session": self.stretch, "number": self.charged + 1}
             self.keeper.append(begun)
         self.before_step()
-        self.batches.begin(self.step)
-        self.charged += 1
-        self._is_begun = True
+
+    def _record_done(self) -> None:
+        self.after_step()
+        if self.keeper is not None:
+            self.keeper.after_step()
 
     def _missing(self, drawn: int) -> int:
         """How many records pad a part, within the memory limit."""
@@ -237,15 +255,13 @@ class Run:
         if losses is None or size == 0:
             self.recorder.forget()
         else:
-            recorded = self.recorder.measure(losses)
+            recorded = self.recorder.measure(losses, written=self._sums.is_exact)
             norms[at] = recorded.norms.cpu().numpy()
             if lost is not None:
                 norms[lost] = np.nan
             weights = np.zeros(everybody.size)
             weights[:size] = self.batches.coefficients(part, norms[:size])
-            for parameter, gradient in recorded.weighted(torch.from_numpy(weights[at]).to(self.device)):
-                held = self._sums.get(id(parameter))
-                self._sums[id(parameter)] = gradient if held is None else held.add_(gradient)
+            self._sums.add(recorded, torch.from_numpy(weights[at]).to(self.device))
         self._done.append((part, norms[:size]))
         self.unchanged.require_same()
         for modes in self.passes.heard():
@@ -294,9 +310,10 @@ class Run:
             self.parameters, lambda: noisy_gradients(self._noise_key, self.parameters, sums, self.batches, self._bands)
         )
         gradients = with_penalty(self._penalty, self.module, self.parameters, gradients)
-        if self.keeper is not None:
-            self.keeper.append(self._entry(gradients))
-        self._sums, self._is_begun, self._is_stuck = {}, False, True
+        self._done = [self.team.all_norms(self._done)]
+        self._record(lambda: None if self.keeper is None else self.keeper.append(self._entry(gradients)))
+        self._sums.forget()
+        self._is_begun, self._is_stuck = False, True
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
 
@@ -336,11 +353,9 @@ class Run:
             return
         self._is_measured = False
         if self._is_last:
-            done, self._done = self.team.all_norms(self._done), []
+            done, self._done = joined(self._done), []
             self._finish(*done)
-            self.after_step()
-            if self.keeper is not None:
-                self.keeper.after_step()
+            self._record(self._record_done)
 
     def _finish(self, batch: Batch, norms: FloatArray) -> None:
         self.batches.remember(batch, norms)

@@ -2,9 +2,12 @@
 
 All of them draw the same batch, with the key of the first process, and each works on its share. The sums of the shares
 are added, the first process adds the noise once, and all processes get the same noisy sum, bit for bit. So a step and
-its guarantee are those of one process. Norms are shared, because all processes must store the same ones.
+its guarantee are those of one process. Norms are shared, because all processes must store the same ones. Checkpoint,
+journal and budget are the first process's: the others wait until a step is recorded there, and stop where it stops.
 """
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,10 +16,10 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from ..chance.keys import Key, build
-from ..errors import InvalidInput
+from ..errors import InvalidInput, PrivampError
 from ..numerics.log_domain import FloatArray
+from .adding import Sums
 from .batches import Batch, joined
-from .precision import sum_dtype
 
 Tensor = Any
 
@@ -27,24 +30,55 @@ class Team:
     def __init__(self, module: Any) -> None:
         refuse_shards(module)
         self.size, self.rank = 1, 0
+        self._is_apart = False  # the first process works alone, and the others wait
         if isinstance(module, DistributedDataParallel):
             self.size, self.rank = distributed.get_world_size(), distributed.get_rank()
             module.require_backward_grad_sync = False  # gradients are summed here, after clipping
             module.require_forward_param_sync = False
 
-    def check(self, records: int, keeps: bool) -> None:
-        """Reject what several processes cannot do together."""
+    @property
+    def is_first(self) -> bool:
+        """Whether this process keeps the files and pays."""
+        return self.rank == 0
+
+    def check(self, records: int, options: dict[str, Any]) -> None:
+        """Reject processes that do not train the same run on the same data."""
         if self.size == 1:
             return
-        if keeps:
-            raise InvalidInput(
-                "checkpoint= and budget= are for runs in one process, and this model is trained by "
-                f"{self.size}; omit them, and charge the guarantee where the processes are started"
-            )
         found: list[Any] = [None] * self.size
-        distributed.all_gather_object(found, records)
-        if len(set(found)) > 1:
+        distributed.all_gather_object(found, (records, {name: str(value) for name, value in options.items()}))
+        if len({number for number, _ in found}) > 1:
             raise InvalidInput("every process must have the whole data set, but their numbers of records differ")
+        for name in options:
+            if len({given[name] for _, given in found}) > 1:
+                raise InvalidInput(f"every process must be given the same {name}; call make_private alike in all")
+
+    def on_first(self, work: Callable[[], Any]) -> Any:
+        """What the first process gets from this; the others wait for it, and raise where it does."""
+        if self.size == 1:
+            return work()
+        done: tuple[Any, PrivampError | None] = (None, None)
+        if self.is_first:
+            try:
+                with self.apart():
+                    done = work(), None
+            except PrivampError as error:
+                done = None, error
+        value, error = self._from_first(done)
+        if done[1] is not None:
+            raise done[1]
+        if error is not None:
+            raise error
+        return value
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """This process asks no other one in this block."""
+        self._is_apart = True
+        try:
+            yield
+        finally:
+            self._is_apart = False
 
     def same_key(self, key: Key) -> Key:
         """The key of the first process."""
@@ -55,7 +89,7 @@ class Team:
 
     def same_bytes(self, given: bytes) -> bytes:
         """The value of the first process."""
-        return given if self.size == 1 else bytes(self._from_first(given))
+        return given if self.size == 1 or self._is_apart else bytes(self._from_first(given))
 
     def _from_first(self, value: Any) -> Any:
         box = [value if self.rank == 0 else None]
@@ -67,14 +101,14 @@ class Team:
         here = slice(self.rank, None, self.size)
         return Batch(batch.step, batch.positions[here], batch.counts[here], batch.bounds[here])
 
-    def added_up(self, parameters: list[Any], sums: dict[int, Tensor]) -> dict[int, Tensor]:
+    def added_up(self, parameters: list[Any], sums: Sums) -> dict[int, Tensor]:
         """The sums of all processes."""
         if self.size == 1:
-            return sums
+            return sums.held
         total = {}
         for p in parameters:
-            mine = sums.get(id(p))
-            held = torch.zeros_like(p, dtype=sum_dtype(p.dtype)) if mine is None else mine.contiguous()
+            mine = sums.held.get(id(p))
+            held = sums.none(p) if mine is None else mine.contiguous()
             distributed.all_reduce(held)
             total[id(p)] = held
         return total
@@ -97,6 +131,11 @@ class Team:
         distributed.all_gather_object(every, (batch.positions, batch.counts, batch.bounds, norms))
         positions, counts, bounds, found = (np.concatenate(parts) for parts in zip(*every, strict=True))
         return Batch(batch.step, positions, counts, bounds), found
+
+
+def unwrapped(module: Any) -> Any:
+    """The module that several processes share."""
+    return module.module if isinstance(module, DistributedDataParallel) else module
 
 
 def refuse_shards(module: Any) -> None:

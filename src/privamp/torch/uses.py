@@ -41,6 +41,7 @@ class Measured:
 
     squares: Tensor
     summed: Callable[[Tensor], Tensor]
+    rows: Tensor | None = None  # the gradients, where they are written out
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +153,14 @@ def precision_of(use: Use) -> Any:
     return held.dtype
 
 
-def measured(uses: list[Use], shape: Any) -> Measured:
-    """Norms and weighted sums of the gradient formed by these uses of one parameter (or of some of its rows)."""
+def measured(uses: list[Use], shape: Any, *, written: bool = False) -> Measured:
+    """Norms and weighted sums of the gradient formed by these uses of one parameter (or of some of its rows).
+
+    With `written` the gradients are written out, whatever that costs.
+    """
     kinds = {type(use) for use in uses}
+    if written:
+        return _all_written(uses, shape)
     if kinds == {Outer, Rows}:
         uses, kinds = [use.as_outer(shape[0]) if isinstance(use, Rows) else use for use in uses], {Outer}
     if kinds == {Outer}:
@@ -167,6 +173,10 @@ def measured(uses: list[Use], shape: Any) -> Measured:
     if kinds == {Patches} and len({use.geometry for use in moved}) == 1:
         inputs, backs = (tuple(t for use in moved for t in getattr(use, name)) for name in ("inputs", "backs"))
         return _convolved(replace(moved[0], inputs=inputs, backs=backs), shape)
+    return _all_written(uses, shape)
+
+
+def _all_written(uses: list[Use], shape: Any) -> Measured:
     total = uses[0].written(shape)
     for use in uses[1:]:
         total = total + use.written(shape)
@@ -179,7 +189,7 @@ def _joined(tensors: list[Tensor], dim: int) -> Tensor:
 
 def _written_out(gradients: Tensor, shape: Any) -> Measured:
     flat = gradients.reshape(gradients.shape[0], -1)
-    return Measured(norms_of(flat).square(), lambda weights: (weights @ flat).reshape(shape))
+    return Measured(norms_of(flat).square(), lambda weights: (weights @ flat).reshape(shape), flat)
 
 
 def _is_small(gradient: int, held: int) -> bool:
