@@ -94,3 +94,36 @@ def test_a_mechanism_that_refuses_the_smallest_noise_is_calibrated():
 
 def test_a_rate_that_always_passes_is_returned_whole():
     assert calibrate(PureDP(0.5), Poisson, epsilon=1.0) == Poisson(1.0)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-7, 1e-12), (1.0, 1e-6), (400.0, 1e-9)])
+def test_few_values_are_tried_and_none_twice(epsilon, delta):
+    """Each takes a second where many steps are composed, so answers far from 1 are not sought factor by factor."""
+    tried = []
+
+    def noise(sigma):
+        tried.append(sigma)
+        return Gaussian(sigma)
+
+    found = calibrate(noise, Poisson(0.5), epsilon=epsilon, delta=delta)
+    assert amplify(found, Poisson(0.5)).delta(epsilon) <= delta
+    assert amplify(Gaussian(found.sigma * (1 - 1e-8)), Poisson(0.5)).delta(epsilon) > delta
+    assert len(tried) - 1 == len(set(tried)) <= 40  # the answer is made once more
+
+
+def test_values_that_a_mechanism_refuses_do_not_end_the_search():
+    """Looking further and further ahead passes the smallest value that is allowed; such a value is not reached."""
+
+    def noise(sigma):
+        if sigma < 0.015:
+            raise InvalidInput(f"sigma must be at least 0.015, got {sigma!r} instead")
+        return Gaussian(sigma)
+
+    assert calibrate(noise, Poisson(0.5), epsilon=1e3, delta=1e-6).sigma == pytest.approx(
+        calibrate(Gaussian, Poisson(0.5), epsilon=1e3, delta=1e-6).sigma, rel=1e-9
+    )
+
+
+def test_gaussian_noise_without_delta_is_refused_in_one_sentence():
+    with pytest.raises(Infeasible, match="no value from"):
+        calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=0.0)

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import overload
 
 from .accounting.composition import compose
@@ -104,6 +105,7 @@ def _solve(excess: Callable[[float], float], within: tuple[float, float], steps:
     low, high = within
     if not low < high:
         raise InvalidInput(f"within must be (low, high) with low < high, got ({low}, {high}) instead")
+    excess = cache(excess)  # many steps take a second to compose, and brackets are handed on
     try:
         if isinstance(low, int) and isinstance(high, int):
             return _whole(excess, low, high)
@@ -144,10 +146,23 @@ def _whole(excess: Callable[[float], float], low: int, high: int) -> int:
 def _narrowed(excess: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
     """A bracket within a factor of four around the answer, found outward from 1; (low, high) if it fails at both."""
     x = min(max(1.0, low), high)
+
+    def place(fours: int) -> float:
+        return float(min(max(x * 4.0**fours, low), high))
+
+    def passes(fours: int) -> bool:
+        return _excess_or_never(excess, place(fours)) <= 0
+
     if excess(x) <= 0:
-        while x > low and excess(max(x / 4.0, low)) <= 0:
-            x = max(x / 4.0, low)
-        return max(x / 4.0, low), x
-    while x < high and excess(min(x * 4.0, high)) > 0:
-        x = min(x * 4.0, high)
-    return x, min(x * 4.0, high)
+        down = _first(lambda k: not passes(-k) or place(-k) <= low)
+        return place(-down), place(1 - down)
+    up = _first(lambda k: passes(k) or place(k) >= high)
+    return place(up - 1), place(up)
+
+
+def _first(holds: Callable[[int], bool]) -> int:
+    """The first of 1, 2, 3, ... from which on it holds, in twice as many looks as it has binary digits."""
+    most = 1
+    while not holds(most):
+        most *= 2
+    return 1 + largest_passing(lambda k: k == 0 or not holds(k), most // 2, most)
