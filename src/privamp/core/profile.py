@@ -118,13 +118,6 @@ class Profile:
         round."""
         return self if self.is_symmetric else Profile.symmetric(_highest([self.forward, self.backward]))
 
-    def later(self, shift: float) -> "Profile":
-        """Both directions as they were at epsilon - shift: bounds where the second law holds e^-shift of Q, or of P."""
-        return Profile(
-            Curve(lambda epsilon: _extended(self.forward, self.backward, epsilon - shift)),
-            Curve(lambda epsilon: _extended(self.backward, self.forward, epsilon - shift)),
-        )
-
     def log_delta(self, epsilon: ArrayLike) -> FloatArray:
         """log of the larger direction's delta at any real epsilon."""
         epsilon = as_floats(epsilon)

@@ -1,18 +1,20 @@
 """Coins in proportion to size under noise on a line: the others as a Poisson number of draws (core/size_paths.py).
 
 q_i = m r_i / (sum of r), all of them below Q < 1. A coin of chance q_i succeeds when a Poisson number of mean
--log(1 - q_i) is not 0. Of this mean, q_i is proportional to r_i in every population: so the others are a Poisson number
-of independent draws by r_i, of mean m minus the changed record's own chance, and what is left, -log(1 - q_i) - q_i, is
-nearly the same with and without the record. The draws are nested, so sizes are followed along a chain.
+-log(1 - q_i) is not 0, so the others are a Poisson number of independent draws. A record of chance q lowers record i's
+mean by at most q q_i/(m(1 - Q)). Lowering all of them by just that is worst: thinning every record's draws and adding
+new ones leads from there to any smaller change. Then the draws come from one law with and without the record, they are
+nested, and sizes are followed along a chain.
 
-Theorem. With q the record's largest chance and e = qQ/(1 - Q), H_alpha(P||Q) is at most H of alpha e^-e between
+Theorem. With q the record's largest chance, both divergences are at most those between
 
-    the record with chance q and Poisson(m - q) draws,    and    Poisson(m) draws,
+    the record with chance q and Poisson(m - q/(1 - Q)) draws,    and    Poisson(m) draws.
 
-H_alpha(Q||P) the same with Poisson(m - q/(1 - Q)) draws beside the record. One replaced: the other side has a record
-with chance q, too, and the larger direction counts. Any smaller m is a bound as well. Proof: docs/transport.md, Thm 10.
+One replaced: the other side has a record with chance q, too, and the larger direction counts. Any smaller m is a bound
+as well. Proof: docs/transport.md, Thm 10.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -45,14 +47,11 @@ def of_draws(mean: float, less: float, own: float, kind: str) -> Ladder:
 
 def proportional(mean: float, own: float, largest: float, kind: str, mechanism: Mechanism) -> Profile:
     """The bound for one record of chance `own` at most, the others' being `largest` at most."""
-    mean = min(mean, _MOST)
-    if largest >= 1.0 or own >= mean * (1.0 - largest):
+    mean, less = min(mean, _MOST), own / (1.0 - largest) * (1.0 + 1e-12) if largest < 1.0 else math.inf
+    if less >= mean:
         raise NoTheorem("sizes are followed where no record is kept for certain, and one is a small part of the sample")
-    apart = own * largest / (1.0 - largest) * (1.0 + 1e-12)
-    less = [own, own / (1.0 - largest) * (1.0 + 1e-12)]
-    there, back = (bounded(of_draws(mean, part, own, kind), mechanism).later(apart) for part in less)
-    both = Profile(there.forward, back.backward)
-    return both.symmetrised() if kind == RO.kind else both
+    found = bounded(of_draws(mean, less, own, kind), mechanism)
+    return found.symmetrised() if kind == RO.kind else found
 
 
 def _bound(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
