@@ -27,6 +27,7 @@ torch.set_num_threads(1)
 torch.manual_seed(0)
 x, y = torch.randn(40, 5).double(), torch.arange(40) % 3
 module = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3)).double()
+module[0].weight.data = module[0].weight.data.t().contiguous().t()  # another order in memory, as with channels_last
 if size > 1:
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
     module = DistributedDataParallel(module)

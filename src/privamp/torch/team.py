@@ -117,7 +117,8 @@ class Team:
         """The tensors that the first process computes, one per parameter."""
         if self.size == 1:
             return list(make())
-        found = make() if self.rank == 0 else [torch.empty_like(p) for p in parameters]
+        made = make() if self.rank == 0 else [torch.empty_like(p) for p in parameters]
+        found = [tensor.contiguous() for tensor in made]  # numbers travel in the order they have in memory
         for tensor in found:
             distributed.broadcast(tensor, src=0)
         return list(found)
