@@ -45,7 +45,7 @@ _TOGETHER, _COARSE, _EVERY = 48, 4.0, 2  # more pairs are looked at first with f
 _APART, _ROUNDS = 12, 6  # then so many of them as finely as the rest, so often
 _NOTHING = -120.0  # a log of delta below which nothing is computed
 _ORDERS, _SPACE = np.linspace(-10.0, 30.0, 8001), 0.005  # log gamma of the table of divergences
-_PIECE, _MOST = 400_000, 4_000_000  # numbers worked on together
+_PIECE, _MOST = 400_000, 40_000  # numbers worked on together
 _TARGETS = (1e-3, 1e-6)  # deltas for which attacks are made
 
 
@@ -221,7 +221,7 @@ def _log_bounds(ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArra
 def _best_paths(ladder: Ladder, line: _Line, epsilons: FloatArray) -> IntArray:
     """The best sequences at these epsilons for every pair, shape (E, N, S)."""
     pairs, sizes = ladder.p_in.shape
-    step = max(_MOST // (pairs * sizes * line.place.size), 1)
+    step = max(_MOST // (pairs * line.place.size), 1)
     pieces = [epsilons[start : start + step] for start in range(0, epsilons.size, step)]
     return np.vstack([_best_path(*_coefficients(ladder, at), line) for at in pieces]).reshape(-1, pairs, sizes)
 
@@ -270,30 +270,34 @@ def _log_term(less: FloatArray, held: FloatArray, apart: int, stakes: Chords) ->
 
 def _best_path(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> IntArray:
     """Points of the best sequence f, shape (rows, S)."""
-    slopes, last = _slopes(c, b, e, line), line.place.size - 1
-    at = [np.minimum(np.sum(slopes[0] > 0, axis=1), last)]
-    for later in slopes[1:]:
+    tops, last = _tops(c, b, e, line), line.place.size - 1
+    at = [np.minimum(tops[:, 0], last)]
+    for top in tops.T[1:]:
         low, high = np.maximum(at[-1] - line.step, 0), np.minimum(at[-1] + line.step, last)
-        at.append(np.clip(np.sum(later > 0, axis=1), low, high))
+        at.append(np.clip(top, low, high))
     return np.stack(at, axis=1)
 
 
-def _slopes(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> Sequence[FloatArray]:
-    """Slope in x_s of the best value from s on, at every place, one array (N, places) for every s."""
-    k, found = line.step, []
-    beyond, lower = np.zeros((c.shape[0], line.place.size)), np.empty((c.shape[0], line.place.size))
+def _tops(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> IntArray:
+    """How many places there are at which the best value from s on has a positive slope in x_s, shape (rows, S)."""
+    k, shape, found = line.step, (c.shape[0], line.place.size), np.empty(c.shape, dtype=np.intp)
+    fall = 1.0 / line.before
+    now, beyond, before = np.empty(shape), np.zeros(shape), np.empty(shape)
     for s in range(c.shape[1] - 1, -1, -1):
-        now = c[:, s, None] + b[:, s, None] * line.slope
-        now -= e[:, s, None] / line.before
+        np.multiply(b[:, s, None], line.slope, out=now)
+        now += c[:, s, None]
+        if e[:, s].any():
+            now -= np.multiply(e[:, s, None], fall, out=before)
         now += beyond
-        found.append(now)
+        found[:, s] = np.count_nonzero(now > 0, axis=1)
         np.maximum(now[:, k:], 0.0, out=beyond[:, :-k])  # one record further, the last place's value beyond the end
         beyond[:, -k:] = np.maximum(now[:, -1:], 0.0)
-        np.maximum(-now[:, :-k], 0.0, out=lower[:, k:])
-        lower[:, :k] = np.maximum(-now[:, :1], 0.0)
+        np.minimum(now[:, :-k], 0.0, out=before[:, k:])
+        before[:, :k] = np.minimum(now[:, :1], 0.0)
         beyond *= line.slope
-        beyond -= lower / line.before
-    return found[::-1]
+        before *= fall
+        beyond += before
+    return found
 
 
 def _places(ladder: Ladder, line: _Line, epsilon: float) -> tuple[Places, Places]:
