@@ -44,11 +44,11 @@ _WORK = 2.2e8  # points, cells and rounds of one cover, multiplied
 _FIRST, _LONGER = 16, 4  # rounds of the first cover; each next one serves until so many times as many are done
 _MOST_CELLS, _SOME_CELLS, _FEWEST_CELLS = 84, 40, 16
 _WITH_COPIES = 40  # at most so many cells with replacement, where one cell takes longer
-_QUICK_POINTS, _SLOW_POINTS = 900, 300  # of a cell's curve, without and with replacement
+_QUICK_POINTS, _SLOW_POINTS = 600, 300  # of a cell's curve, without and with replacement
 _POINTS, _ABOVE = 4000, 600  # of the window, below and above 0
 _MOST_ROUNDS = 3125
 _MANY = 150  # so many rounds are quicker on two grids
-_FINER, _FINEST = 6, 12  # times as many points for a lower bound of many rounds, and of few
+_FINER, _FINEST = 4, 12  # times as many points for a lower bound of many rounds, and of few
 _LEFT = (0.0, *(0.45**k for k in range(10)))  # shares of p_0 that go to the further copies; each is sound
 
 
