@@ -18,10 +18,12 @@ added, cap^2 v / (k-1), because such a cluster may have been truncated, or not d
 squares of (2.) show of the variance between clusters' means, 1.3 times what the distances show, which are proportional
 to sizes and not to their squares; at most s^2. S^2 is never more than cap s^2 N/k, which holds for every population
 with these caps (Cauchy-Schwarz). To allow for noise, an estimated variance is raised by 0.6 of its standard deviation
-(0.5 where nothing is truncated). The interval uses Student's quantile of l - 1 degrees of freedom and is clipped to the
-bounds. Where N is public, it replaces C in the sampling error. A total where N is secret is T itself, measured from 0,
-and S^2 is that of the clusters' sums about their mean. The design effect is that of the clusters drawn, as in R:
-without the part for a large cluster that was truncated or missed, and from squares only.
+(0.5 where nothing is truncated), and a sum of distances by 0.12 over its share of the budget, at most 0.6: this covers
+95% of normal cluster sums of any variance (tests/survey/test_survey_cluster_raise.py). The interval uses Student's
+quantile of l - 1 degrees of freedom and is clipped to the bounds. Where N is public, it replaces C in the sampling
+error. A total where N is secret is T itself, measured from 0, and S^2 is that of the clusters' sums about their mean.
+The design effect is that of the clusters drawn, as in R: without the part for a large cluster that was truncated or
+missed, and from squares only.
 
 Coverage and widths on schools, municipalities and MU284: benchmarks/cluster_surveys.py, docs/surveys.md.
 """
@@ -48,6 +50,7 @@ _MORE = 2.0  # shares of variance_share that the second release gets
 _GUESS = 0.25  # correlation inside clusters, to choose where sums are truncated
 _WIDE = 0.6  # an estimated variance is raised by this many standard deviations of its own noise
 _QUIET = 0.5  # the same where nothing is truncated
+_NEAR = 0.12  # the same for distances, over their share of the budget
 _SHAPE = math.sqrt(0.5 * math.pi)  # root mean square over mean distance, for normal numbers
 _UNEVEN = 2.0  # the same where clusters differ in size
 _MISSED = 2.5  # factor on the variance between clusters' means as estimated from truncated squares
@@ -86,6 +89,11 @@ def clusters_of(units: Units) -> Clusters | None:
 def variance_part(share: float) -> float:
     """The share of the budget for the second release."""
     return min(_MORE * share, 0.9)
+
+
+def distance_raise(part: float) -> float:
+    """Standard deviations of its noise by which a sum of distances is raised, if `part` of the budget pays for it."""
+    return min(_NEAR / part, _WIDE)
 
 
 def noise_factor(noise: str, share: float = 0.2, away: float = 0.4) -> float:
@@ -130,6 +138,7 @@ class _Task:
         self.half = max(abs(asked.low - self.middle), abs(asked.high - self.middle))
         self.z = asked.values - self.middle
         w, part = units.by.heaviest, variance_part(share)
+        self.part = part
         reach = (self.half * w, w, self.half**2 * w)
         asked_for = [
             Statistic(np.array([r]), r / self._allowed((1.0 - part) * p)) for r, p in zip(reach, SPLIT, strict=True)
@@ -159,7 +168,7 @@ class _Task:
             self.second.answers(self.source.release(plan[1], lambda d: in_grid_units(self._cut(cut, away, d))))[0][0]
         )
         mean = 0.0 if self.is_ratio else max(total**2 - wide[0] ** 2, 0.0) / c.clusters**2 * c.drawn  # l mean^2
-        spread = cut.spread(seen, noise, mean, c)
+        spread = cut.spread(seen, noise, mean, c, self.part)
         variance = self._variance(spread, s2, records, cut)
         effect = Effect(squares, wide[2], total, count, self.units.by.heaviest, wide[0])
         part = (1.0 - c.share) * c.clusters**2 / c.drawn / (c.drawn - 1)
@@ -250,10 +259,10 @@ class _Cut:
         """The part of a sum of squares that is taken for clusters of the average size whose means vary as they do."""
         return _FAR * (_SHAPE / _UNEVEN) ** 2 * spread if self.is_distance else _MISSED * spread
 
-    def spread(self, seen: float, noise: float, mean: float, clusters: Clusters) -> float:
+    def spread(self, seen: float, noise: float, mean: float, clusters: Clusters, part: float) -> float:
         """The sum of squares, raised by a part of the standard deviation of its noise."""
         if self.is_distance:
-            total = (max(seen, 0.0) + _WIDE * noise) * self.farthest / self.rate
+            total = (max(seen, 0.0) + distance_raise(part) * noise) * self.farthest / self.rate
             shape = _SHAPE if self.size >= clusters.cap else _UNEVEN
             return (shape * total) ** 2 / clusters.drawn
         raised = _WIDE if self.size < clusters.cap else _QUIET
