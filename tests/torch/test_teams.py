@@ -154,7 +154,7 @@ def test_two_processes_save_resume_and_pay_once(tmp_path):
     assert [releases for _, releases in charges] == [2]
     assert [(entry.number, entry.releases) for entry in budget.log()] == [(charges[0][0], 5)]
     too_much, steps, another, unpaid = one[5]
-    assert "exceed" in too_much
+    assert "so it was not made" in too_much
     assert "same steps" in steps
     assert "same budget" in another
     assert "give the budget" in unpaid

@@ -259,19 +259,22 @@ def _convolved(use: Patches, shape: Any) -> Measured:
 def _patches(x: Tensor, geometry: Geometry, out: Any) -> Tensor:
     """Patches of the inputs, (records, width of a patch, positions).
 
-    On other devices than a CPU by strides: one copy for the whole batch, where torch would unfold record by record.
+    By strides: one copy for the whole batch, where torch would unfold record by record. On a CPU patch by patch, which
+    is faster to copy and to multiply with.
     """
-    if len(geometry.size) == 2 and x.device.type == "cpu":
-        return functional.unfold(x, geometry.size, geometry.dilation, geometry.padding, geometry.stride)
     if any(geometry.padding):
         x = functional.pad(x, [side for p in reversed(geometry.padding) for side in (p, p)])
     x = x.contiguous()
-    inner = x.stride()[2:]
-    steps = (*(s * d for s, d in zip(inner, geometry.dilation, strict=True)),
-             *(s * k for s, k in zip(inner, geometry.stride, strict=True)))  # fmt: skip
+    first, channel, *inner = x.stride()
+    inside = [s * d for s, d in zip(inner, geometry.dilation, strict=True)]
+    moves = [s * k for s, k in zip(inner, geometry.stride, strict=True)]
     n, c = x.shape[:2]
-    found = x.as_strided((n, c, *geometry.size, *out), (*x.stride()[:2], *steps))
-    return found.reshape(n, c * torch.Size(geometry.size).numel(), torch.Size(out).numel())
+    width, places = c * torch.Size(geometry.size).numel(), torch.Size(out).numel()
+    if x.device.type == "cpu":
+        found = x.as_strided((n, *out, c, *geometry.size), (first, *moves, channel, *inside))
+        return found.reshape(n, places, width).transpose(1, 2)
+    found = x.as_strided((n, c, *geometry.size, *out), (first, channel, *inside, *moves))
+    return found.reshape(n, width, places)
 
 
 def _only(values: Tensor, usable: Tensor) -> Tensor:
