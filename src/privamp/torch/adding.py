@@ -71,7 +71,9 @@ class ExactSums(Sums):
         unit = Grid(self._batches.mechanism, self._size, self._batches.normaliser).unit
         scaled = weights.double() * (_LESS / unit)
         for parameter, where, rows in recorded.written():
-            held = self.held.setdefault(id(parameter), self.none(parameter))
+            if id(parameter) not in self.held:
+                self.held[id(parameter)] = self.none(parameter)
+            held = self.held[id(parameter)]
             here = held if where is None else held[slice(*where)]
             here += added_up(rows, scaled).view_as(here)
 

@@ -64,12 +64,11 @@ class Team:
                     done = work(), None
             except PrivampError as error:
                 done = None, error
-        value, error = self._from_first(done)
-        if done[1] is not None:
-            raise done[1]
-        if error is not None:
-            raise error
-        return value
+        heard = self._from_first(done)
+        failed = done[1] or heard[1]
+        if failed is not None:
+            raise failed
+        return heard[0]
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
