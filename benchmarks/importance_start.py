@@ -1,0 +1,189 @@
+"""Can importance sampling save gradients earlier? First bounds from several sources, in paired runs.
+
+    python benchmarks/importance_start.py [--data mnist] [--model cnn] [--records 10000] [--epochs 6] [--seeds 3]
+
+Every row trains on the same records with the same key and the same noise; only the bounds of records differ, which are
+at most the clip in every row, so that all have the guarantee of DP-SGD at the matched rate (docs/torch.md, Theorem 1):
+
+    matched         DP-SGD at the matched rate: all bounds are the clip
+    importance      bounds begin at the clip, and follow a record's last norm when it is drawn
+    first pass      a pass over all records before the first step; a bound is a record's own secret, so it is free in
+                    privacy, and costs a gradient per record
+    pass an epoch   the same before every epoch
+    public          500 public records (of the test set) at every epoch: a record that was never drawn gets the 90%
+                    quantile of the public norms of its class, times the growth
+    public, all     the same, and the bounds of all others shrink and grow with the median of the public norms
+    class medians   the same for records never drawn, with noisy medians of each class's stored norms in place of the
+                    public ones: Gaussian noise of 50 on a histogram, once an epoch, paid for by more noise on gradients
+
+Then, along the first seed's matched run: the share of the matched rate's gradients that perfect bounds would leave, for
+growth 2 (the default) and 1. Data: PRIVAMP_SHARED, or a `shared` folder beside the repository.
+"""
+
+import argparse
+import math
+import os
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+from torch_step import MODELS
+
+from privamp import Gaussian, Poisson, amplify, compose
+from privamp.testing import seeded_key
+from privamp.torch import PrivacyEngine
+
+ROWS = ("matched", "importance", "first pass", "pass an epoch", "public", "public, all", "class medians")
+CLIP, GROWTH, PUBLIC, EPSILON, DELTA = 1.0, 2.0, 500, 2.0, 1e-5
+HISTOGRAM_NOISE, EDGES = 50.0, np.geomspace(0.01, 1.0, 12)
+
+
+def data(name: str, records: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    folder = Path(os.environ.get("PRIVAMP_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+    held = np.load(folder / "data" / f"{name}.npz")
+    x, y, tx, ty = (held[part] for part in ("X_train", "y_train", "X_test", "y_test"))
+    chosen = np.random.default_rng(0).permutation(len(x))[:records]
+
+    def pictures(values: Any) -> torch.Tensor:
+        return torch.from_numpy(values.reshape(-1, 1, 28, 28).astype(np.float32) / 255.0)
+
+    return pictures(x[chosen]), torch.from_numpy(y[chosen]).long(), pictures(tx), torch.from_numpy(ty).long()
+
+
+def noise_for(rate: float, steps: int, releases: int) -> float:
+    """The least multiplier at which the steps, and so many histograms beside them, fit the target."""
+    low, high = 0.3, 20.0
+    for _ in range(14):
+        middle = math.sqrt(low * high)
+        parts = [compose(amplify(Gaussian(middle), Poisson(rate)), steps)]
+        if releases:
+            parts.append(compose(amplify(Gaussian(HISTOGRAM_NOISE), Poisson(1.0)), releases))
+        low, high = (low, middle) if compose(parts).epsilon(DELTA) <= EPSILON else (middle, high)
+    return high
+
+
+class Row:
+    """One run, with its bounds from one source."""
+
+    def __init__(self, name: str, options: Any, seed: int, noises: tuple[float, float]) -> None:
+        x, y, tx, ty = options.tensors
+        self.name, self.labels, self.growth = name, y.numpy(), GROWTH
+        self.test = tx[PUBLIC:3000], ty[PUBLIC:3000]
+        self.public = tx[:PUBLIC], ty[:PUBLIC]
+        torch.manual_seed(seed)
+        self.module = MODELS[options.model]()
+        self.engine = PrivacyEngine(key=seeded_key(seed))
+        self.engine.make_private(
+            module=self.module, optimizer=torch.optim.SGD(self.module.parameters(), 0.15, momentum=0.9),
+            criterion=nn.CrossEntropyLoss(), data_loader=TensorDataset(x, y), sample_rate=options.rate,
+            steps=options.steps, max_grad_norm=CLIP, population=len(x), growth=GROWTH,
+            noise_multiplier=noises[name == "class medians"], sampler="uniform" if name == "matched" else "importance",
+        )  # fmt: skip
+        self.run, self.extra = self.engine._run, 0
+        self.is_known = np.zeros(len(x), dtype=bool)
+        self.rng = np.random.default_rng(seed)
+        if name != "matched":
+            remember = self.run.batches.remember
+
+            def remembered(batch: Any, norms: Any) -> None:
+                remember(batch, norms)
+                self.is_known[batch.positions] = True
+
+            self.run.batches.remember = remembered
+
+    def all_norms(self) -> Any:
+        return np.nan_to_num(self.run.norms(np.arange(len(self.labels))), nan=CLIP)
+
+    def public_norms(self) -> Any:
+        """Norms of public records under the parameters, which are public."""
+        self.run.recorder.listen(PUBLIC)
+        losses = self.run.criterion.unguarded(self.module(self.public[0]), self.public[1])
+        return self.run.recorder.measure(losses).norms.numpy()
+
+    def begin_epoch(self, epoch: int) -> None:
+        rule, batches = getattr(self.run.batches, "rule", None), self.run.batches
+        if self.name == "pass an epoch" or (self.name == "first pass" and epoch == 0):
+            batches.bounds = rule.remembered(self.all_norms())
+            self.extra += len(self.labels)
+        elif self.name.startswith("public"):
+            norms, classes = self.public_norms(), self.public[1].numpy()
+            first = np.array([np.quantile(norms[classes == c], 0.9) for c in range(10)])
+            unknown, middle = ~self.is_known, float(np.median(norms))
+            batches.bounds[unknown] = rule.remembered(first[self.labels[unknown]])
+            if self.name == "public, all" and epoch:
+                moved = batches.bounds[self.is_known] * min(1.0, middle / self.last)
+                batches.bounds[self.is_known] = np.clip(moved, rule.growth * rule.floor, CLIP)
+            self.last = middle
+        elif self.name == "class medians" and epoch:
+            for c in range(10):
+                mine = (self.labels == c) & self.is_known
+                counts = np.histogram(np.clip(batches.bounds[mine] / GROWTH, 0, 0.999), [0.0, *EDGES])[0]
+                noisy = np.maximum(counts + self.rng.normal(0, HISTOGRAM_NOISE, counts.size), 0).cumsum()
+                middle = float(EDGES[np.searchsorted(noisy, noisy[-1] / 2)])
+                batches.bounds[(self.labels == c) & ~self.is_known] = rule.remembered(np.array([middle]))[0]
+
+    def train(self, options: Any, perfect: list[Any] | None = None) -> tuple[list[int], float]:
+        """Gradients in each epoch, and the accuracy at the end."""
+        found = []
+        for epoch in range(options.epochs):
+            self.extra = 0
+            self.begin_epoch(epoch)
+            if perfect is not None:
+                norms = self.all_norms()
+                perfect.append([np.minimum(CLIP, k * norms).mean() for k in (2.0, 1.0)])
+            drawn: list[int] = []
+            self.engine.train(options.epoch, lambda progress, drawn=drawn: drawn.append(progress.secret_batch))
+            found.append(sum(drawn) + self.extra)
+        with torch.no_grad():
+            right = self.module(self.test[0]).argmax(dim=1) == self.test[1]
+        return found, 100.0 * float(right.float().mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="mnist", choices=["mnist", "fashion_mnist"])
+    parser.add_argument("--model", default="cnn", choices=list(MODELS))
+    parser.add_argument("--records", type=int, default=10000)
+    parser.add_argument("--batch", type=int, default=256, help="expected batch of the matched rate")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    options.tensors = data(options.data, options.records)
+    options.rate, options.epoch = options.batch / options.records, round(options.records / options.batch)
+    options.steps = options.epoch * options.epochs
+    noises = noise_for(options.rate, options.steps, 0), noise_for(options.rate, options.steps, options.epochs - 1)
+    print(
+        f"{options.data}, {options.model}, {options.records} records, rate {options.rate:.4f}, {options.epochs} epochs "
+        f"of {options.epoch} steps, {options.seeds} seeds, epsilon {EPSILON:g}, noise {noises[0]:.4f} "
+        f"(class medians {noises[1]:.4f})",
+        flush=True,
+    )
+    perfect: list[Any] = []
+    every: dict[str, list[tuple[list[int], float]]] = {name: [] for name in ROWS}
+    for seed in range(options.seeds):
+        for name in ROWS:
+            row = Row(name, options, seed, noises)
+            every[name].append(row.train(options, perfect if name == "matched" and seed == 0 else None))
+    matched = np.mean([found for found, _ in every["matched"]], axis=0)
+    print("gradients in each epoch, over those of the matched rate; in all; accuracy; difference to importance")
+    for name, runs in every.items():
+        shares = np.mean([found for found, _ in runs], axis=0) / matched
+        total = np.sum([found for found, _ in runs]) / np.sum([found for found, _ in every["matched"]])
+        right = [accuracy for _, accuracy in runs]
+        apart = [a - b for a, (_, b) in zip(right, every["importance"], strict=True)]
+        error = statistics.stdev(apart) / math.sqrt(len(apart)) if len(apart) > 1 else math.nan
+        print(
+            f"{name:14} {' '.join(f'{share:5.2f}' for share in shares)}  {total:5.2f}  {statistics.mean(right):6.2f}  "
+            f"{statistics.mean(apart):+6.2f} +- {error:.2f}"
+        )
+    for k, shares in zip((2, 1), np.transpose(perfect), strict=True):
+        print(f"perfect, k = {k}  {' '.join(f'{share:5.2f}' for share in shares)}")
+
+
+if __name__ == "__main__":
+    main()
