@@ -133,7 +133,7 @@ INNER = {  # steps inside a door, and what opens a sample that says its label it
     "engines.local.open_sample", "engines.spark.kernel_for", "engines.spark_digest.Tally.__init__",
     "engines.spark_digest.tallies", "kmeans.fit.Request.paid", "kmeans.fit.run", "kmeans.steps.Steps.__init__",
     "kmeans.privacy_spend.PrivacySpend.__init__",
-    "sums.release.SumRelease.draw", "survey.released.asked_of", "sgd.regression._Regression.fit",
+    "sums.release.SumRelease.draw", "survey.released.paid_sample", "sgd.regression._Regression.fit",
 }  # fmt: skip
 ROOMS = ("core", "designs", "schedules", "engines", "sums", "survey", "kmeans", "bootstrap", "sgd", "spark")
 
