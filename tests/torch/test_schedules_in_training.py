@@ -24,7 +24,7 @@ from privamp.accounting.banded import band, prefix_error  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
 from privamp.torch import PrivacyEngine  # noqa: E402
 from privamp.verify import check_release  # noqa: E402
-from privamp.verify.hard_pairs import REPLACE, Hard, hard_rows, pairs_of  # noqa: E402
+from privamp.verify.hard_pairs import REPLACE, HardRecord, hard_rows, pairs_of  # noqa: E402
 from small_runs import N, private  # noqa: E402
 
 BINS = BallsInBins(rounds=5, epochs=2)
@@ -218,7 +218,7 @@ def run(rows, sampler):
 def test_one_record_moves_no_more_than_the_clip(sampler):
     rng = np.random.default_rng(5)
     rows = [(3 * rng.standard_normal(6), int(rng.integers(0, 3))) for _ in range(8)]
-    hard = [Hard(what, (row, 1)) for what, row in hard_rows(6, 1.0, np.float32)][:8]
+    hard = [HardRecord(what, (row, 1)) for what, row in hard_rows(6, 1.0, np.float32)][:8]
     pairs = pairs_of(rows, hard, changes=REPLACE, places=[0, 4])
     report = check_release(lambda some: run(some, sampler), pairs, name="schedule in training", rounding=1e-4)
     assert report.ok, str(report)

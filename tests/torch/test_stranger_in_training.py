@@ -10,7 +10,7 @@ from privamp import Gaussian, Neighbors, amplify, compose
 from privamp.testing import seeded_key
 from privamp.torch import PrivacyEngine
 from privamp.verify import check_release
-from privamp.verify.hard_pairs import REPLACE, Hard, hard_rows, pairs_of
+from privamp.verify.hard_pairs import REPLACE, HardRecord, hard_rows, pairs_of
 from stranger import TruncatedPoisson
 
 SIDE, STEPS = 6, 3
@@ -53,7 +53,7 @@ def test_it_draws_every_batch_and_certifies_the_run():
 
 
 def test_one_record_moves_no_more_than_it_declares():
-    hard = [Hard(what, (row, 1)) for what, row in hard_rows(SIDE, 1.0, np.float32)][:12]
+    hard = [HardRecord(what, (row, 1)) for what, row in hard_rows(SIDE, 1.0, np.float32)][:12]
     pairs = pairs_of(plain(8), hard, changes=REPLACE, places=[0, 4])
     report = check_release(lambda rows: run(rows)[2], pairs, name="stranger in training", rounding=1e-4)
     assert report.ok, str(report)

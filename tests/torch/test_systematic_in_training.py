@@ -10,7 +10,7 @@ from privamp import Gaussian, Neighbors, Proportional, Systematic, amplify, comp
 from privamp.testing import seeded_key
 from privamp.torch import PrivacyEngine
 from privamp.verify import check_release
-from privamp.verify.hard_pairs import REPLACE, Hard, hard_rows, pairs_of
+from privamp.verify.hard_pairs import REPLACE, HardRecord, hard_rows, pairs_of
 
 SIDE, STEPS, SIZE = 6, 4, 13
 DESIGNS = (Systematic(3), Systematic(3, "slots", 5))
@@ -63,7 +63,7 @@ def test_a_systematic_sample_is_not_certified_as_poisson():
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda d: d.order)
 def test_one_record_moves_no_more_than_it_declares(design):
-    hard = [Hard(what, (row, 1)) for what, row in hard_rows(SIDE, 1.0, np.float32)][:6]
+    hard = [HardRecord(what, (row, 1)) for what, row in hard_rows(SIDE, 1.0, np.float32)][:6]
     pairs = pairs_of(plain(9), hard, changes=REPLACE, places=[0, 4])
     report = check_release(lambda rows: run(rows, design)[2], pairs, name="systematic", rounding=1e-4)
     assert report.ok, str(report)
