@@ -28,7 +28,7 @@ from scipy.special import stdtrit
 from privamp import ClusterSampling, Poisson, Population
 from privamp.numerics.half_width import half_width
 from privamp.survey import estimate
-from privamp.survey.units import loudness_of
+from privamp.survey.units import signal_to_noise
 from privamp.testing import seeded_key
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -68,7 +68,7 @@ def oracle(x, cluster, bounds, design, epsilon):
         k * k * (1 - drawn / k) / drawn * residual.var(ddof=1) + k / drawn * (1 - r) / r * ((x - x.mean()) ** 2).sum()
     )
     half = 0.5 * (bounds[1] - bounds[0])
-    noise = math.sqrt(2.0) * half * k / (drawn * r) / loudness_of(design, "laplace", epsilon, 0.0).theta
+    noise = math.sqrt(2.0) * half * k / (drawn * r) / signal_to_noise(design, "laplace", epsilon, 0.0).theta
     wide = half_width(math.sqrt(variance) / records, noise / records, "laplace", 0.95)
     return 0.5 * (min(x.mean() + wide, bounds[1]) - max(x.mean() - wide, bounds[0]))
 
@@ -110,7 +110,7 @@ def tell_textbook():
 
 def noise_of_mean(x, bounds, design, epsilon):
     """That of sum over count, with all of epsilon, divided in the best way."""
-    half, theta = 0.5 * (bounds[1] - bounds[0]), loudness_of(design, "laplace", epsilon, 0.0).theta
+    half, theta = 0.5 * (bounds[1] - bounds[0]), signal_to_noise(design, "laplace", epsilon, 0.0).theta
     away = abs(x.mean() - 0.5 * (bounds[0] + bounds[1]))
     each = math.sqrt(2.0) * design.clusters / (design.chosen * design.rate * theta * x.size)
     return min(each * math.hypot(half / part, away / (1.0 - part)) for part in np.arange(0.05, 1.0, 0.05))
@@ -127,7 +127,7 @@ def floor(x, cluster, bounds, design, epsilon):
     student = stdtrit(drawn - 1, 0.975) / 1.959964
     wide = half_width(student * sampling, noise, "laplace", 0.95)
     half, away = 0.5 * (bounds[1] - bounds[0]), abs(x.mean() - 0.5 * (bounds[0] + bounds[1]))
-    theta = loudness_of(design, "laplace", epsilon, 0.0).theta
+    theta = signal_to_noise(design, "laplace", epsilon, 0.0).theta
     distance = math.sqrt(2.0) * (half + away) / (theta * r) / (drawn * np.abs(residual).mean())
     return wide / oracle(x, cluster, bounds, design, epsilon), distance
 

@@ -1,5 +1,7 @@
 """Every kind of layer and model: norms and sums are those of records taken one by one, through the whole engine."""
 
+from dataclasses import replace
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
@@ -10,7 +12,7 @@ from torch.utils.data import TensorDataset  # noqa: E402
 from privamp import InvalidInput  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
 from privamp.torch import PrivacyEngine, attention, ghost, layers, measuring, recurrent, replaced  # noqa: E402
-from privamp.torch.uses import Measured, measured  # noqa: E402
+from privamp.torch.uses import measured  # noqa: E402
 from small_models import MODELS, built, one_by_one  # noqa: E402
 
 torch.set_num_threads(1)
@@ -33,16 +35,16 @@ def wrong_rule(kind):
 def uses_apart(monkeypatch):
     """A tied weight's squared norm as the mean of its uses'."""
 
-    def apart(uses, shape):
-        parts = [measured([use], shape) for use in uses]
-        return Measured(sum(part.squares for part in parts) / len(parts), measured(uses, shape).summed)
+    def apart(uses, shape, **how):
+        parts = [measured([use], shape, **how) for use in uses]
+        return replace(measured(uses, shape, **how), squares=sum(part.squares for part in parts) / len(parts))
 
     monkeypatch.setattr(ghost, "measured", apart)
 
 
 def one_use(monkeypatch):
     """Only the last use of a tied weight counts."""
-    monkeypatch.setattr(ghost, "measured", lambda uses, shape: measured(uses[-1:], shape))
+    monkeypatch.setattr(ghost, "measured", lambda uses, shape, **how: measured(uses[-1:], shape, **how))
 
 
 def no_bias(monkeypatch):

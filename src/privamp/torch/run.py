@@ -306,6 +306,7 @@ class Run:
         if not self._is_begun:
             raise InvalidInput("this batch belongs to a step that is over; draw the next one")
         sums = self.team.added_up(self.parameters, self._sums)
+        self._is_begun, self._is_stuck = False, True  # before: whatever interrupts what follows, no noise is made twice
         gradients = self.team.from_first(
             self.parameters, lambda: noisy_gradients(self._noise_key, self.parameters, sums, self.batches, self._bands)
         )
@@ -313,7 +314,6 @@ class Run:
         self._done = [self.team.all_norms(self._done)]
         self._record(lambda: None if self.keeper is None else self.keeper.append(self._entry(gradients)))
         self._sums.forget()
-        self._is_begun, self._is_stuck = False, True
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
 
