@@ -183,7 +183,7 @@ def exit_code(child):
 def test_forks_while_other_threads_spend(tmp_path):
     """A fork waits until no thread is inside a transaction; children and threads share what is there."""
     path = tmp_path / "study.db"
-    budget = Budget.create(path, population="people", epsilon=10.0)
+    budget = Budget.create(path, population="people", epsilon=4_000.0)  # more than threads can spend meanwhile
     granted, stop = [0, 0], threading.Event()
 
     def spend(which):
