@@ -16,6 +16,7 @@ from privamp import (
     calibrate,
     compose,
 )
+from privamp.calibration import _narrowed
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
@@ -127,3 +128,10 @@ def test_values_that_a_mechanism_refuses_do_not_end_the_search():
 def test_gaussian_noise_without_delta_is_refused_in_one_sentence():
     with pytest.raises(Infeasible, match="no value from"):
         calibrate(Gaussian, Poisson(0.01), epsilon=1.0, delta=0.0)
+
+
+@pytest.mark.parametrize("answer", [1e-290, 1e290])
+def test_ends_near_the_largest_doubles_are_looked_at(answer):
+    low, high = _narrowed(lambda x: -1.0 if x >= answer else 1.0, 1e-300, 1e308)
+    assert low < answer <= high <= 4.0 * low * (1.0 + 1e-15)
+    assert _narrowed(lambda x: 1.0, 1e-3, 1e308)[1] == 1e308

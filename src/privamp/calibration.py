@@ -17,6 +17,7 @@ from .numerics.roots import NumericalFailure, largest_passing, least_passing
 from .validation import in_range, positive, whole
 
 _SMALLEST, _LARGEST = 1e-9, 1e9
+_MOST_FOURS = 512  # 4^512 is above all doubles
 
 
 @overload
@@ -148,7 +149,7 @@ def _narrowed(excess: Callable[[float], float], low: float, high: float) -> tupl
     x = min(max(1.0, low), high)
 
     def place(fours: int) -> float:
-        return float(min(max(x * 4.0**fours, low), high))
+        return float(min(max(x * 4.0**fours if fours < _MOST_FOURS else high, low), high))
 
     def passes(fours: int) -> bool:
         return _excess_or_never(excess, place(fours)) <= 0
