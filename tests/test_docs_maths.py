@@ -1,6 +1,5 @@
 """Formulas of the pages: typeset on the site, plain text in a terminal."""
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +8,7 @@ import pytest
 
 from privamp.proofs import proofs
 from privamp.proofs.terminal import plain_formula, plain_maths
+from scripts import script
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -23,12 +23,7 @@ def formulas(page: Path) -> list[str]:
 
 def hook_of_the_site() -> ModuleType:
     pytest.importorskip("latex2mathml", reason="latex2mathml is part of the extra [docs]")
-    spec = importlib.util.spec_from_file_location("mathml", ROOT / "docs" / "mathml.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
-    return hook
+    return script("docs/mathml.py")
 
 
 def test_no_theorem_shows_latex_in_a_terminal() -> None:

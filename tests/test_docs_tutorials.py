@@ -3,15 +3,15 @@
 Pictures are not compared. What depends on a fresh key or on the version of torch is tagged `varies`: it must run.
 """
 
-import importlib.util
 import json
 import re
 import warnings
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+
+from scripts import script
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "tutorials"
@@ -19,15 +19,6 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 MOST_BYTES = 300_000
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 NEEDS = {"opacus_user": "opacus"}
-
-
-def module(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -75,7 +66,7 @@ def test_a_notebook_shows_what_is_stored(path: Path, monkeypatch: pytest.MonkeyP
     with warnings.catch_warnings():
         if path.stem in NEEDS:
             warnings.simplefilter("ignore")  # those of another library
-        found = module(FOLDER / "execute.py").outputs_of(read(path))
+        found = script("docs/tutorials/execute.py").outputs_of(read(path))
     for cell, now in zip(cells, found, strict=True):
         stored = cell["outputs"]
         assert [output["output_type"] for output in stored] == [output["output_type"] for output in now], cell["source"]
@@ -113,13 +104,13 @@ def test_a_number_that_differs_is_caught(stored: str, now: str, is_same: bool) -
 def test_an_error_in_a_cell_is_raised_and_the_folder_is_left() -> None:
     here = Path.cwd()
     with pytest.raises(ZeroDivisionError):
-        module(FOLDER / "execute.py").outputs_of({"cells": [{"cell_type": "code", "source": ["1 / 0"]}]})
+        script("docs/tutorials/execute.py").outputs_of({"cells": [{"cell_type": "code", "source": ["1 / 0"]}]})
     assert Path.cwd() == here
 
 
 def test_a_page_of_the_site_has_text_code_and_outputs() -> None:
     pytest.importorskip("mkdocs", reason="mkdocs is part of the extra [docs]")
-    hook = module(ROOT / "docs" / "notebooks.py")
+    hook = script("docs/notebooks.py")
     for path in NOTEBOOKS:
         page = hook.page_of(path.read_text(encoding="utf-8"), path.name)
         assert page.startswith("# ")

@@ -1,8 +1,5 @@
 """95% intervals cover: simulated data sets of 1,000 at epsilon 1, and a naive interval that does not."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.special import bdtr
@@ -11,20 +8,15 @@ from privamp import bootstrap
 from privamp.bootstrap.drawing import group_averages
 from privamp.bootstrap.spread import correction, coverage
 from privamp.testing import seeded_key
+from scripts import script
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "bootstrap_coverage.py"
 ALARM = 1e-6  # chance that a right interval fails a test here
 CASES = [(data, statistic) for data in ("normal", "lognormal") for statistic in ("mean", "variance")]
 
 
-@pytest.fixture(scope="module")
-def script():
-    if not SCRIPT.exists():
-        pytest.skip("benchmarks/ is not part of this installation")
-    spec = importlib.util.spec_from_file_location("bootstrap_coverage", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module", name="script")
+def loaded():
+    return script("benchmarks/bootstrap_coverage.py")
 
 
 def least_covered(datasets, level=0.95):

@@ -1,17 +1,13 @@
 """The design of arXiv 2501.18121 (benchmarks/allocation_paper.py): its sizes are best, and one noise is no worse."""
 
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from privamp.survey import Stratum, allocate
+from scripts import script
 
-SOURCE = Path(__file__).parents[2] / "benchmarks" / "allocation_paper.py"
-SPEC = spec_from_file_location("allocation_paper", SOURCE)
-paper = module_from_spec(SPEC)
-SPEC.loader.exec_module(paper)
+paper = script("benchmarks/allocation_paper.py")
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])

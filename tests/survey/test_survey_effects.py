@@ -1,8 +1,6 @@
 """Design effects: R's numbers without noise, paid for, and none where noise hides them."""
 
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +12,9 @@ from privamp.survey.basis import Basis
 from privamp.survey.effects import Effect
 from privamp.survey.estimation import WeightedTotals
 from privamp.testing import seeded_key
+from scripts import script
 
-SOURCE = Path(__file__).parents[2] / "benchmarks" / "survey_peers.py"
-SPEC = spec_from_file_location("survey_peers", SOURCE)
-peers = module_from_spec(SPEC)
-SPEC.loader.exec_module(peers)
+peers = script("benchmarks/survey_peers.py")
 needs_schools = pytest.mark.skipif(not peers.DATA.is_file(), reason="api_schools.csv.gz is not here")
 
 

@@ -3,15 +3,11 @@
 The facts are what samplics 0.6.1 printed (benchmarks/survey_peers.py).
 """
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "benchmarks" / "survey_peers.py"
-SPEC = spec_from_file_location("survey_peers", SOURCE)
-peers = module_from_spec(SPEC)
-SPEC.loader.exec_module(peers)
+from scripts import script
+
+peers = script("benchmarks/survey_peers.py")
 pytestmark = pytest.mark.skipif(not peers.DATA.is_file(), reason="api_schools.csv.gz is not here")
 
 

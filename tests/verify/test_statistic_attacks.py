@@ -1,26 +1,19 @@
 """Climbed statistics find what wrong certificates leave out, and nothing in right ones."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from privamp import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Neighbors, Poisson, Stratified, amplify
+from scripts import script
 
 pytestmark = pytest.mark.filterwarnings("ignore::privamp.errors.DegradingDesign")
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "statistic_attacks.py"
 
 
-@pytest.fixture(scope="module")
-def script():
-    if not SCRIPT.exists():
-        pytest.skip("benchmarks/ is not part of this installation")
-    spec = importlib.util.spec_from_file_location("statistic_attacks", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module", name="script")
+def loaded():
+    return script("benchmarks/statistic_attacks.py")
 
 
 def continuous(noise, design, relation):
