@@ -37,6 +37,7 @@ _ADAPTERS = ("jax_privacy", "opacus", "opendp", "torch")  # each imports its lib
 collect_ignore = [f"src/privamp/adapters/{name}.py" for name in _ADAPTERS if find_spec(name) is None]
 collect_ignore += [] if find_spec("torch") else ["src/privamp/adapters/opacus_steps.py"]
 collect_ignore += [] if find_spec("torch") else ["tests/support/small_models.py"]
+collect_ignore += [] if find_spec("triton") else ["src/privamp/torch/chacha_kernel.py"]
 collect_ignore += [] if find_spec("opendp") else ["src/privamp/adapters/opendp_measurements.py"]
 collect_ignore += [] if find_spec("nicegui") else ["src/privamp/app/web/page.py", "src/privamp/app/web/server.py"]
 collect_ignore += [] if find_spec("nicegui") else ["src/privamp/app/web/sliders.py", "src/privamp/app/web/texts.py"]

@@ -1,11 +1,12 @@
 """Nanoseconds per normal of the noise of training, on one thread.
 
-    python benchmarks/training_noise.py [--count 5800000] [--rounds 9]
+    python benchmarks/training_noise.py [--count 5800000] [--rounds 9] [--device cuda]
 
 Rows: the exact numbers on the grid; as a float32 vector; added to a sum on the grid, which is what a step does; the
 same words through Box & Muller in double precision (what privamp did before); torch.randn; and Opacus' secure mode,
 which adds up four normals per number. Opacus wants a cryptographic generator (torchcsprng) for it; here it gets
-torch's own, so its row is a lower bound. Rows take turns, and the least time of each is printed.
+torch's own, so its row is a lower bound. Rows take turns, and the least time of each is printed. With `--device cuda`
+vectors are made on the GPU: by the processor and copied, and by the GPU itself.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from privamp import Key
 from privamp.chance.grid_normals import normal_blocks
 from privamp.chance.stream import Stream
 from privamp.mechanisms.gaussian import Gaussian
+from privamp.torch.device_normals import makes_noise
 from privamp.torch.grid import Grid, normals
 
 CPU = torch.device("cpu")
@@ -38,6 +40,20 @@ def box_muller(stream: Stream, count: int) -> torch.Tensor:
         piece[0::2] = torch.cos(angle).mul_(radius)
         piece[1::2] = torch.sin(angle).mul_(radius)[: len(piece) // 2]
     return noise
+
+
+def on_gpu(count: int, device: torch.device) -> dict[str, Callable[[], object]]:
+    stream = Stream(Key.generate())
+    print(f"the GPU makes its own noise: {makes_noise(device)}")
+
+    def finished(make: Callable[[], object]) -> Callable[[], object]:
+        return lambda: (make(), torch.cuda.synchronize(device))
+
+    return {
+        "made and copied": finished(lambda: normals(stream, count, CPU, torch.float32).to(device)),
+        "float32 vector": finished(lambda: normals(stream, count, device, torch.float32)),
+        "torch.randn": finished(lambda: torch.randn(count, device=device)),
+    }
 
 
 def rows(count: int) -> dict[str, Callable[[], object]]:
@@ -65,9 +81,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5_800_000)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--device", type=torch.device, default=CPU)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    every = rows(options.count)
+    every = rows(options.count) if options.device == CPU else on_gpu(options.count, options.device)
     least = dict.fromkeys(every, math.inf)
     for _ in range(options.rounds):
         for name, make in every.items():

@@ -13,7 +13,7 @@ from privamp.chance.keystream import Keystream
 from privamp.testing import seeded_stream
 
 MANY = 400_000
-CELLS, BUCKETS, SCALE = module._CELLS, module._BUCKETS, module._SCALE
+CELLS, BUCKETS, SCALE = module.CELLS, module._BUCKETS, module._SCALE
 PLACES = 32  # of each cell, and points of each cell, in the enumeration
 
 
@@ -53,7 +53,7 @@ def follows_the_normal(tables):
 
 
 def test_the_law_of_the_algorithm_is_the_normal_one():
-    assert follows_the_normal(module._tables())
+    assert follows_the_normal(module.curve_tables())
 
 
 CHANGES = ["forgets the buckets", "wrong height", "one bucket too many", "points of half the size"]
@@ -61,7 +61,7 @@ CHANGES = ["forgets the buckets", "wrong height", "one bucket too many", "points
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_enumeration_catches_mistakes(change):
-    right = module._tables()
+    right = module.curve_tables()
     wrong = {
         "forgets the buckets": right._replace(floor=np.zeros_like(right.floor)),
         "wrong height": right._replace(scaled=right.scaled * 1.001),
@@ -73,7 +73,7 @@ def test_the_enumeration_catches_mistakes(change):
 
 def test_the_tables_bound_the_curve_from_both_sides():
     """T_i below the curve, the points above the rest of it, the tail's weights above the tail: in 60 digits."""
-    tables, counts = module._tables(), units(module._tables())
+    tables, counts = module.curve_tables(), units(module.curve_tables())
     with mpmath.workdps(60):
         height = mpmath.mpf(tables.height.numerator) / tables.height.denominator
         curve = [height * mpmath.exp(-((mpmath.mpf(i) / 128) ** 2) / 2) for i in range(CELLS + 1)]
@@ -86,14 +86,14 @@ def test_the_tables_bound_the_curve_from_both_sides():
     assert tables.beyond <= int(counts[CELLS]) * 2**48
     assert counts.sum() == 2**16
     assert tables.given.sum() == BUCKETS - module._SLOW == BUCKETS - BUCKETS // 64
-    signed = tables.first[tables.first > module._MARK] + 2**26 >> 16
+    signed = tables.first[tables.first > module.MARK] + 2**26 >> 16
     expected = np.concatenate([tables.given[::-1], tables.given])
     assert np.array_equal(np.bincount(signed, minlength=2 * CELLS), expected)
 
 
 def test_unclear_points_are_decided_by_digits():
     """Points within 1 of the curve: a double cannot tell, 60 digits can."""
-    tables, stream = module._tables(), seeded_stream(5)
+    tables, stream = module.curve_tables(), seeded_stream(5)
     for cell in (0, 3, 128, 700):
         for place in (0, 2**40 + 7, 2**62, 2**63 - 1):
             with mpmath.workdps(60):
@@ -101,8 +101,8 @@ def test_unclear_points_are_decided_by_digits():
                 height = mpmath.mpf(tables.height.numerator) / tables.height.denominator
                 edge = SCALE * (height * mpmath.exp(-x * x / 2) - mpmath.mpf(int(tables.given[cell])) / BUCKETS)
                 v, slope = int(mpmath.floor(edge)), int(SCALE * height / 2**63) + 2
-            assert module._is_in_cell(stream, cell, v - slope, place, tables)
-            assert not module._is_in_cell(stream, cell, v + slope, place, tables)
+            assert module.decided(stream, cell, v - slope, place, tables)[1]
+            assert not module.decided(stream, cell, v + slope, place, tables)[1]
             points = np.array([tables.start[cell] + np.uint64(max(v + d, 0)) for d in (-slope, slope)], dtype=np.uint64)
             source = Given(points, np.full(2, place << 1, dtype=np.uint64))
             assert module._from_rest(source, stream, 2, tables)[1].tolist() == [v >= slope, False]
@@ -120,7 +120,7 @@ def test_the_fraction_of_a_point_on_the_curve_is_drawn():
 @pytest.mark.parametrize("cell", [100, 720, 900, 1023])
 def test_the_fraction_is_drawn_in_every_cell(cell):
     """The last point below the curve is accepted in the proportion of its part below, far out too."""
-    tables, stream, many = module._tables(), seeded_stream(11), 2000
+    tables, stream, many = module.curve_tables(), seeded_stream(11), 2000
     place = next(k for k in range(2**61, 2**62, 2**57 + 1) if 0.2 < height_of(cell, k, tables) % 1 < 0.8)
     edge = height_of(cell, place, tables)
     point = int(tables.start[cell]) + int(edge)
@@ -139,7 +139,7 @@ def height_of(cell, place, tables):
 
 
 def test_numbers_beyond_8_follow_the_tail():
-    tables, stream = module._tables(), seeded_stream(7)
+    tables, stream = module.curve_tables(), seeded_stream(7)
     found = []
     for place in seeded_stream(8).words(3000).tolist():
         number, is_done = module._from_tail(stream, place >> 1, tables)
@@ -164,7 +164,7 @@ def test_draws_fit_and_mistakes_are_caught(fits_cdf):
 
 def test_the_rest_of_the_curve_is_needed():
     """Planted: buckets without a cell are drawn again, as if the steps were the curve."""
-    tables = module._tables()
+    tables = module.curve_tables()
     mass, _ = law(tables)
     steps = tables.given / tables.given.sum()
     assert np.abs(mass / mass.sum() - steps).sum() / 2 > 1e-3

@@ -33,21 +33,23 @@ Bytes = NDArray[np.uint8]
 GRID_BITS = 31  # a unit is 2^-31 standard deviations
 BLOCK = 2**18  # numbers made together: part of the definition, since a block's further words follow its first ones
 _PIECE = 2**15  # stays in cache
-_CELLS = 1024  # up to 8
-_WIDTH = 2.0**-7
+CELLS = 1024  # up to 8
+WIDTH = 2.0**-7
 _BUCKETS = 2**15  # of a sign
 _SLOW = 512  # of them belong to no cell
 _SCALE = 2**70
 _TOP = np.uint64(48)  # the high 16 bits of a point say which cell it belongs to
 _RATIO = Fraction(31, 32)  # at least e^{-8 w}
-_MARK = -(2**30)
+MARK = -(2**30)
 _MARGIN = 2.0**-42  # of the curve at the cell's inner end: far above the errors of exp, x and v as doubles; at least 2,
 # because v has a fraction that is not drawn yet
 
 
-class _Tables(NamedTuple):
+class CurveTables(NamedTuple):
+    """How the curve is cut into buckets and points."""
+
     first: NDArray[np.int32]  # bucket -> the first number of its cell, in units of 2^-23
-    guide: Integers  # high bits of a point -> cell; _CELLS for the tail, then for nothing
+    guide: Integers  # high bits of a point -> cell; CELLS for the tail, then for nothing
     start: Words  # the first point of a cell
     given: Integers  # T_i
     floor: Floats  # 2^70 T_i / 2^15
@@ -59,11 +61,12 @@ class _Tables(NamedTuple):
 
 
 @cache
-def _tables() -> _Tables:
-    inner = np.exp(-0.5 * (np.arange(_CELLS + 1) * _WIDTH) ** 2)
+def curve_tables() -> CurveTables:
+    """Computed once."""
+    inner = np.exp(-0.5 * (np.arange(CELLS + 1) * WIDTH) ** 2)
     tail = float(inner[-1]) / (1.0 - float(_RATIO))
     # every cell's points are a multiple of 2^48, so up to 2^48 more than it needs
-    spare = (_CELLS + 1) * 2.0**48 / _SCALE
+    spare = (CELLS + 1) * 2.0**48 / _SCALE
     height = Fraction(int(2**50 * (1.0 - spare) * (1.0 - 1e-10) / (float(inner[:-1].sum()) + tail)), 2**50)
     scaled = float(height * _SCALE)
     given = _trimmed(np.floor(_BUCKETS * float(height) * inner[1:] * (1.0 - 1e-12)).astype(np.int64))
@@ -72,10 +75,10 @@ def _tables() -> _Tables:
     needed = [top - t * (_SCALE // _BUCKETS) for top, t in zip(tops, given.tolist(), strict=True)]
     units = np.array([-(-weight // 2**48) for weight in [*needed, beyond]])
     units = np.append(units, 2**16 - units.sum())
-    cells = np.repeat(np.arange(_CELLS), given) << 16
-    return _Tables(
-        first=np.concatenate([cells, -cells - 2**16, np.full(2 * _SLOW, _MARK)]).astype(np.int32),
-        guide=np.repeat(np.arange(_CELLS + 2), units),
+    cells = np.repeat(np.arange(CELLS), given) << 16
+    return CurveTables(
+        first=np.concatenate([cells, -cells - 2**16, np.full(2 * _SLOW, MARK)]).astype(np.int32),
+        guide=np.repeat(np.arange(CELLS + 2), units),
         start=(np.cumsum(units) - units).astype(np.uint64) << _TOP,
         given=given,
         floor=np.append(given, [0, 0]) * float(_SCALE // _BUCKETS),
@@ -90,7 +93,7 @@ def _tables() -> _Tables:
 def _trimmed(given: Integers) -> Integers:
     """With 2^15 - _SLOW buckets in all: what is too many is taken from the first cells in turn."""
     surplus = int(given.sum()) - (_BUCKETS - _SLOW)
-    return given - np.bincount(np.arange(surplus) % (_CELLS // 4), minlength=_CELLS)
+    return given - np.bincount(np.arange(surplus) % (CELLS // 4), minlength=CELLS)
 
 
 def grid_normals(stream: Stream, n: int) -> Integers:
@@ -103,7 +106,7 @@ def grid_normals(stream: Stream, n: int) -> Integers:
 
 def normal_blocks(stream: Stream, n: int) -> Iterator[tuple[int, NDArray[np.int32], Bytes]]:
     """The same as (place, a, b) for blocks of 256 a + b; their arrays are overwritten by the next block."""
-    source, tables = Keystream(stream), _tables()
+    source, tables = Keystream(stream), curve_tables()
     size = min(n, BLOCK)
     coarse, fine = np.empty(size, np.int32), np.empty(size, np.uint8)
     held, buckets = np.empty(5 * _PIECE + 16, np.uint8), np.empty(_PIECE, np.int64)
@@ -120,15 +123,15 @@ def normal_blocks(stream: Stream, n: int) -> Iterator[tuple[int, NDArray[np.int3
         yield start, a, b
 
 
-def _compiled(given: Bytes, slow: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: _Tables) -> Integers:
+def _compiled(given: Bytes, slow: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: CurveTables) -> Integers:
     """The same as `_by_bytes` in one pass."""
     n = coarse.size
     words = given[: 4 * n].view("<u4")
-    found = compiled_normals.by_bytes()(words, given[4 * n :], tables.first, _MARK // 2, coarse, fine, slow)
+    found = compiled_normals.by_bytes()(words, given[4 * n :], tables.first, MARK // 2, coarse, fine, slow)
     return slow[:found]
 
 
-def _by_bytes(given: Bytes, buckets: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: _Tables) -> Integers:
+def _by_bytes(given: Bytes, buckets: Integers, coarse: NDArray[np.int32], fine: Bytes, tables: CurveTables) -> Integers:
     """A number for each five bytes, or one far below all where the bucket belongs to no cell; the places of those."""
     n = coarse.size
     words = given[: 4 * n].view("<u4")
@@ -137,11 +140,11 @@ def _by_bytes(given: Bytes, buckets: Integers, coarse: NDArray[np.int32], fine: 
     np.bitwise_and(words, 2**16 - 1, out=words)
     np.add(coarse, words.view("<i4"), out=coarse)
     fine[:] = given[4 * n :]
-    return np.flatnonzero(coarse < _MARK // 2)
+    return np.flatnonzero(coarse < MARK // 2)
 
 
 def _finish(
-    source: Keystream, stream: Stream, coarse: NDArray[np.int32], fine: Bytes, todo: Integers, tables: _Tables
+    source: Keystream, stream: Stream, coarse: NDArray[np.int32], fine: Bytes, todo: Integers, tables: CurveTables
 ) -> None:
     """Draw the numbers at `todo` under the rest of the curve, or again."""
     while todo.size:
@@ -155,7 +158,7 @@ def _finish(
         todo = again[slow]
 
 
-def _from_rest(source: Keystream, stream: Stream, n: int, tables: _Tables) -> tuple[Integers, NDArray[np.bool_]]:
+def _from_rest(source: Keystream, stream: Stream, n: int, tables: CurveTables) -> tuple[Integers, NDArray[np.bool_]]:
     """Numbers under the rest of the curve, and which of them are accepted."""
     words = source.bytes(16 * n).view("<u8")
     points, places = words[:n], words[n:]
@@ -163,29 +166,29 @@ def _from_rest(source: Keystream, stream: Stream, n: int, tables: _Tables) -> tu
     offsets = points - tables.start[cells]
     place = places >> np.uint64(1)
     v = offsets.astype(np.float64)
-    x = cells * _WIDTH + place.astype(np.float64) * (_WIDTH * 2.0**-63)
+    x = cells * WIDTH + place.astype(np.float64) * (WIDTH * 2.0**-63)
     excess = tables.scaled * np.exp(-0.5 * x * x) - tables.floor[cells] - v
     margin = tables.margin[cells]
-    is_cell = cells < _CELLS
+    is_cell = cells < CELLS
     is_done = is_cell & (excess > margin)
     numbers = cells << 24 | (place >> np.uint64(39)).astype(np.int64)
-    for i in np.flatnonzero((is_cell & (np.abs(excess) <= margin)) | (cells == _CELLS)).tolist():
-        if cells[i] < _CELLS:
-            is_done[i] = _is_in_cell(stream, int(cells[i]), int(offsets[i]), int(place[i]), tables)
-        elif int(offsets[i]) < tables.beyond:
-            numbers[i], is_done[i] = _from_tail(stream, int(place[i]), tables)
+    for i in np.flatnonzero((is_cell & (np.abs(excess) <= margin)) | (cells == CELLS)).tolist():
+        numbers[i], is_done[i] = decided(stream, int(cells[i]), int(offsets[i]), int(place[i]), tables)
     return numbers ^ -(places & np.uint64(1)).astype(np.int64), is_done
 
 
-def _is_in_cell(stream: Stream, cell: int, v: int, place: int, tables: _Tables) -> bool:
-    """Whether the point v of a cell lies below the curve, exactly."""
+def decided(stream: Stream, cell: int, v: int, place: int, tables: CurveTables) -> tuple[int, bool]:
+    """The number at a point v of a cell or of the tail, without its sign, and whether it is accepted, exactly."""
+    if cell == CELLS:
+        return _from_tail(stream, place, tables) if v < tables.beyond else (0, False)
     start = Fraction(int(tables.given[cell]), _BUCKETS) / tables.height
-    return _is_below_curve(stream, start, 1 / (tables.height * _SCALE), v, cell, place)
+    is_below = _is_below_curve(stream, start, 1 / (tables.height * _SCALE), v, cell, place)
+    return cell << 24 | place >> 39, is_below
 
 
-def _from_tail(stream: Stream, place: int, tables: _Tables) -> tuple[int, bool]:
+def _from_tail(stream: Stream, place: int, tables: CurveTables) -> tuple[int, bool]:
     """A number beyond 8, and whether it is accepted."""
-    cell, height = _CELLS, tables.tail
+    cell, height = CELLS, tables.tail
     while int(stream.below(_RATIO.denominator, 1)[0]) < _RATIO.numerator:
         cell, height = cell + 1, height * _RATIO
     v = int(stream.words(1)[0])

@@ -22,6 +22,7 @@ from ..validation import whole
 from . import checkpoint as files
 from .choices import Choices, batches_of, epoch_of, kind_of_sums, planned
 from .classes import class_column
+from .device_normals import CHACHA20, makes_noise
 from .dpis import DPISPlan
 from .from_loader import SIZE_IS_PUBLIC, check_loader, sizes_of
 from .keeping import Keeper, go_back, share, state_of, stored_key
@@ -267,14 +268,14 @@ class PrivacyEngine:
 
     def guarantee(self, neighbors: Neighbors | None = None) -> Guarantee:
         """The guarantee of all planned steps, taken or not."""
-        return self._marked(self.plan.guarantee(None, neighbors or self._neighbors), self._key)
+        return self._marked(self.plan.guarantee(None, neighbors or self._neighbors), self._key, self._running)
 
     def spent(self, neighbors: Neighbors | None = None) -> Guarantee | None:
         """The guarantee of the steps begun so far, or None before the first; for "dpis" the limit of the whole run."""
         begun = self._running.charged
         if begun == 0 and self._running.batches.side_releases == 0:
             return None
-        return self._marked(self.plan.guarantee(max(begun, 1), neighbors or self._neighbors), self._key)
+        return self._marked(self.plan.guarantee(max(begun, 1), neighbors or self._neighbors), self._key, self._running)
 
     def get_epsilon(self, delta: float) -> float:
         """Epsilon of the steps begun so far: a step that was lost in a crash counts."""
@@ -371,17 +372,16 @@ class PrivacyEngine:
 
     def _pay(self, run: Run, key: Key, *, resumed: bool) -> None:
         def certified(neighbors: Neighbors | None) -> Guarantee:
-            return self._marked(run.plan.guarantee(None, neighbors), key)
+            return self._marked(run.plan.guarantee(None, neighbors), key, run)
 
         budget = self._budget if run.team.is_first else None
         paid = open_run(run.plan, key, certified, budget, resumed=resumed)
         if paid is not None:
             paid.follow(run)
 
-    def _marked(self, guarantee: Guarantee, key: Key) -> Guarantee:
-        if self._is_size_public:
-            guarantee = replace(guarantee, assumes=(*guarantee.assumes, SIZE_IS_PUBLIC))
-        return replace(guarantee, assumes=(*guarantee.assumes, NOT_PRIVATE)) if key.is_test else guarantee
+    def _marked(self, guarantee: Guarantee, key: Key, run: Run) -> Guarantee:
+        said = {SIZE_IS_PUBLIC: self._is_size_public, CHACHA20: makes_noise(run.device), NOT_PRIVATE: key.is_test}
+        return replace(guarantee, assumes=(*guarantee.assumes, *(text for text, holds in said.items() if holds)))
 
 
 def device(name: str) -> Any:

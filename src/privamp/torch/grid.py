@@ -24,6 +24,7 @@ from ..chance.grid_normals import BLOCK, GRID_BITS, normal_blocks
 from ..chance.stream import Stream
 from ..errors import InvalidInput
 from ..mechanisms.gaussian import Gaussian
+from .device_normals import PIECE, makes_noise, normal_pieces
 
 Tensor = Any
 _UNITS = 1.5  # u
@@ -95,9 +96,8 @@ class Grid:
         device = parameters[0].device
         absent = [torch.zeros(p.numel(), dtype=torch.int64, device=device) for p in parameters]
         units = torch.cat([sums.get(id(p), none).reshape(-1) for p, none in zip(parameters, absent, strict=True)])
-        for at, coarse, fine in normal_blocks(stream, self.size):
-            noise = torch.from_numpy((coarse.astype(np.int64) << 8 | fine) >> self.coarser).to(device)
-            units[at : at + noise.numel()] += noise
+        for at, noise in _whole_numbers(stream, self.size, device):
+            units[at : at + noise.numel()] += noise >> self.coarser
         return units.double().mul_(self.unit / self.normaliser).to(dtype)
 
     def noise(self, stream: Stream, device: Any, dtype: Any) -> Tensor:
@@ -150,11 +150,26 @@ class _Pieces:
 
 
 def _size(device: Any) -> int:
+    if makes_noise(device):
+        return PIECE
     return _PIECE if device.type == "cpu" else BLOCK
 
 
+def _whole_numbers(stream: Stream, count: int, device: Any) -> Iterator[tuple[int, Tensor]]:
+    """The normals in units of the finest grid, as (place, int64)."""
+    if makes_noise(device):
+        yield from normal_pieces(stream, count, device)
+        return
+    for at, coarse, fine in normal_blocks(stream, count):
+        yield at, torch.from_numpy(coarse.astype(np.int64) << 8 | fine).to(device)
+
+
 def _whole_noise(stream: Stream, count: int, device: Any) -> Iterator[tuple[int, Tensor]]:
-    """The normals in units of the finest grid, as (place, doubles); each piece is overwritten by the next."""
+    """The same as (place, doubles); each piece is overwritten by the next."""
+    if makes_noise(device):
+        for at, numbers in normal_pieces(stream, count, device):
+            yield at, numbers.double()
+        return
     size = _size(device)
     made = torch.empty(size, dtype=torch.float64, device=device)
     for start, coarse, fine in normal_blocks(stream, count):
