@@ -59,12 +59,25 @@ def amplify(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbor
     return guaranteed(mechanism, design, neighbors, theorem_bounds(mechanism, design, neighbors))
 
 
-def guaranteed(mechanism: Mechanism, design: Design, neighbors: Neighbors, bounds: Bounds) -> Guarantee:
+def without_attacks(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbors | None = None) -> Guarantee:
+    """`amplify` for searches that read the upper bound only: attacks can take much longer to find."""
+    if not (isinstance(design, Design) and isinstance(mechanism, Mechanism)):
+        return amplify(mechanism, design, neighbors)
+    neighbors = design.natural if neighbors is None else neighbors
+    check_relation(neighbors)
+    bounds = theorem_bounds(mechanism, design, neighbors)
+    return guaranteed(mechanism, design, neighbors, bounds, is_attacked=False)
+
+
+def guaranteed(
+    mechanism: Mechanism, design: Design, neighbors: Neighbors, bounds: Bounds, *, is_attacked: bool = True
+) -> Guarantee:
     """The guarantee made of named upper bounds and the lower bounds of the design's attacks."""
     upper = Profile.minimum(p.rounded_up() for _, p in bounds)
     if neighbors.kind == "replace-one":
         upper = upper.symmetrised()  # the two data sets have no order, and may change places from round to round
-    attacks = {label: attack.rounded_down() for label, attack in design.attacks(mechanism, neighbors).items()}
+    found = design.attacks(mechanism, neighbors) if is_attacked else {}
+    attacks = {label: attack.rounded_down() for label, attack in found.items()}
     lower = Profile.maximum(attacks.values()) if attacks else None
     several = tuple(attacks.items()) if len(attacks) > 1 else ()
     parts = (Part(upper, lower, claim=Claim(mechanism, design, neighbors), attacks=several),)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import overload
 
 from .accounting.composition import compose
-from .amplification import amplify
+from .amplification import without_attacks
 from .core.design import Design
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
@@ -83,7 +83,7 @@ def calibrate(
         """How far the guarantee is from the target; at most 0 when it is reached."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegradingDesign)
-            one = amplify(m, d, neighbors)
+            one = without_attacks(m, d, neighbors)
         try:
             guarantee = compose(one, steps) if steps > 1 else one
             if delta == 0.0:

@@ -152,6 +152,35 @@ def test_one_key_serves_both_runs_and_the_ledgers_of_others_stay():
     assert len(Poisson(0.5).draw(Population(3), key).ledger.entries) == 1
 
 
+def test_a_data_set_that_pairs_share_is_run_once():
+    """It is copied for every run; what is not copied may have been changed by the job, so it is run for every pair."""
+    seen = []
+
+    def job(x):
+        seen.append(len(x))
+        return released(float(len(x)))
+
+    rows = np.zeros(3)
+    for one, runs in ((rows, 2), ([0.0] * 3, 2), (range(3), 6)):  # the first run of all shows what is told only once
+        seen.clear()
+        assert kinds(job, [Pair("added", one, np.zeros(4))] * 5) == set()
+        assert (seen.count(3), seen.count(4)) == (runs, 5)
+
+
+def test_what_a_job_keeps_of_an_earlier_run_is_found():
+    """The second data set's run follows that of another pair, not that of its own first data set."""
+    kept = []
+
+    def job(x):
+        kept.append(float(x.max()))
+        return released(0.0), max(kept)
+
+    rows = np.zeros(3)
+    others = [np.append(rows, hard) for hard in (0.0, 0.5, 0.0)]
+    report = check_release(job, [Pair(f"pair {i}", rows, other) for i, other in enumerate(others)])
+    assert [told.split(":")[0] for told in report.violations] == ["pair 1", "pair 2"]
+
+
 def test_a_mechanism_inside_another_is_one_release():
     tape = Tape(seeded_stream(0))
     with taping(tape):

@@ -14,6 +14,7 @@ noise does for a pure box. After Dong, Roth & Su 2022, Theorem 2.14. Proof: docs
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,12 @@ class Lines:
     def sinking(self, log_rest: FloatArray) -> Ints:
         """The line of slope e^-eps that bounds a test best which fails with this chance: its index."""
         return np.searchsorted(-self.down, -log_rest)
+
+
+@lru_cache(maxsize=32)
+def _lines(curve: Curve) -> Lines:
+    """The lines of a curve: a group's two directions need the same ones, and they take longest."""
+    return Lines(curve)
 
 
 def _falling(logs: FloatArray) -> FloatArray:
@@ -163,8 +170,7 @@ def steps_curve(steps: Sequence[tuple[Curve, Curve]]) -> Curve:
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
         if not made:
-            lines = {curve: Lines(curve) for curve in {curve for step in steps for curve in step}}
-            made.append(Chain([(lines[own], lines[other]) for own, other in steps]).table())
+            made.append(Chain([(_lines(own), _lines(other)) for own, other in steps]).table())
         return made[0].log_delta(epsilon)
 
     return Curve(log_delta, math.fsum(own.largest_loss for own, _ in steps))

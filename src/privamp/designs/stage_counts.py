@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import NoTheorem
 from ..numerics.count_laws import binom, hypergeom
-from ..numerics.log_domain import FloatArray, as_floats, log_diff, log_mix, log_sum
+from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_mix, log_sum
 from ..numerics.roots import bisected
 
 _MOST = 4_000_000  # numbers of copies before and after a stage, together
@@ -57,11 +57,12 @@ def _root(log_p: FloatArray, log_f: FloatArray) -> FloatArray:
     """The smallest log R for every row of probabilities; the largest F if a changed entry is always picked."""
     largest = np.max(np.where(log_p > -np.inf, log_f, 0.0), axis=1)
 
+    weighed = log_p - np.where(np.arange(log_f.size) == 0, 0.0, log_f)
+
     def holds(log_r: FloatArray) -> NDArray[np.bool_]:
         r = log_r[:, None]
-        above = np.where(log_f > r, log_p + log_diff(np.maximum(log_f, r), r), -np.inf)
-        scale = np.where(np.arange(log_f.size) == 0, 0.0, log_f)
-        below = np.where(log_f < r, log_p - scale + log_diff(r, np.minimum(log_f, r)), -np.inf)
+        apart = np.maximum(log_f, r) + log1mexp(-np.abs(log_f - r))  # log |F - R|
+        above, below = np.where(log_f > r, log_p + apart, -np.inf), np.where(log_f < r, weighed + apart, -np.inf)
         return np.asarray(log_sum(above, axis=1) + _MARGIN <= log_sum(below, axis=1))
 
     def is_near(low: FloatArray, high: FloatArray) -> bool:

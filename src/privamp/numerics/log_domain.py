@@ -33,9 +33,12 @@ def log1mexp(x: ArrayLike) -> FloatArray:
 def log_expm1(x: ArrayLike) -> FloatArray:
     """log(e^x - 1) for x >= 0, without overflow."""
     x = as_floats(x)
+    far = x > 36.0
     with np.errstate(divide="ignore"):
-        large = x + np.log1p(-np.exp(-np.maximum(x, 36.0)))
-        return np.where(x > 36.0, large, np.log(np.expm1(np.minimum(x, 36.0))))
+        found = np.asarray(np.log(np.expm1(np.minimum(x, 36.0))))
+        if far.any():
+            found = np.where(far, x + np.log1p(-np.exp(-np.maximum(x, 36.0))), found)
+        return found
 
 
 def log_diff(a: ArrayLike, b: ArrayLike) -> FloatArray:
@@ -51,8 +54,10 @@ def log_sum(terms: ArrayLike, axis: int = 0) -> FloatArray:
     terms = as_floats(terms)
     top = np.maximum.reduce(terms, axis=axis, keepdims=True, initial=-np.inf)
     top[~np.isfinite(top)] = 0.0
+    scaled = terms - top
+    np.exp(scaled, out=scaled)  # in place: a second large array takes longer to get than to fill
     with np.errstate(divide="ignore"):
-        return np.asarray(top.squeeze(axis) + np.log(np.add.reduce(np.exp(terms - top), axis=axis)))
+        return np.asarray(top.squeeze(axis) + np.log(np.add.reduce(scaled, axis=axis)))
 
 
 def log_mix(weight: float, a: ArrayLike) -> FloatArray:

@@ -10,7 +10,7 @@ never discarded. After three splits what is lost is below 1e-11.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from .noise import Noise
 _CELLS = 512
 _SPLITS = 3
 _PIECES = 32
+_ROWS = 2048  # of the tables that are integrated at once
 _NOISE = 1e-13  # a relative difference of densities that may be rounding
 
 
@@ -41,15 +42,28 @@ def _integrated(noise: Noise, centres: FloatArray, tables: Iterable[FloatArray])
     edges = np.union1d(np.linspace(centres[0] - noise.reach, centres[-1] + noise.reach, _CELLS + 1), centres)
     tails, densities = _tails(noise, centres, edges), noise.density(edges - centres[:, None])
     masses = np.concatenate([tails[:1], np.abs(np.diff(tails, axis=0)), tails[-1:]]).T
-    found = []
-    for rows in tables:
+    found: list[float] = []
+    for some in _together(tables):
+        rows, starts = np.concatenate(some), np.cumsum([0, *map(len, some[:-1])])
         parts = np.maximum(rows @ masses, 0.0)
         row, cell = np.nonzero(_changes(rows, densities))
         ends = densities.T[cell], densities.T[cell + 1]
         opened = _Open(row, rows[row], edges[cell], edges[cell + 1], parts[row, cell + 1], *ends)
         parts[row, cell + 1] = 0.0  # the first cell has no left end
-        found.append(_largest(noise, centres, parts.sum(axis=1), opened))
+        found += _largest(noise, centres, parts.sum(axis=1), opened, starts).tolist()
     return found
+
+
+def _together(tables: Iterable[FloatArray]) -> Iterator[list[FloatArray]]:
+    """Tables that are integrated at once: for small ones each step takes longer to call than to compute."""
+    some: list[FloatArray] = []
+    for rows in tables:
+        if some and sum(map(len, some)) + len(rows) > _ROWS:
+            yield some
+            some = []
+        some.append(rows)
+    if some:
+        yield some
 
 
 @dataclass(slots=True)
@@ -76,16 +90,21 @@ class _Open:
         return _Open(self.row[kept], *(field[kept] for field in fields))
 
 
-def _largest(noise: Noise, centres: FloatArray, settled: FloatArray, opened: _Open) -> float:
-    """The largest row, its open cells split as long as it may be the largest; `settled` is changed."""
+def _largest(
+    noise: Noise, centres: FloatArray, settled: FloatArray, opened: _Open, starts: NDArray[np.intp]
+) -> FloatArray:
+    """The largest row of each table (they begin at `starts`), its open cells split as long as it may be the largest;
+    `settled` is changed."""
+    table = np.repeat(np.arange(starts.size), np.diff(starts, append=settled.size))
     for split in range(_SPLITS + 1):
         lower = settled + np.bincount(opened.row, opened.low, settled.size)
-        best = float(lower.max())
+        best = np.maximum.reduceat(lower, starts)
         upper = settled + np.bincount(opened.row, opened.high(), settled.size)
-        opened = opened.only((upper >= best)[opened.row])
+        may_be = upper >= best[table]
+        opened = opened.only(may_be[opened.row])
         if split == _SPLITS or opened.row.size == 0:
-            return best
-        settled[upper < best] = 0.0
+            return as_floats(best)
+        settled[~may_be] = 0.0
         opened = _split(noise, centres, settled, opened)
     raise AssertionError("the last split returns")
 

@@ -178,7 +178,8 @@ def _worst(
     a = np.exp(epsilon.ravel())
     rows = np.unique(_mirrored(centres, np.stack([p, q], 1)), axis=0)
     p, q = rows[:, 0], rows[:, 1]
-    found = [largest_divergences(noise, centres, (x - r * y for r in a)) for x, y in ((p, q), (q, p))]
+    tables = (x - r * y for x, y in ((p, q), (q, p)) for r in a)
+    found = largest_divergences(noise, centres, tables).reshape(2, -1)
     forward, backward = (np.maximum(d - _ROUNDING * (1.0 + a), 0.0).reshape(epsilon.shape) for d in found)
     return as_floats(forward), as_floats(backward)
 

@@ -47,8 +47,13 @@ def observed(job: Job, data: Any, stream: Stream, answers: Sequence[Any] = ()) -
     return Run(tuple(tape.taken), result, tuple(said), error, raised)
 
 
+def is_copied(data: Any) -> bool:
+    """Whether a run gets a copy of these data, so that no run changes them."""
+    return isinstance(data, (np.ndarray, list, tuple, dict, set))
+
+
 def _own(data: Any) -> Any:
-    return deepcopy(data) if isinstance(data, (np.ndarray, list, tuple, dict, set)) else data
+    return deepcopy(data) if is_copied(data) else data
 
 
 def _state(job: Job) -> Any:

@@ -24,11 +24,12 @@ from ..errors import InvalidInput, NoTheorem
 from ..testing import seeded_stream
 from ..validation import in_range
 from .displacement import MARGIN, displacement
-from .observe import Job, Run, observed
+from .observe import Job, Run, is_copied, observed
 from .report import Report, Tally
 from .traces import difference
 
 KINDS = ("statistic", "plan", "result", "messages", "errors")
+_KEPT = 16  # runs on first data sets that later pairs may share
 _FARTHEST = 1e6  # largest `rounding`, in sensitivities: more would let everything pass
 Progress = Callable[[int], None]  # pairs done
 
@@ -74,7 +75,8 @@ def check_release(
         A function of the data that runs the real code and returns what it would give out. A job that draws a sample
         must use the same test key every time (`privamp.testing.seeded_key`).
     pairs
-        Data sets that differ by one record: see `privamp.verify.pairs_of`.
+        Data sets that differ by one record: see `privamp.verify.pairs_of`. On an array, list, tuple, dictionary or set
+        that is the first of several pairs, the job is run once.
     most
         `most(mechanism, pair, number)`: how many declared sensitivities the record of this pair may move this
         mechanism, which makes release `number` of the job. For weighted samples it is the record's weight times its
@@ -109,10 +111,11 @@ def check_release(
     counts = dict.fromkeys(KINDS, 0)
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     done = released = 0
+    runs = _Runs(job, seed)
     for done, pair in enumerate(pairs, 1):
         if done == 1:
             observed(job, pair.one, seeded_stream(seed))  # triggers messages that imports and caches emit only once
-        one = observed(job, pair.one, seeded_stream(seed))
+        one = runs.on(pair.one)
         other = observed(job, pair.other, seeded_stream(seed + 1), [taken.answer for taken in one.taken])
         released += bool(one.taken and other.taken)
         for kind, problem in _compared(one, other, pair, most, rounding):
@@ -125,6 +128,23 @@ def check_release(
         found["plan"].append(f"only {released} of {done} pairs reached a release, so too little was checked")
     tallies = (Tally(kind, counts[kind], done if kind == KINDS[0] else 0, tuple(found[kind])) for kind in KINDS)
     return Report(name, tuple(tallies), released)
+
+
+@dataclass(slots=True)
+class _Runs:
+    """A job's runs on first data sets, which several pairs share: the same data, key and noise give the same run."""
+
+    job: Job
+    seed: int
+    known: dict[int, tuple[Any, Run]] = field(default_factory=dict)
+
+    def on(self, data: Any) -> Run:
+        """The run on this very object, unless the job may have changed it."""
+        if id(data) not in self.known or not is_copied(data):
+            if len(self.known) == _KEPT:
+                self.known.pop(next(iter(self.known)))
+            self.known[id(data)] = data, observed(self.job, data, seeded_stream(self.seed))
+        return self.known[id(data)][1]
 
 
 def _compared(one: Run, other: Run, pair: Pair, most: Most, rounding: float) -> Iterable[tuple[str, str | None]]:
