@@ -6,7 +6,6 @@ what an exception is raised with, and how a value is printed: they decide no num
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 OPERATORS = {
@@ -221,12 +220,10 @@ def _outside_comments(between: bytes) -> bytes:
     return re.sub(rb"#[^\n]*", lambda comment: b" " * len(comment.group()), between)
 
 
-def compiled(source: bytes) -> Iterator[tuple[Mutation, bytes]]:
-    """The mutations that are Python, each with its file."""
-    for one in mutations(source):
-        changed = one.applied(source)
-        try:
-            ast.parse(changed)
-        except SyntaxError:
-            continue
-        yield one, changed
+def is_python(text: bytes) -> bool:
+    """Whether a file can be parsed."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True

@@ -34,7 +34,7 @@ from signal import SIGKILL
 from subprocess import STDOUT
 from typing import Any
 
-from mutations import Mutation, compiled
+from mutations import Mutation, is_python, mutations
 
 HOME = Path(__file__).resolve().parents[2]
 KNOWN = Path(__file__).with_name("equivalent.toml")
@@ -73,7 +73,12 @@ class Mutant:
     before: str
     after: str
     line: int
-    changed: bytes
+    source: bytes
+
+    @property
+    def changed(self) -> bytes:
+        """The whole file with the change."""
+        return self.mutation.applied(self.source)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -86,16 +91,16 @@ class Mutant:
 
 
 def mutants_of(room: str, home: Path = HOME) -> list[Mutant]:
-    """Every mutant of a room."""
+    """Every mutant of a room; a few are no Python."""
     found = []
     folder, _ = ROOMS[room]
     others = set((home / folder).glob(OF_OTHERS.get(room, "")) if room in OF_OTHERS else ())
     for path in sorted(set((home / folder).rglob("*.py")) - others):
         source = path.read_bytes()
-        for mutation, changed in compiled(source):
+        for mutation in mutations(source):
             name = path.relative_to(home).as_posix()
             line = mutation.line_number(source)
-            found.append(Mutant(room, name, mutation, *mutation.lines(source), line, changed))
+            found.append(Mutant(room, name, mutation, *mutation.lines(source), line, source))
     return found
 
 
@@ -109,7 +114,8 @@ def chosen(room: str, count: int, seed: int, home: Path = HOME) -> list[Mutant]:
         dice.shuffle(some)
     found: list[Mutant] = []
     while len(found) < count and any(kinds.values()):
-        found.append(kinds[dice.choice(sorted(kind for kind in kinds if kinds[kind]))].pop())
+        one = kinds[dice.choice(sorted(kind for kind in kinds if kinds[kind]))].pop()
+        found += [one] if is_python(one.changed) else []
     return found
 
 
@@ -174,7 +180,11 @@ def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int) -> tuple[str, 
         return "out of time", f"after {limit} s of processor time"
     if rc == 5:
         sys.exit(f"no test ran:\n{text[-2000:]}")
-    return ("survived", f"{len(tests)} tests enter it") if rc == 0 else ("killed", failed[0][:150] if failed else text[-150:])
+    return (
+        ("survived", f"{len(tests)} tests enter it")
+        if rc == 0
+        else ("killed", failed[0][:150] if failed else text[-150:])
+    )
 
 
 @contextmanager
@@ -200,7 +210,13 @@ def _run(command: Sequence[str], folder: Path, seconds: int, places: dict[str, s
     surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | found | places
     with tempfile.TemporaryFile("w+") as printed:
         child = subprocess.Popen(
-            command, cwd=folder, env=surroundings, preexec_fn=limit, start_new_session=True, stdout=printed, stderr=STDOUT
+            command,
+            cwd=folder,
+            env=surroundings,
+            preexec_fn=limit,
+            start_new_session=True,
+            stdout=printed,
+            stderr=STDOUT,
         )
         try:
             rc = child.wait(timeout=10 * seconds)
@@ -216,8 +232,8 @@ def _run(command: Sequence[str], folder: Path, seconds: int, places: dict[str, s
 def is_tried_at_all(room: str, reached: Map, copy: Path, seconds: int) -> bool:
     """Whether a file that cannot be imported fails the room's tests: otherwise the copy is not what is tested."""
     path = f"{ROOMS[room][0]}/__init__.py"
-    broken = b'raise RuntimeError("planted")\n' + (copy / path).read_bytes()
-    planted = Mutant(room, path, Mutation("planted", 0, 0, "", ""), "", "", 1, broken)
+    broken = Mutation("planted", 0, 0, 'raise RuntimeError("planted")\n', "")
+    planted = Mutant(room, path, broken, "", "", 1, (copy / path).read_bytes())
     return tried(planted, reached, copy, seconds)[0] == "killed"
 
 
