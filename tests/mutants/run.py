@@ -30,8 +30,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from signal import SIGKILL
-from subprocess import STDOUT
+from signal import SIGKILL, SIGTERM, signal
 from typing import Any
 
 from mutations import Mutation, is_python, mutations
@@ -142,12 +141,21 @@ def _digest(copy: Path, *names: str) -> str:
 
 
 def that_reach(mutant: Mutant, reached: Map) -> list[str]:
-    """The tests that enter the changed function; for code outside functions, those that enter its file, or all."""
+    """The tests that enter the changed function, or the one around it, since a compiled one is not seen to be entered.
+
+    For code outside functions, those that enter its file, or all.
+    """
     place, scope = f"{mutant.path}::", mutant.mutation.scope
-    inside = [test for test, one in reached.items() if f"{place}{scope}" in one["enters"]]
-    if inside or (scope and not scope.rpartition(".")[2][0].isupper()):
-        return inside
+    while scope and not _is_class(scope):
+        inside = [test for test, one in reached.items() if f"{place}{scope}" in one["enters"]]
+        scope = scope.rpartition(".")[0]
+        if inside or _is_class(scope) or not scope:
+            return inside
     return [t for t, one in reached.items() if any(name.startswith(place) for name in one["enters"])] or list(reached)
+
+
+def _is_class(scope: str) -> bool:
+    return scope.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
 def in_order(mutant: Mutant, reached: Map, home: Path) -> list[str]:
@@ -180,11 +188,9 @@ def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int) -> tuple[str, 
         return "out of time", f"after {limit} s of processor time"
     if rc == 5:
         sys.exit(f"no test ran:\n{text[-2000:]}")
-    return (
-        ("survived", f"{len(tests)} tests enter it")
-        if rc == 0
-        else ("killed", failed[0][:150] if failed else text[-150:])
-    )
+    if rc == 0:
+        return "survived", f"{len(tests)} tests enter it"
+    return "killed", failed[0][:150] if failed else text[-150:]
 
 
 @contextmanager
@@ -209,22 +215,16 @@ def _run(command: Sequence[str], folder: Path, seconds: int, places: dict[str, s
     found = {"PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder / 'tests/mutants'}", "OPENBLAS_NUM_THREADS": "1"}
     surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | found | places
     with tempfile.TemporaryFile("w+") as printed:
-        child = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=surroundings,
-            preexec_fn=limit,
-            start_new_session=True,
-            stdout=printed,
-            stderr=STDOUT,
-        )
+        options = {"cwd": folder, "env": surroundings, "preexec_fn": limit, "start_new_session": True}
+        child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, **options)
         try:
-            rc = child.wait(timeout=10 * seconds)
+            rc = child.wait(timeout=30 * seconds)  # others may need the processor too
         except subprocess.TimeoutExpired:
-            rc = -9
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, SIGKILL)
-        child.wait()
+            rc = -SIGKILL
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, SIGKILL)
+            child.wait()
         printed.seek(0)
         return rc, printed.read()
 
@@ -270,6 +270,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this text")
     parser.add_argument("--maps", type=Path, help="a folder that keeps which tests reach what")
     given = parser.parse_args()
+    signal(SIGTERM, lambda *_: sys.exit("stopped"))  # a test run that is under way ends too
     rooms = [room for room in given.rooms if find_spec(NEEDS.get(room, "ast"))]
     for room in sorted(set(given.rooms) - set(rooms)):
         print(f"{room}: skipped, it needs {NEEDS[room]}")
