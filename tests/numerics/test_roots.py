@@ -112,7 +112,9 @@ def test_one_bracket_that_stays_wide_is_an_error_and_one_that_does_not_is_none()
 
     with pytest.raises(NumericalFailure, match="3 halvings"):
         halved(lambda x: x > 0.3, 0.0, 1.0, rounds=3, until=wide)
-    low, high = halved(lambda x: x > 0.3, 0.0, 1.0, rounds=20, until=wide)  # narrow after the last round, and no earlier
+    low, high = halved(
+        lambda x: x > 0.3, 0.0, 1.0, rounds=20, until=wide
+    )  # narrow after the last round, and no earlier
     assert low <= 0.3 < high < low + 1e-6
     assert halved(lambda x: x > 0.3, 0.0, 1.0, rounds=2) == (0.25, 0.5)
 

@@ -123,7 +123,7 @@ def test_nothing_to_lose():
 
 
 def by_hand(p_in, p_out, q_in, q_out, epsilon):
-    """The largest log ratio over every h whose neighbours differ by exactly e^epsilon: the corners of what is allowed."""
+    """The largest log ratio over every h whose neighbours differ by exactly e^epsilon: the corners."""
     a, best = math.exp(epsilon), 0.0
     for steps in product((1.0, -1.0), repeat=p_in.shape[1] - 1):
         h = a ** np.cumsum([0.0, *steps])

@@ -17,7 +17,9 @@ def polynomials(numbers):
     return found
 
 
-@pytest.mark.parametrize("numbers", [[3], [1, 2], [1, 2, 3], [5, 5, 5, 5, 5], [1, 10**6, 7, 10**12, 2, 9], range(1, 18)])
+@pytest.mark.parametrize(
+    "numbers", [[3], [1, 2], [1, 2, 3], [5, 5, 5, 5, 5], [1, 10**6, 7, 10**12, 2, 9], range(1, 18)]
+)
 def test_every_order(numbers):
     exact = polynomials(numbers)
     for order in range(1, len(exact)):
