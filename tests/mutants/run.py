@@ -121,13 +121,13 @@ def chosen(room: str, count: int, seed: int, home: Path = HOME) -> list[Mutant]:
 Map = dict[str, dict[str, Any]]  # by test: "seconds" and the functions that it "enters"
 
 
-def drawn_map(room: str, copy: Path, kept: Path) -> Map:
+def drawn_map(room: str, copy: Path, kept: Path, without: Sequence[str] = ()) -> Map:
     """Which functions the room's tests enter; read from the folder `kept` if nothing has changed since."""
     source, tests = ROOMS[room]
-    file = kept / f"{room}-{_digest(copy, 'src', tests, 'tests/support', 'conftest.py')}.json"
+    file = kept / f"{'-'.join([room, *without, _digest(copy, 'src', tests, 'tests/support', 'conftest.py')])}.json"
     if not file.exists():
         places = {"REACH_MAP": str(file), "REACH_SOURCE": str(copy / source)}
-        rc, text = _run([*PYTEST, tests], copy, 3600, places)
+        rc, text = _run([*PYTEST, tests, *(f"--ignore-glob=*{name}*" for name in without)], copy, 3600, places)
         if rc != 0:
             file.unlink(missing_ok=True)
             sys.exit(f"the tests of {room} fail without any change:\n{text[-2000:]}")
@@ -215,7 +215,7 @@ def _run(command: Sequence[str], folder: Path, seconds: int, places: dict[str, s
     found = {"PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder / 'tests/mutants'}", "OPENBLAS_NUM_THREADS": "1"}
     surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | found | places
     with tempfile.TemporaryFile("w+") as printed:
-        options = {"cwd": folder, "env": surroundings, "preexec_fn": limit, "start_new_session": True}
+        options = {"cwd": folder, "env": surroundings, "preexec_fn": limit, "process_group": 0}
         child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, **options)
         try:
             rc = child.wait(timeout=30 * seconds)  # others may need the processor too
@@ -243,14 +243,16 @@ def known_equivalents(path: Path = KNOWN) -> dict[tuple[str, str, str, str], str
     return {(row["path"], row["scope"], row["before"], row["after"]): row["because"] for row in rows}
 
 
-def results(mutants: Sequence[Mutant], seconds: int, maps: Path | None = None) -> Iterator[tuple[Mutant, str, str]]:
+def results(
+    mutants: Sequence[Mutant], seconds: int, maps: Path | None = None, without: Sequence[str] = ()
+) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with what became of it."""
     equivalents = known_equivalents()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Path(folder) / "copy"
         shutil.copytree(HOME, copy, ignore=LEFT_OUT, symlinks=True)
         for room in dict.fromkeys(m.room for m in mutants):
-            reached = drawn_map(room, copy, maps or Path(folder))
+            reached = drawn_map(room, copy, maps or Path(folder), without)
             if not is_tried_at_all(room, reached, copy, seconds):
                 sys.exit(f"the tests of {room} pass although it cannot be imported: they do not test the copy")
             for mutant in (m for m in mutants if m.room == room):
@@ -269,6 +271,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=600, help="processor time for one mutant (default 600)")
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this text")
     parser.add_argument("--maps", type=Path, help="a folder that keeps which tests reach what")
+    parser.add_argument("--without", nargs="+", default=[], help="leave out test files with these names, as slow ones")
     given = parser.parse_args()
     signal(SIGTERM, lambda *_: sys.exit("stopped"))  # a test run that is under way ends too
     rooms = [room for room in given.rooms if find_spec(NEEDS.get(room, "ast"))]
@@ -277,7 +280,7 @@ def main() -> None:
     mutants = [m for room in rooms for m in chosen(room, given.count, given.seed) if given.only in m.path]
     counts: dict[str, Counter[str]] = {room: Counter() for room in rooms}
     rest = []
-    for mutant, became, what in results(mutants, given.seconds, given.maps):
+    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without):
         counts[mutant.room][became] += 1
         print(f"{time.strftime('%H:%M:%S')} {became:12} {mutant.mutation.kind:10} {mutant}\n    {what}", flush=True)
         if became in ("survived", "out of time"):
