@@ -265,3 +265,12 @@ def test_masked_entries_stay_masked_for_a_function_of_ones_own():
     masked = np.ma.masked_array(np.tile([1.0, 1000.0], 200), mask=np.tile([False, True], 200))
     found = run(masked, np.nanmean, bounds=(0, 2000), epsilon=1e5, sensitivity=1.0, key=seeded_key(1))
     assert abs(float(found.value) - 1.0) < 1.0
+
+
+@pytest.mark.parametrize("probability", [0.2, 0.5, 0.9])
+def test_a_noisy_distribution_function_and_its_mirror_image_have_mirrored_quantiles(probability):
+    """Noise makes it fall in places; neither the first nor the last crossing is preferred."""
+    below = np.array([0.1, 0.5, 0.3, 0.45, 0.6, 0.55, 0.95])
+    found = bootstrap.Quantile((0.0, 8.0), probability, 8)._crossing(below)
+    mirrored = bootstrap.Quantile((0.0, 8.0), 1.0 - probability, 8)._crossing(1.0 - below[::-1])
+    assert found == pytest.approx(8.0 - mirrored, abs=1e-9)

@@ -90,3 +90,27 @@ def test_nearly_complete_draws_from_a_billion_records_are_quick():
     law = Multiplicity.hypergeometric(7, 5, 4)
     exact = [comb(5, u) * comb(2, 4 - u) / comb(7, 4) for u in range(1, 5) if 4 - u <= 2]
     np.testing.assert_allclose(np.exp(law.log_p[1:]), exact, rtol=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.1, 3.0, 50.0])
+@pytest.mark.parametrize(("draws", "chance"), [(1, 1e-7), (4, 0.3), (30, 0.9)])
+def test_moments_are_those_of_the_binomial(draws, chance, epsilon):
+    """E e^(epsilon u) = (1 - q + q e^epsilon)^draws, with the digits of tiny ones."""
+    found = Multiplicity.binomial(draws, chance).log_moment(epsilon)
+    exact = draws * np.log1p(chance * np.expm1(epsilon))
+    assert found == pytest.approx(exact, rel=1e-9)
+
+
+def test_a_law_that_was_cut_off_has_no_moment():
+    whole = Multiplicity.binomial(3, 0.5)
+    cut = Multiplicity(whole.log_none, whole.log_p, math.log(1e-9))
+    assert cut.log_moment(0.1) == math.inf
+
+
+@pytest.mark.parametrize("copies", [1, 2, 5])
+def test_certain_appearances(copies):
+    law = Multiplicity.certain(copies)
+    assert law.log_none == -math.inf
+    assert np.exp(law.log_p).tolist() == [0.0] * (copies - 1) + [1.0]
+    assert law.counts.tolist() == list(range(1, copies + 1))
+    assert law.log_moment(0.3) == pytest.approx(0.3 * copies)

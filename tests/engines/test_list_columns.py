@@ -6,9 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privamp import ExactLaplace, ImportanceSampling, InvalidInput, LinearProfile, Poisson, privacy_constrained
+from privamp import (
+    ExactLaplace,
+    ImportanceSampling,
+    InvalidInput,
+    LinearProfile,
+    Named,
+    Poisson,
+    Stratified,
+    privacy_constrained,
+)
 from privamp.core.neighbors import Neighbors
 from privamp.engines import local
+from privamp.engines.row_numbers import lengths_of
 from privamp.testing import seeded_key
 from privamp.verify import check_release
 from privamp.verify.one_record import Pair
@@ -81,3 +91,24 @@ def test_lists_beside_numbers_need_a_fixed_size():
     mixed = pa.table({"id": [1, 2], "x": pa.array([[1.0], [2.0]], FREE), "y": [1.0, 2.0]})
     with pytest.raises(InvalidInput, match="without a public length"):
         local.draw(mixed, design, key=seeded_key(15), id="id")
+
+
+def test_lists_of_any_length_need_a_rule_that_reads_norms_in_every_stratum():
+    """One stratum's rule reads the norm, the other's the whole list, whose length must be public for it."""
+    whole = privacy_constrained(LinearProfile(Named("first", "1", lambda rows: np.abs(rows[:, 0]) / 20.0)), epsilon=1.0)
+    both = Stratified({"a": ImportanceSampling(RULE, "x"), "b": ImportanceSampling(whole, "x")})
+    rows = pa.table({"id": [1, 2], "stratum": ["a", "b"], "x": pa.array([[1.0, 0.0], [2.0, 0.0]], FREE)})
+    with pytest.raises(InvalidInput, match="without a public length"):
+        local.draw(rows, both, key=seeded_key(15), id="id")
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_lengths_are_norms_of_columns_or_of_lists(p):
+    rows = [[3.0, -4.0], [0.0, 0.0], [1.0, np.nan], [-2.0, 1.0]]
+    columns = pa.RecordBatch.from_pydict({"x": [row[0] for row in rows], "y": [row[1] for row in rows]})
+    uneven = [*rows, None, [], [7.0], [1.0] * 9]
+    lists = pa.RecordBatch.from_arrays([pa.array(uneven, FREE)], names=["x"])
+    expected = np.linalg.norm([[3.0, 4.0], [0.0, 0.0], [1.0, 0.0], [2.0, 1.0]], p, axis=1)
+    assert lengths_of(columns, ["x", "y"], p) == pytest.approx(expected)
+    assert lengths_of(columns, ["x"], p) == pytest.approx([3.0, 0.0, 1.0, 2.0])
+    assert lengths_of(lists, ["x"], p) == pytest.approx([*expected, 0.0, 0.0, 7.0, np.linalg.norm(np.ones(9), p)])

@@ -169,3 +169,11 @@ def test_bounds_of_the_columns_are_the_smallest_ball_about_them() -> None:
             PrivateKMeans(2, 2.0, bounds=wrong).fit(rows)
     with pytest.raises(InvalidInput, match="but not both"):
         PrivateKMeans(2, 2.0, bounds=4, radius=4).fit(rows)
+
+
+@pytest.mark.parametrize("way_out", ["toarray", "tocsr"])
+def test_anything_sparse_is_refused_with_the_way_out(way_out):
+    """Some libraries' sparse tables have one of the two methods only; read as an object it would be one odd record."""
+    table = type("Table", (), {way_out: lambda self: np.zeros((3, 2))})()
+    with pytest.raises(InvalidInput, match="must be dense"):
+        PrivateKMeans(n_clusters=2, epsilon=1.0, radius=1.0).fit(table)

@@ -161,3 +161,17 @@ def test_the_mechanism_draws_by_its_definition():
 def test_falling_probabilities_are_refused():
     with pytest.raises(InvalidInput, match="increasing"):
         ChosenQuantiles(1.0, cells=10, probabilities=(0.5, 0.25))
+
+
+@pytest.mark.parametrize("probabilities", [(0.5,), (0.25, 0.5, 0.75), (0.1, 0.2, 0.5, 0.7, 0.95)])
+@pytest.mark.parametrize("shape", ["even", "at the top", "at the bottom"])
+def test_with_little_noise_the_quantiles_are_those_of_the_records(probabilities, shape):
+    """Up to one cell; epsilon 1e5 leaves no other position a chance above e^-1000."""
+    cells, counts = 40, np.full(40, 50)
+    if shape != "even":
+        counts[-10:], counts[:-10] = 180, 5
+        counts = counts if shape == "at the top" else counts[::-1]
+    mechanism = ChosenQuantiles(1e5, Neighbors.ADD_REMOVE, cells=cells, probabilities=probabilities)
+    found = mechanism.release(CellCounts.of(np.arange(cells), counts), seeded_stream(4))[0] / STEPS
+    exact = [np.searchsorted(np.cumsum(counts), p * counts.sum()) for p in probabilities]
+    assert np.all(np.abs(found - (np.array(exact) + 0.5)) <= 1.0)

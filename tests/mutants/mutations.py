@@ -1,12 +1,12 @@
 """Small wrong changes to a source file: an operator, a comparison, a constant, a branch, a name.
 
 A mutation replaces a few characters and leaves everything else as it is. Left alone are texts, annotations, decorators,
-what an exception is raised with, and how a value is printed: they decide no number.
+what an exception is raised with, how a value is printed, and the small cases that a design offers to checks: they
+decide no number.
 """
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 OPERATORS = {
@@ -49,7 +49,7 @@ PAIRS = (
 PYTHONS = {"min", "max", "any", "all"}  # known in every file; other names must occur in it,
 NUMPYS = PYTHONS | {"minimum", "maximum", "floor", "ceil"}  # and so must other attributes
 NAMES = {a: b for pair in PAIRS for a, b in (pair, pair[::-1])}
-PRINTING = {"__repr__", "__str__", "_repr_html_"}
+LEFT_ALONE = {"__repr__", "__str__", "_repr_html_", "small_cases"}
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class _Finder(ast.NodeVisitor):
         self.scope.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        if node.name not in PRINTING:
+        if node.name not in LEFT_ALONE:
             self._inside(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
@@ -221,12 +221,10 @@ def _outside_comments(between: bytes) -> bytes:
     return re.sub(rb"#[^\n]*", lambda comment: b" " * len(comment.group()), between)
 
 
-def compiled(source: bytes) -> Iterator[tuple[Mutation, bytes]]:
-    """The mutations that are Python, each with its file."""
-    for one in mutations(source):
-        changed = one.applied(source)
-        try:
-            ast.parse(changed)
-        except SyntaxError:
-            continue
-        yield one, changed
+def is_python(text: bytes) -> bool:
+    """Whether a file can be parsed."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True

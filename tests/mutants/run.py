@@ -2,13 +2,17 @@
 
     python tests/mutants/run.py --rooms numerics chance --count 10 --seed 1
 
-A mutant runs in a copy of the checkout, never in the checkout. Its room's tests run with -x, those files first that
-name what is changed, for at most `--seconds` of processor time. Seed, room and count decide the mutations. Mutants in
-equivalent.toml, which change nothing that can be observed, are counted apart; so is one that is out of time, which may
-hang or may only have slow tests.
+A mutant runs in a copy of the checkout, never in the checkout. The room's tests run once unchanged, which must pass,
+and shows which of them enter which function (reach.py). A mutant then meets only the tests that enter what is changed,
+with -x, quick ones first, and of these the files that name what is changed. `--maps` keeps what reaches what for the
+next run, as long as sources and tests stay the same. Seed, room and count decide the mutations. Mutants in
+equivalent.toml, which change nothing that can be observed, are counted apart; so is one that is out of time: it takes
+half a minute more than five times what its tests take, or more than `--seconds`.
 """
 
 import argparse
+import json
+import math
 import os
 import random
 import resource
@@ -20,15 +24,22 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
+from signal import SIGKILL, SIGTERM, signal
+from typing import Any
 
-from mutations import Mutation, compiled
+from mutations import Mutation, is_python, mutations
 
 HOME = Path(__file__).resolve().parents[2]
 KNOWN = Path(__file__).with_name("equivalent.toml")
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "*.egg-info", "site", "dist", "build")
+PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "reach", "-m", "not slow", "--tb=no", "-rfE")
+CLOCK = count(1)
 NEEDS = {"torch": "torch", "spark": "pyspark"}
 ROOMS = {
     name: (f"src/privamp/{name}", f"tests/{name}")
@@ -61,7 +72,12 @@ class Mutant:
     before: str
     after: str
     line: int
-    changed: bytes
+    source: bytes
+
+    @property
+    def changed(self) -> bytes:
+        """The whole file with the change."""
+        return self.mutation.applied(self.source)
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -74,16 +90,16 @@ class Mutant:
 
 
 def mutants_of(room: str, home: Path = HOME) -> list[Mutant]:
-    """Every mutant of a room."""
+    """Every mutant of a room; a few are no Python."""
     found = []
     folder, _ = ROOMS[room]
     others = set((home / folder).glob(OF_OTHERS.get(room, "")) if room in OF_OTHERS else ())
     for path in sorted(set((home / folder).rglob("*.py")) - others):
         source = path.read_bytes()
-        for mutation, changed in compiled(source):
+        for mutation in mutations(source):
             name = path.relative_to(home).as_posix()
             line = mutation.line_number(source)
-            found.append(Mutant(room, name, mutation, *mutation.lines(source), line, changed))
+            found.append(Mutant(room, name, mutation, *mutation.lines(source), line, source))
     return found
 
 
@@ -97,50 +113,128 @@ def chosen(room: str, count: int, seed: int, home: Path = HOME) -> list[Mutant]:
         dice.shuffle(some)
     found: list[Mutant] = []
     while len(found) < count and any(kinds.values()):
-        found.append(kinds[dice.choice(sorted(kind for kind in kinds if kinds[kind]))].pop())
+        one = kinds[dice.choice(sorted(kind for kind in kinds if kinds[kind]))].pop()
+        found += [one] if is_python(one.changed) else []
     return found
 
 
-def in_order(mutant: Mutant, home: Path) -> list[str]:
-    """The room's test files, those that name the changed function or its file most often first."""
+Map = dict[str, dict[str, Any]]  # by test: "seconds" and the functions that it "enters"
+
+
+def drawn_map(room: str, copy: Path, kept: Path, without: Sequence[str] = ()) -> Map:
+    """Which functions the room's tests enter; read from the folder `kept` if nothing has changed since."""
+    source, tests = ROOMS[room]
+    file = kept / f"{'-'.join([room, *without, _digest(copy, 'src', tests, 'tests/support', 'conftest.py')])}.json"
+    if not file.exists():
+        places = {"REACH_MAP": str(file), "REACH_SOURCE": str(copy / source)}
+        rc, text = _run([*PYTEST, tests, *(f"--ignore-glob=*{name}*" for name in without)], copy, 3600, places)
+        if rc != 0:
+            file.unlink(missing_ok=True)
+            sys.exit(f"the tests of {room} fail without any change:\n{text[-2000:]}")
+    return json.loads(file.read_text())
+
+
+def _digest(copy: Path, *names: str) -> str:
+    files = sorted(path for name in names for path in [copy / name, *(copy / name).rglob("*")] if path.is_file())
+    texts = (path.read_bytes() for path in files if path.suffix != ".pyc")
+    return sha256(b"\0".join(sha256(text).digest() for text in texts)).hexdigest()[:16]
+
+
+def that_reach(mutant: Mutant, reached: Map) -> list[str]:
+    """The tests that enter the changed function, or the one around it, since a compiled one is not seen to be entered.
+
+    For code outside functions, those that enter its file, or all.
+    """
+    place, scope = f"{mutant.path}::", mutant.mutation.scope
+    while scope and not _is_class(scope):
+        inside = [test for test, one in reached.items() if f"{place}{scope}" in one["enters"]]
+        scope = scope.rpartition(".")[0]
+        if inside or _is_class(scope) or not scope:
+            return inside
+    return [t for t, one in reached.items() if any(name.startswith(place) for name in one["enters"])] or list(reached)
+
+
+def _is_class(scope: str) -> bool:
+    return scope.rpartition(".")[2].lstrip("_")[:1].isupper()
+
+
+def in_order(mutant: Mutant, reached: Map, home: Path) -> list[str]:
+    """The tests that reach it: quick ones first, then files that name the changed function or its file most often."""
     words = {*mutant.mutation.scope.split("."), Path(mutant.path).stem} - {""}
-    texts = {path: path.read_text() for path in (home / ROOMS[mutant.room][1]).rglob("test_*.py")}
-    named = {path: sum(text.count(word.strip("_")) for word in words) for path, text in texts.items()}
-    files = sorted(texts, key=lambda path: (-named[path], len(texts[path]), path))
-    return [path.relative_to(home).as_posix() for path in files]
+    tests = that_reach(mutant, reached)
+    texts = {file: (home / file).read_text() for file in {test.partition("::")[0] for test in tests}}
+    named = {file: sum(text.count(word.strip("_")) for word in words) for file, text in texts.items()}
+
+    def place(test: str) -> tuple[bool, int, str, float]:
+        file, seconds = test.partition("::")[0], reached[test]["seconds"]
+        return seconds > 1, -named[file], file, seconds
+
+    return sorted(tests, key=place)
 
 
-def tried(mutant: Mutant, copy: Path, seconds: int) -> tuple[str, str]:
+def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int) -> tuple[str, str]:
     """killed, survived or out of time, and the test that failed."""
-    target = copy / mutant.path
-    original = target.read_bytes()
-    target.write_bytes(mutant.changed)
+    tests = in_order(mutant, reached, copy)
+    if not tests:
+        return "survived", "no test enters it"
+    limit = min(seconds, 30 + 5 * math.ceil(sum(reached[test]["seconds"] for test in tests)))
+    chosen_tests = copy.parent / "chosen.json"
+    chosen_tests.write_text(json.dumps(tests))
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    with _changed(copy / mutant.path, mutant.changed):
+        rc, text = _run([*PYTEST, "-x", *files], copy, limit, {"REACH_TESTS": str(chosen_tests)})
+    failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if rc in (-9, -24, 137, 152):
+        return "out of time", f"after {limit} s of processor time"
+    if rc == 5:
+        sys.exit(f"no test ran:\n{text[-2000:]}")
+    if rc == 0:
+        return "survived", f"{len(tests)} tests enter it"
+    return "killed", failed[0][:150] if failed else text[-150:]
+
+
+@contextmanager
+def _changed(target: Path, text: bytes) -> Iterator[None]:
+    """The file with another text; its bytecode is told by a time that no version before had."""
+    original, then = target.read_bytes(), target.stat().st_mtime
+    target.write_bytes(text)
+    os.utime(target, times=(next(CLOCK),) * 2)
     try:
-        command = [sys.executable, "-B", "-m", "pytest", "-x", "-p", "no:cacheprovider", "-m", "not slow", "--tb=no"]
-        done = _run([*command, *in_order(mutant, copy)], copy, seconds)
+        yield
     finally:
         target.write_bytes(original)
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    if done.returncode in (-9, -24, 137, 152):
-        return "out of time", ""
-    return ("survived", "") if done.returncode == 0 else ("killed", failed[0][:150] if failed else "no test ran")
+        os.utime(target, times=(then, then))
 
 
-def _run(command: Sequence[str], folder: Path, seconds: int) -> subprocess.CompletedProcess[str]:
+def _run(command: Sequence[str], folder: Path, seconds: int, places: dict[str, str]) -> tuple[int, str]:
+    """The exit code and what was printed; a process that waits for ever is stopped too."""
+
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
-    places = {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, **places}, preexec_fn=limit, capture_output=True, text=True, check=False
-    )
+    found = {"PYTHONPATH": f"{folder / 'src'}{os.pathsep}{folder / 'tests/mutants'}", "OPENBLAS_NUM_THREADS": "1"}
+    surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | found | places
+    with tempfile.TemporaryFile("w+") as printed:
+        options = {"cwd": folder, "env": surroundings, "preexec_fn": limit, "process_group": 0}
+        child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, **options)
+        try:
+            rc = child.wait(timeout=30 * seconds)  # others may need the processor too
+        except subprocess.TimeoutExpired:
+            rc = -SIGKILL
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, SIGKILL)
+            child.wait()
+        printed.seek(0)
+        return rc, printed.read()
 
 
-def is_tried_at_all(room: str, copy: Path, seconds: int) -> bool:
+def is_tried_at_all(room: str, reached: Map, copy: Path, seconds: int) -> bool:
     """Whether a file that cannot be imported fails the room's tests: otherwise the copy is not what is tested."""
     path = f"{ROOMS[room][0]}/__init__.py"
-    broken = b'raise RuntimeError("planted")\n' + (copy / path).read_bytes()
-    return tried(Mutant(room, path, Mutation("planted", 0, 0, "", ""), "", "", 1, broken), copy, seconds)[0] == "killed"
+    broken = Mutation("planted", 0, 0, 'raise RuntimeError("planted")\n', "")
+    planted = Mutant(room, path, broken, "", "", 1, (copy / path).read_bytes())
+    return tried(planted, reached, copy, seconds)[0] == "killed"
 
 
 def known_equivalents(path: Path = KNOWN) -> dict[tuple[str, str, str, str], str]:
@@ -149,20 +243,23 @@ def known_equivalents(path: Path = KNOWN) -> dict[tuple[str, str, str, str], str
     return {(row["path"], row["scope"], row["before"], row["after"]): row["because"] for row in rows}
 
 
-def results(mutants: Sequence[Mutant], seconds: int) -> Iterator[tuple[Mutant, str, str]]:
+def results(
+    mutants: Sequence[Mutant], seconds: int, maps: Path | None = None, without: Sequence[str] = ()
+) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with what became of it."""
     equivalents = known_equivalents()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Path(folder) / "copy"
         shutil.copytree(HOME, copy, ignore=LEFT_OUT, symlinks=True)
         for room in dict.fromkeys(m.room for m in mutants):
-            if not is_tried_at_all(room, copy, seconds):
+            reached = drawn_map(room, copy, maps or Path(folder), without)
+            if not is_tried_at_all(room, reached, copy, seconds):
                 sys.exit(f"the tests of {room} pass although it cannot be imported: they do not test the copy")
-        for mutant in mutants:
-            if mutant.key in equivalents:
-                yield mutant, "equivalent", equivalents[mutant.key]
-            else:
-                yield mutant, *tried(mutant, copy, seconds)
+            for mutant in (m for m in mutants if m.room == room):
+                if mutant.key in equivalents:
+                    yield mutant, "equivalent", equivalents[mutant.key]
+                else:
+                    yield mutant, *tried(mutant, reached, copy, seconds)
 
 
 def main() -> None:
@@ -173,14 +270,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=600, help="processor time for one mutant (default 600)")
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this text")
+    parser.add_argument("--maps", type=Path, help="a folder that keeps which tests reach what")
+    parser.add_argument("--without", nargs="+", default=[], help="leave out test files with these names, as slow ones")
     given = parser.parse_args()
+    signal(SIGTERM, lambda *_: sys.exit("stopped"))  # a test run that is under way ends too
     rooms = [room for room in given.rooms if find_spec(NEEDS.get(room, "ast"))]
     for room in sorted(set(given.rooms) - set(rooms)):
         print(f"{room}: skipped, it needs {NEEDS[room]}")
     mutants = [m for room in rooms for m in chosen(room, given.count, given.seed) if given.only in m.path]
     counts: dict[str, Counter[str]] = {room: Counter() for room in rooms}
     rest = []
-    for mutant, became, what in results(mutants, given.seconds):
+    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without):
         counts[mutant.room][became] += 1
         print(f"{time.strftime('%H:%M:%S')} {became:12} {mutant.mutation.kind:10} {mutant}\n    {what}", flush=True)
         if became in ("survived", "out of time"):

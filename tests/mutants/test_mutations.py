@@ -1,11 +1,12 @@
 """The mutations themselves: each kind is made, texts are left alone, and a mutant is found again by its line."""
 
+import shutil
 import subprocess
 import sys
 
 import pytest
 import run
-from mutations import compiled, mutations
+from mutations import is_python, mutations
 
 SOURCE = b'''"""Docs with 1 + 1."""
 
@@ -62,8 +63,9 @@ def test_a_name_becomes_one_that_is_known():
 
 
 def test_a_mutant_changes_one_line_and_is_python():
-    for one, text in compiled(SOURCE):
-        before, after = SOURCE.splitlines(), text.splitlines()
+    for one in mutations(SOURCE):
+        before, after = SOURCE.splitlines(), one.applied(SOURCE).splitlines()
+        assert is_python(one.applied(SOURCE))
         assert len(before) == len(after)
         (place,) = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
         assert place + 1 == one.line_number(SOURCE)
@@ -83,16 +85,68 @@ def test_known_equivalents_are_mutants_of_today_with_a_reason():
     assert all(len(reason) > 20 for reason in known.values())
 
 
-def test_a_failing_test_kills_and_a_passing_one_does_not(tmp_path, monkeypatch):
+TINY = """def bound(x):
+    return 0 if x < 1 else 2
+
+def never(x):
+    return x + 1
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """A checkout with one room, in which one of two functions is tested."""
     monkeypatch.setitem(run.ROOMS, "tiny", ("src/tiny", "tests/tiny"))
-    for folder in ("src/tiny", "tests/tiny"):
+    for folder in ("src/tiny", "tests/tiny", "kept"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "src/tiny/__init__.py").write_text("def bound(x):\n    return 0 if x < 1 else 2\n")
+    shutil.copytree(run.HOME / "tests/mutants", tmp_path / "tests/mutants")
+    (tmp_path / "src/tiny/__init__.py").write_text(TINY)
     (tmp_path / "tests/tiny/test_tiny.py").write_text("import tiny\n\ndef test():\n    assert tiny.bound(5) == 2\n")
-    became = {"return 0 if x <= 1 else 2": "survived", "return 0 if x < 1 else 3": "killed"}
-    mutants = [mutant for mutant in run.mutants_of("tiny", tmp_path) if mutant.after in became]
-    assert {mutant.after: run.tried(mutant, tmp_path, 60)[0] for mutant in mutants} == became
-    assert run.is_tried_at_all("tiny", tmp_path, 60)
+    (tmp_path / "tests/tiny/test_else.py").write_text("def test():\n    assert True\n")
+    return tmp_path
+
+
+def test_a_failing_test_kills_and_a_passing_one_does_not(tiny):
+    reached = run.drawn_map("tiny", tiny, tiny / "kept")
+    became = {"return 0 if x <= 1 else 2": "survived", "return 0 if x < 1 else 3": "killed", "return x - 1": "survived"}
+    mutants = [mutant for mutant in run.mutants_of("tiny", tiny) if mutant.after in became]
+    assert {mutant.after: run.tried(mutant, reached, tiny, 60)[0] for mutant in mutants} == became
+    assert (tiny / "src/tiny/__init__.py").read_text() == TINY
+    assert run.is_tried_at_all("tiny", reached, tiny, 60)
+
+
+def test_only_tests_that_enter_the_changed_function_run(tiny):
+    reached = run.drawn_map("tiny", tiny, tiny / "kept")
+    by_scope = {mutant.mutation.scope: run.in_order(mutant, reached, tiny) for mutant in run.mutants_of("tiny", tiny)}
+    assert by_scope == {"bound": ["tests/tiny/test_tiny.py::test"], "never": []}
+
+
+def test_a_shared_fixture_counts_for_every_test_that_uses_it(tiny):
+    text = "import pytest, tiny\n\n@pytest.fixture(scope='module')\ndef made():\n    return tiny.never(1)\n"
+    both = "\n".join(f"def test_{name}(made):\n    assert made == 2\n" for name in ("one", "two"))
+    (tiny / "tests/tiny/test_else.py").write_text(f"{text}\n{both}")
+    reached = run.drawn_map("tiny", tiny, tiny / "kept")
+    never = next(mutant for mutant in run.mutants_of("tiny", tiny) if mutant.mutation.scope == "never")
+    assert sorted(run.in_order(never, reached, tiny)) == [f"tests/tiny/test_else.py::test_{n}" for n in ("one", "two")]
+
+
+def test_a_map_is_drawn_anew_when_a_test_has_changed(tiny):
+    first = run.drawn_map("tiny", tiny, tiny / "kept")
+    (tiny / "tests/tiny/test_else.py").write_text("import tiny\n\ndef test_new():\n    assert tiny.never(1) == 2\n")
+    assert run.drawn_map("tiny", tiny, tiny / "kept").keys() != first.keys()
+
+
+def test_a_room_whose_tests_fail_unchanged_is_told(tiny):
+    (tiny / "tests/tiny/test_else.py").write_text("def test():\n    assert False\n")
+    with pytest.raises(SystemExit, match="fail without any change"):
+        run.drawn_map("tiny", tiny, tiny / "kept")
+    assert not list((tiny / "kept").iterdir())
+
+
+def test_a_mutant_that_never_ends_is_out_of_time(tiny, monkeypatch):
+    reached = run.drawn_map("tiny", tiny, tiny / "kept")
+    (tiny / "tests/tiny/test_tiny.py").write_text("def test():\n    while True:\n        pass\n")
+    assert run.tried(run.mutants_of("tiny", tiny)[0], reached, tiny, 2)[0] == "out of time"
 
 
 def test_the_rooms_are_there():

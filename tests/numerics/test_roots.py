@@ -106,6 +106,19 @@ def test_a_bracket_that_stays_wide_is_an_error():
         bisected(lambda x: x > 1.0, np.zeros(1), np.full(1, 4.0), rounds=3, until=lambda a, b: np.all(b - a <= 1e-6))
 
 
+def test_one_bracket_that_stays_wide_is_an_error_and_one_that_does_not_is_none():
+    def wide(low, high):
+        return high - low < 1e-6
+
+    with pytest.raises(NumericalFailure, match="3 halvings"):
+        halved(lambda x: x > 0.3, 0.0, 1.0, rounds=3, until=wide)
+    low, high = halved(
+        lambda x: x > 0.3, 0.0, 1.0, rounds=20, until=wide
+    )  # narrow after the last round, and no earlier
+    assert low <= 0.3 < high < low + 1e-6
+    assert halved(lambda x: x > 0.3, 0.0, 1.0, rounds=2) == (0.25, 0.5)
+
+
 def test_one_bracket_is_halved_to_neighbouring_numbers():
     low, high = halved(lambda x: x**3 > 5.0, 0.0, 8.0)
     assert low**3 <= 5.0 < high**3

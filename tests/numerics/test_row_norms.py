@@ -81,6 +81,12 @@ def test_many_rows_are_measured_like_few():
     assert np.array_equal(bits(norms(gone, 2.0)[8:]), bits(norms(x, 2.0)[9:]))
 
 
+def test_a_row_wider_than_a_chunk_is_measured_too():
+    wide = np.ones((3, 40_000))
+    assert norms(wide, 1.0) == pytest.approx(40_000.0)
+    assert np.all(norms(clipped(wide, 5.0, 1.0), 1.0) <= 5.0)
+
+
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
 @pytest.mark.parametrize("width", [1, 2, 5, 40])
 def test_norms_are_never_too_short_nor_clipped_rows_too_long(p, width):

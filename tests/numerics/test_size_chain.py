@@ -3,7 +3,7 @@
 import math
 import time
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -120,3 +120,43 @@ def test_nothing_to_lose():
     assert size_chain.replaced(np.array([0.5, 0.5]), 0.0).upper == 0.0
     with pytest.raises(ValueError, match="one record more"):
         size_chain.added(np.array([1.0]), np.array([1.0]), 1.0)
+
+
+def by_hand(p_in, p_out, q_in, q_out, epsilon):
+    """The largest log ratio over every h whose neighbours differ by exactly e^epsilon: the corners."""
+    a, best = math.exp(epsilon), 0.0
+    for steps in product((1.0, -1.0), repeat=p_in.shape[1] - 1):
+        h = a ** np.cumsum([0.0, *steps])
+        for more, less in (((p_in, p_out), (q_in, q_out)), ((q_in, q_out), (p_in, p_out))):
+            ratios = (more[1] + a * more[0]) @ h / ((less[1] + less[0] / a) @ h)
+            best = max(best, float(np.max(np.log(ratios))))
+    return best
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 7])
+def test_the_largest_of_several_pairs_is_the_largest_at_the_corners(pairs):
+    random = np.random.default_rng(pairs)
+    for _ in range(20):
+        laws = [random.integers(0, 6, (pairs, 5)) / 10.0 + 0.01 for _ in range(4)]
+        epsilon = float(random.uniform(0.05, 3.0))
+        found = size_chain.largest_of(*laws, epsilon)
+        assert found.lower <= found.upper <= found.lower + 1e-11
+        assert found.upper == pytest.approx(by_hand(*laws, epsilon), abs=1e-11)
+
+
+def test_the_largest_pair_is_found_wherever_it_stands():
+    mild, wild = np.array([[0.5, 0.5]]), np.array([[0.9, 0.1]])
+    for place in range(6):
+        p_in = np.concatenate([mild] * place + [wild] + [mild] * (5 - place))
+        laws = (p_in, 1.0 - p_in, np.full((6, 2), 0.5), np.full((6, 2), 0.5))
+        found = size_chain.largest_of(*laws, 1.0)
+        assert found.upper == pytest.approx(by_hand(*laws, 1.0), abs=1e-11)
+        assert found.upper > by_hand(*(law[[(place + 1) % 6]] for law in laws), 1.0) + 0.1
+
+
+def test_a_negative_sum_too_small_for_a_float_stays_negative():
+    """V_0 is -e^-3000 here, so a value of mu is not reached; as a float it is zero, which would say that it is."""
+    far = np.array([0.0] * 3000 + [-1.0])
+    assert size_chain._best_sum(far, math.e, size_chain._FLOOR) < 0.0
+    assert size_chain._best_sum(np.array([1e-300, *far]), math.e, size_chain._FLOOR) > 0.0
+    assert size_chain._best_sum(-far, math.e, size_chain._FLOOR) > 0.0

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privamp import GeneralProfile, Infeasible, InvalidInput, privacy_constrained
+from privamp import GeneralProfile, Infeasible, InvalidInput, Laplace, LinearProfile, privacy_constrained
 from privamp.rules.general_weights import largest_feasible
 from privamp.rules.linear_weights import linear_weights
 from privamp.rules.sampled_curves import amplified
@@ -76,3 +76,30 @@ def test_bad_profiles_are_refused():
     broken = GeneralProfile(lambda w, x: math.nan * w, lambda w, x: x, lambda x: x)
     with pytest.raises(InvalidInput, match="one number per record"):
         privacy_constrained(broken, 1.0).weights(np.array([0.5]))
+
+
+def test_the_guarantee_says_that_a_function_of_the_user_is_trusted():
+    """Only for such a function: an influence of the library needs no trust."""
+    own = "the profile's own function looks at one record at a time and allows every record"
+    plain = privacy_constrained(LinearProfile.of(Laplace(scale=5.0)), 1.0, radius=4.0).guarantee()
+    mine = privacy_constrained(LinearProfile(lambda rows: np.abs(rows[:, 0]) / 5.0), 1.0).guarantee()
+    general = privacy_constrained(linear(), 1.0).guarantee()
+    assert own not in plain.assumes
+    assert own in mine.assumes
+    assert own in general.assumes
+
+
+def test_one_record_of_a_general_profile_has_its_own_loss():
+    of_rows = GeneralProfile(
+        lambda w, rows: rows[:, 0] * w,
+        lambda w, rows: rows[:, 0] + 0.0 * w,
+        lambda rows: rows[:, 0] ** 2 * np.exp(rows[:, 0]),
+    )
+    rule = privacy_constrained(of_rows, 1.0, max_weight=2.0)
+    everybody = rule.guarantee()
+    for x in (0.01, 0.2, 0.9):
+        own = everybody.at([x]).epsilon()
+        assert own == pytest.approx(float(rule.losses(np.array([[x]]))[0]), rel=1e-9)
+        w = float(rule.weights(np.array([[x]]))[0])
+        assert own == pytest.approx(math.log1p(math.expm1(w * x) / w), rel=1e-9)
+    assert everybody.at([0.01]).epsilon() < 0.02 < everybody.epsilon()

@@ -8,6 +8,7 @@ import pytest
 from privamp import (
     Gaussian,
     GaussianProfile,
+    GeneralProfile,
     Laplace,
     LinearProfile,
     Poisson,
@@ -61,6 +62,42 @@ def test_numbers_at_the_very_limit_decide_alike():
     limits = (rule.probabilities(x) * 2.0**64).astype(np.uint64)
     places, _ = rule.kept(np.repeat(x, 2), np.ravel(np.column_stack([limits - np.uint64(1), limits])))
     np.testing.assert_array_equal(places, 2 * np.arange(x.size))
+
+
+@pytest.mark.parametrize("rule", ["pure", "gaussian"])
+@pytest.mark.parametrize("size", [5, 3000])
+def test_a_record_of_probability_one_is_kept_whatever_its_number(rule, size):
+    """The largest number there is loses nobody; it comes up once in 2^64 records."""
+    certain = privacy_constrained(PURE if rule == "pure" else GAUSSIAN, 1.0, 1e-6 if rule == "gaussian" else 0.0)
+    x = np.full(size, certain.farthest)
+    x[::2] = 1e-3
+    assert np.all(certain.probabilities(x)[1::2] == 1.0)
+    for number in (2**64 - 1, 2**64 - 2):
+        places, weights = certain.kept(x, np.full(size, number, np.uint64))
+        assert places.tolist() == list(range(1, size, 2))
+        assert np.all(weights == 1.0)
+
+
+@pytest.mark.parametrize("size", [5, 3000])
+@pytest.mark.parametrize("general", [False, True])
+def test_a_rule_that_reads_the_whole_record_keeps_by_its_own_probabilities(size, general):
+    """Records of one norm with different influences: their norm decides nothing."""
+    rng = np.random.default_rng(6)
+    angle = rng.uniform(0.0, 2.0 * np.pi, size)
+    x, numbers = np.column_stack([np.cos(angle), np.sin(angle)]), rng.integers(0, 2**63, size, dtype=np.uint64)
+    first = LinearProfile(lambda rows: 0.01 + 0.5 * np.abs(rows[:, 0]))
+    profile = GeneralProfile(
+        lambda w, rows: w * first.influences(rows),
+        lambda w, rows: first.influences(rows) + 0.0 * w,
+        lambda rows: first.influences(rows) ** 2,
+    )
+    rule = privacy_constrained(profile if general else first, 1.0)
+    assert not rule.decides_by_norm
+    q = rule.probabilities(x)
+    places, weights = rule.kept(x, numbers)
+    assert places.tolist() == np.flatnonzero(numbers < q * 2.0**64).tolist()
+    assert np.array_equal(weights, rule.weights(x)[places])
+    assert np.ptp(q) > 0.05
 
 
 @pytest.mark.parametrize(("odd", "counts_as"), [(np.nan, 0.0), (np.inf, 4.0), (-np.inf, 4.0), (4.1, 4.0)])

@@ -1,6 +1,7 @@
 """Bounds of a sum: a radius, a pair, or one pair per column, all of them public and none of them free of charge."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -40,6 +41,19 @@ def test_one_pair_per_column_is_the_ball_around_the_box(noise, delta, p, key):
     one, other = (job.release(x, key(3 + at)) for at, job in enumerate((asked, round_one)))
     assert one.noise_error == other.noise_error  # the box costs what its ball costs
     assert one.guarantee.epsilon(delta) == other.guarantee.epsilon(delta)
+
+
+@pytest.mark.parametrize(("noise", "delta"), [("laplace", 0.0), ("gaussian", 1e-6)])
+@pytest.mark.parametrize("bound", [1.0, 0.1, 7.3])
+def test_no_row_is_longer_than_the_sensitivity_in_exact_arithmetic(noise, delta, bound):
+    """The record at the bound and its entry that counts, in fractions; rounding up costs no more than 1e-11."""
+    rows = PrivateMean(bounds=bound, epsilon=1.0, noise=noise, delta=delta).task(1).rows
+    entries = [Fraction(rows.radius), Fraction(rows.count)]
+    exact = sum(entries) if noise == "laplace" else sum(entry**2 for entry in entries)
+    power = 1 if noise == "laplace" else 2
+    sensitivity = Fraction(rows.mechanism(1.0).noise.sensitivity) ** power
+    assert exact <= sensitivity <= exact * (1 + Fraction(1, 10**11))
+    assert rows.count > 0.0
 
 
 @pytest.mark.parametrize("sampler", [None, Poisson(0.5), WithoutReplacement(20, 40)])

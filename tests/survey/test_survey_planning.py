@@ -216,3 +216,10 @@ def test_a_record_without_a_stratum_or_cluster_is_refused_in_words(missing, role
     frame = {"region": np.array(["north", missing] * 50, dtype=object)}
     with pytest.raises(InvalidInput, match="every record of the frame needs a value in 'region'"):
         plan(frame, size=20, epsilon=1.0, bounds=(0, 1), **{role: "region"})
+
+
+def test_one_record_may_be_planned_and_none_may_not():
+    cells = [Stratum("a", 10, 1.0, 0.3), Stratum("b", 20, 1.0, 0.2)]
+    assert sum(neyman_sensitivity(cells, 1, 1.0)[0].before.values()) == 1
+    with pytest.raises(InvalidInput, match="size"):
+        neyman_sensitivity(cells, 0, 1.0)

@@ -1,0 +1,67 @@
+"""Bounds on a convex curve from points: never below it, close to it where it was asked to be, flat beyond the end."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privamp.numerics.convex_table import tabulated
+
+ALPHAS = 1.0 + np.geomspace(1e-6, 50.0, 400)
+
+
+def falling(log_x):
+    """The curve e^-(alpha - 1), whose parameter is log(alpha - 1)."""
+    return log_x, -np.exp(log_x)
+
+
+def table(tolerance=1e-4, most=10_000):
+    return tabulated(falling, 0.0, np.linspace(math.log(1e-3), math.log(40.0), 4), tolerance, most)
+
+
+def over(found):
+    """How far its logarithm is above the curve's."""
+    return found.at(np.log(ALPHAS - 1.0)) + (ALPHAS - 1.0)
+
+
+def test_the_chords_bound_the_curve_and_are_as_close_as_asked():
+    inside = ALPHAS < 30.0
+    far = np.maximum(1.0, np.abs(0.05 * (ALPHAS - 1.0)) ** 3)
+    for tolerance in (1e-2, 1e-4):
+        off = over(table(tolerance))
+        assert np.all(off >= 0.0)
+        assert np.all(off[inside] <= 2.0 * (tolerance * far)[inside])
+
+
+def test_beyond_the_last_point_the_bound_stays_at_its_value():
+    beyond = table().at(np.log(np.array([41.0, 100.0, 1e9])))
+    assert beyond == pytest.approx(-40.0, rel=1e-9)
+    assert np.all(beyond >= -40.0)
+
+
+def test_few_points_are_a_looser_bound_that_still_holds():
+    few, many = table(most=6), table()
+    assert few.log_x.size < 20 < many.log_x.size
+    assert np.all(over(few) >= 0.0)
+    assert np.max(over(few)) > np.max(over(many))
+
+
+def test_at_alpha_one_it_is_the_value_given():
+    assert table().at(np.array([-np.inf])) == 0.0
+    assert table().log_delta(np.array([0.0])) == pytest.approx(0.0, abs=1e-11)
+    assert table().log_delta(np.array([0.0])) > 0.0  # rounded up
+
+
+def test_the_slope_is_that_of_the_chords():
+    found = table()
+    x, v = np.exp(found.log_x), np.exp(found.log_v)
+    slope = (v[:-1] - v[1:]) / (x[1:] - x[:-1])
+    near = x[1:] < 5.0
+    assert np.exp(found.log_slope)[near] == pytest.approx(slope[near], rel=1e-6)
+
+
+def test_a_bound_that_grows_is_replaced_by_the_one_before():
+    """delta never grows with alpha, so a smaller bound to the left holds on the right as well."""
+    log_x = np.log(np.array([0.5, 1.0, 2.0]))
+    found = tabulated(lambda t: (t, np.where(t < log_x[1], -1.0, -0.5)), 0.0, log_x, 10.0, 10)
+    assert found.at(log_x) == pytest.approx(-1.0)
