@@ -211,9 +211,7 @@ def trainings() -> Iterator[Case]:
 
         def planned(epsilon: float = epsilon, steps: int = steps) -> object:
             found = calibrated("uniform", rate, steps, epsilon, 1e-5)
-            plan = Plan(
-                sampler="uniform", steps=steps, noise_multiplier=found, clip=1.0, population=60000, rate=rate
-            )
+            plan = Plan(sampler="uniform", steps=steps, noise_multiplier=found, clip=1.0, population=60000, rate=rate)
             return plan.guarantee().epsilon(1e-5)
 
         def descended(epsilon: float = epsilon, steps: int = steps) -> object:
@@ -266,7 +264,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose group or name contains this")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--slow", action="store_true", help="print only what is above its target")
-    parser.add_argument("--processor", action="store_true", help="processor time instead of wall time: on a busy machine")
+    parser.add_argument(
+        "--processor", action="store_true", help="processor time instead of wall time: on a busy machine"
+    )
     asked = parser.parse_args()
     global clock
     clock = time.process_time if asked.processor else time.perf_counter

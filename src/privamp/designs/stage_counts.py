@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import NoTheorem
-from ..numerics.count_laws import binom, hypergeom
+from ..numerics.count_laws import binomial_log_chance, hypergeometric_log_chance
 from ..numerics.log_domain import FloatArray, as_floats, log_diff, log_mix, log_sum
 from ..numerics.roots import bisected
 
@@ -42,9 +42,9 @@ def before(kind: str, entries: int, draws: int, log_f: FloatArray, most: int) ->
     changed, picked = np.arange(most + 1)[:, None], np.arange(draws + 1)[None, :]
     with np.errstate(divide="ignore"):
         if kind == "wr":
-            log_p = binom.logpmf(picked, draws, changed / entries)
+            log_p = binomial_log_chance(picked, draws, changed / entries)
         else:
-            log_p = hypergeom.logpmf(picked, entries, changed, draws)
+            log_p = hypergeometric_log_chance(picked, entries, changed, draws)
     log_p = np.where(np.isnan(log_p), -np.inf, log_p)
     found = _root(log_p, log_f)
     if kind == "wr":
