@@ -216,7 +216,7 @@ def trainings() -> Iterator[Case]:
 
         def descended(epsilon: float = epsilon, steps: int = steps) -> object:
             design = spec.design("wor:size=256,population=60000")
-            return Descent(design, steps=steps, epsilon=epsilon, delta=1e-5).mechanism()
+            return Descent(design=design, steps=steps, epsilon=epsilon, delta=1e-5).mechanism()
 
         what = f"{steps} steps, epsilon {epsilon:g}"
         yield Case("training", f"privamp.torch, Poisson, {what}, and its epsilon", NOISE, planned)
