@@ -1,12 +1,15 @@
 """Laws of counts agree with mpmath to 12 digits and with scipy.stats, which no accounting loads."""
 
+import math
 import subprocess
 import sys
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 from privamp.numerics import count_laws as laws
 
@@ -37,7 +40,19 @@ def test_binomial_chances_have_their_digits(n: int, p: float) -> None:
 
 
 def test_differences_of_log_gammas_would_not() -> None:
-    assert largest_error(lambda k, n, p: np.exp(laws.binomial_log_chance(k, n, p)), 60_000, 0.3) > DIGITS
+    def by_log_gammas(k, n, p):
+        return np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + k * np.log(p) + (n - k) * np.log1p(-p))
+
+    assert largest_error(by_log_gammas, 60_000, 0.3) > 10 * DIGITS
+
+
+@pytest.mark.parametrize(("total", "good", "n"), [(20, 5, 7), (1000, 30, 200), (10_000, 3, 118), (9, 9, 4), (9, 4, 9)])
+def test_hypergeometric_chances_have_their_digits(total: int, good: int, n: int) -> None:
+    k = np.arange(-1, good + 2)
+    found = np.exp(laws.hypergeometric_log_chance(k, total, good, n))
+    ways = [math.comb(good, i) * math.comb(total - good, n - i) if 0 <= i <= min(good, n) else 0 for i in k.tolist()]
+    exactly = [float(Fraction(way, math.comb(total, n))) for way in ways]
+    np.testing.assert_allclose(found, exactly, rtol=DIGITS, atol=1e-290)
 
 
 @pytest.mark.parametrize(("n", "p"), CASES)
@@ -56,11 +71,13 @@ def test_certain_counts(p: float) -> None:
 
 
 def test_the_other_laws_are_those_of_scipy() -> None:
-    k, specials = np.arange(8)[None, :], np.arange(6)[:, None]
+    k, specials, rates = np.arange(8)[None, :], np.arange(6)[:, None], np.linspace(0, 1, 5)[:, None]
     log_chance = laws.hypergeometric_log_chance(k, 20, specials, 7)
-    assert np.array_equal(log_chance, stats.hypergeom.logpmf(k, 20, specials, 7))
+    np.testing.assert_allclose(log_chance, stats.hypergeom.logpmf(k, 20, specials, 7), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(
+        laws.binomial_log_chance(k, 7, rates), stats.binom.logpmf(k, 7, rates), rtol=1e-13, atol=1e-14
+    )
     assert np.array_equal(laws.poisson_chance(k, 2.5), stats.poisson.pmf(k, 2.5))
-    assert np.array_equal(laws.binomial_log_chance(k, 7, 0.3), stats.binom.logpmf(k, 7, 0.3))
 
 
 def test_a_number_of_a_capped_sample_does_not_load_scipy_stats() -> None:

@@ -6,7 +6,7 @@ probabilities, 2000): log n! is replaced by Stirling's formula and its error, so
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betainc, betaincc, betaln, gammaln, xlog1py, xlogy
+from scipy.special import betainc, betaincc, gammaln, xlog1py, xlogy
 
 from .log_domain import FloatArray, as_floats
 
@@ -16,21 +16,22 @@ _NEAR, _TERMS = 0.1, 10  # |x - m|/(x + m) below which the deviance is a series,
 
 def binomial_chance(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> FloatArray:
     """Pr[Binomial(draws, rate) = count]; 0 outside of 0, ..., draws."""
-    k, n, p = np.broadcast_arrays(as_floats(count), as_floats(draws), as_floats(rate))
-    inside = (k > 0) & (k < n) & (p > 0.0) & (p < 1.0)
-    chance = np.where((k == 0) | (k == n), np.exp(xlogy(k, p) + xlog1py(n - k, -p)), 0.0)
-    k, n, p = k[inside], n[inside], p[inside]
-    gap = _stirling_error(n) - _stirling_error(k) - _stirling_error(n - k)
-    gap -= _deviance(k, n * p) + _deviance(n - k, n * (1.0 - p))
-    chance[inside] = np.exp(gap) * np.sqrt(n / (2.0 * np.pi * k * (n - k)))
-    return as_floats(chance)
+    return as_floats(np.exp(binomial_log_chance(count, draws, rate)))
 
 
 def binomial_log_chance(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> FloatArray:
-    """log Pr[Binomial(draws, rate) = count] for counts from 0 to draws."""
+    """log Pr[Binomial(draws, rate) = count]; -inf outside of 0, ..., draws."""
     k, n, p = as_floats(count), as_floats(draws), as_floats(rate)
-    ways = gammaln(n + 1.0) - (gammaln(k + 1.0) + gammaln(n - k + 1.0))
-    return as_floats(ways + xlogy(k, p) + xlog1py(n - k, -p))
+    inside = (k > 0) & (k < n) & (p > 0.0) & (p < 1.0)
+    here, both = np.where((k > 0) & (k < n), k, 1.0), np.where(n > 1, n, 2.0)
+    rest = np.where(here < both, both - here, 1.0)
+    gap = _stirling_error(both) - _stirling_error(here) - _stirling_error(rest)
+    gap = gap + 0.5 * np.log(both / (2.0 * np.pi * here * rest))
+    safe = np.where((p > 0.0) & (p < 1.0), p, 0.5)
+    found = gap - (_deviance(here, both * safe) + _deviance(rest, both * (1.0 - safe)))
+    ends = (k == 0) | (k == n)
+    certain = np.where(ends, xlogy(np.where(ends, k, 0.0), p) + xlog1py(np.where(ends, n - k, 0.0), -p), -np.inf)
+    return as_floats(np.where(inside, found, certain))
 
 
 def binomial_at_most(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> FloatArray:
@@ -52,13 +53,14 @@ def binomial_above(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> Float
 def hypergeometric_log_chance(
     count: ArrayLike, population: ArrayLike, specials: ArrayLike, draws: ArrayLike
 ) -> FloatArray:
-    """log Pr[so many of the specials are among the units drawn]; -inf where that cannot be."""
-    k, total, good, n = np.broadcast_arrays(*(as_floats(x) for x in (count, population, specials, draws)))
-    bad, can_be = total - good, (k >= 0) & (k <= good) & (n - k >= 0) & (n - k <= total - good)
-    k = np.where(can_be, k, np.maximum(n - bad, 0.0))
-    ways = betaln(good + 1.0, 1.0) + betaln(bad + 1.0, 1.0) + betaln(total - n + 1.0, n + 1.0)
-    ways = ways - betaln(k + 1.0, good - k + 1.0) - betaln(n - k + 1.0, bad - n + k + 1.0) - betaln(total + 1.0, 1.0)
-    return as_floats(np.where(can_be, ways, -np.inf))
+    """log Pr[so many of the specials are among the units drawn]; -inf where that cannot be.
+
+    The specials and the others by one coin each, given how many heads there are in all: any rate will do.
+    """
+    k, total, good, n = (as_floats(x) for x in (count, population, specials, draws))
+    rate = np.where(n < total, n / total, 0.5)
+    ways = binomial_log_chance(k, good, rate) + binomial_log_chance(n - k, total - good, rate)
+    return as_floats(ways - binomial_log_chance(n, total, rate))
 
 
 def poisson_chance(count: ArrayLike, mean: ArrayLike) -> FloatArray:
@@ -90,12 +92,15 @@ _FEW = _few()
 
 def _deviance(x: FloatArray, mean: FloatArray) -> FloatArray:
     """x log(x/mean) + mean - x for positive numbers, without cancellation where they are close."""
+    x, mean = np.broadcast_arrays(x, mean)
+    total = np.asarray(x * np.log(x / mean) + (mean - x))
     v = (x - mean) / (x + mean)
     near = np.abs(v) < _NEAR
-    v = np.where(near, v, 0.0)
-    total, term = (x - mean) * v, 2.0 * x * v
-    for j in range(1, _TERMS):
-        term = term * (v * v)
-        total = total + term / (2 * j + 1)
-    with np.errstate(divide="ignore"):
-        return np.where(near, total, x * np.log(x / mean) + mean - x)
+    if np.any(near):
+        v, there = v[near], x[near]
+        part, term = (there - mean[near]) * v, 2.0 * there * v
+        for j in range(1, _TERMS):
+            term = term * (v * v)
+            part = part + term / (2 * j + 1)
+        total[near] = part
+    return total
