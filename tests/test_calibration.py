@@ -12,8 +12,10 @@ from privamp import (
     Poisson,
     PureDP,
     WithoutReplacement,
+    WithReplacement,
     amplify,
     calibrate,
+    calibration,
     compose,
 )
 from privamp.calibration import _narrowed
@@ -135,3 +137,35 @@ def test_ends_near_the_largest_doubles_are_looked_at(answer):
     low, high = _narrowed(lambda x: -1.0 if x >= answer else 1.0, 1e-300, 1e308)
     assert low < answer <= high <= 4.0 * low * (1.0 + 1e-15)
     assert _narrowed(lambda x: 1.0, 1e-3, 1e308)[1] == 1e308
+
+
+@pytest.mark.parametrize(
+    ("design", "steps", "epsilon"),
+    [(Poisson(0.01), 1000, 1.0), (WithoutReplacement(100, 1000), 100, 0.5), (WithReplacement(40, 100), 10, 2.0)],
+)
+def test_few_compositions_are_certified_and_the_answer_is_one_that_passes(design, steps, epsilon, monkeypatch):
+    asked = []
+    exact = calibration._Target.excess
+    monkeypatch.setattr(
+        calibration._Target, "excess", lambda self, guarantee: asked.append(exact(self, guarantee)) or asked[-1]
+    )
+    noise = calibrate(
+        lambda sigma: Gaussian(sigma, neighbors=design.natural), design, epsilon=epsilon, delta=1e-6, steps=steps
+    )
+    assert len(asked) <= 8
+    assert compose(amplify(noise, design), steps).delta(epsilon) <= 1e-6
+    less = Gaussian(noise.sigma * (1 - 2e-7), neighbors=design.natural)
+    assert compose(amplify(less, design), steps).delta(epsilon) > 1e-6
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda x: -7.0, lambda x: math.inf, lambda x: x - 3.0, lambda x: 1e-3 * math.log(30.0 / x)]
+)
+def test_a_wrong_guess_does_not_move_the_answer(wrong, monkeypatch):
+    right = calibrate(Gaussian, Poisson(0.1), epsilon=1.0, delta=1e-6, steps=10)
+    monkeypatch.setattr(
+        calibration._Target, "rough", lambda self, guarantee: wrong(guarantee.parts[0].claim.mechanism.sigma)
+    )
+    found = calibrate(Gaussian, Poisson(0.1), epsilon=1.0, delta=1e-6, steps=10)
+    assert found.sigma == pytest.approx(right.sigma, rel=3e-7)
+    assert compose(amplify(found, Poisson(0.1)), 10).delta(1.0) <= 1e-6

@@ -3,17 +3,19 @@
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import overload
 
-from .accounting.composition import compose
-from .amplification import without_attacks
+from .accounting.composition import compose, rough_profile
+from .amplification import amplify, without_attacks
 from .core.design import Design
+from .core.guarantee import Guarantee
 from .core.mechanism import Mechanism
 from .core.neighbors import Neighbors
 from .core.schedule import Schedule
 from .errors import DegradingDesign, Infeasible, InvalidInput
-from .numerics.roots import NumericalFailure, largest_passing, least_passing
+from .numerics.roots import NumericalFailure, largest_passing, least_passing, passing_beside, rough_root
 from .validation import in_range, positive, whole
 
 _SMALLEST, _LARGEST = 1e-9, 1e9
@@ -79,38 +81,64 @@ def calibrate(
             "calibrate needs exactly one unknown: pass a function in place of the mechanism or of the design"
         )
 
-    def excess(m: Mechanism, d: Design | Schedule) -> float:
-        """How far the guarantee is from the target; at most 0 when it is reached."""
+    def guaranteed(m: Mechanism, d: Design | Schedule, is_rough: bool) -> Guarantee:
+        relation = neighbors or getattr(d, "natural", None)
+        is_attacked = is_rough and relation is not None and relation.kind == "replace-one"  # see `rough_profile`
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegradingDesign)
-            one = without_attacks(m, d, neighbors)
-        try:
-            guarantee = compose(one, steps) if steps > 1 else one
-            if delta == 0.0:
-                return guarantee.epsilon() / epsilon - 1.0
-            return float(guarantee.upper.log_delta(epsilon)) - math.log(delta)
-        except (NumericalFailure, InvalidInput):
-            return math.inf  # losses too large or too many to be composed: counted as not reached
+            one = (amplify if is_attacked else without_attacks)(m, d, neighbors)
+        return compose(one, steps) if steps > 1 else one
 
+    target = _Target(epsilon, delta)
     if isinstance(design, (Design, Schedule)):
-        make = mechanism
-        noise = _solve(lambda x: excess(make(x), design), within or (_SMALLEST, _LARGEST), steps)  # type: ignore[operator]
+        make, drawn = mechanism, design
+        noise = _solve(
+            lambda x, rough: guaranteed(make(x), drawn, rough), target, within or (_SMALLEST, _LARGEST), steps
+        )  # type: ignore[operator]
         return make(noise)  # type: ignore[operator]
     known = mechanism
-    sample = _solve(lambda x: excess(known, design(x)), within or (1e-12, 1.0), steps)  # type: ignore[arg-type]
+    sample = _solve(lambda x, rough: guaranteed(known, design(x), rough), target, within or (1e-12, 1.0), steps)  # type: ignore[arg-type]
     return design(sample)
 
 
-def _solve(excess: Callable[[float], float], within: tuple[float, float], steps: int) -> float:
+@dataclass(frozen=True, slots=True)
+class _Target:
+    epsilon: float
+    delta: float
+
+    def excess(self, guarantee: Guarantee) -> float:
+        """How far a guarantee is from the target; at most 0 when it is reached."""
+        try:
+            if self.delta == 0.0:
+                return guarantee.epsilon() / self.epsilon - 1.0
+            return float(guarantee.upper.log_delta(self.epsilon)) - math.log(self.delta)
+        except (NumericalFailure, InvalidInput):
+            return math.inf  # losses too large or too many to be composed: counted as not reached
+
+    def rough(self, guarantee: Guarantee) -> float:
+        """Nearly the same, quickly; for steering only."""
+        try:
+            return float(rough_profile(guarantee).log_delta(self.epsilon)) - math.log(self.delta)
+        except (NumericalFailure, InvalidInput):
+            return math.inf
+
+
+def _solve(at: Callable[[float, bool], Guarantee], target: _Target, within: tuple[float, float], steps: int) -> float:
     """The least private value that passes; the two ends show which direction that is."""
     low, high = within
     if not low < high:
         raise InvalidInput(f"within must be (low, high) with low < high, got ({low}, {high}) instead")
-    excess = cache(excess)  # many steps take a second to compose, and brackets are handed on
+    excess = cache(
+        lambda x: target.excess(at(x, False))
+    )  # many steps take a while to compose, and brackets are handed on
     try:
         if isinstance(low, int) and isinstance(high, int):
             return _whole(excess, low, high)
         precision = 1e-10 if steps == 1 else 1e-7
+        if target.delta > 0.0:
+            found = _from_guess(excess, cache(lambda x: target.rough(at(x, True))), low, high, precision)
+            if found is not None:
+                return found
         at_high = excess(high)
         if at_high <= 0:
             at_low = _excess_or_never(excess, low)
@@ -124,6 +152,28 @@ def _solve(excess: Callable[[float], float], within: tuple[float, float], steps:
             f"no value from {low:g} to {high:g} reaches the target guarantee; allow a larger epsilon or delta, "
             "fewer steps, or widen `within`"
         ) from None
+
+
+def _from_guess(
+    excess: Callable[[float], float], rough: Callable[[float], float], low: float, high: float, precision: float
+) -> float | None:
+    """The answer, sought with a rough function and confirmed by `excess` beside it; None where that fails."""
+    x = min(max(1.0, low), high)
+    other = 4.0 * x if 4.0 * x <= high else max(0.25 * x, low)
+    here, there = (_excess_or_never(rough, value) for value in (x, other))
+    if (there <= here) == (other > x):  # falls as x grows
+        return _beside_guess(excess, rough, low, high, precision)
+    flipped = _beside_guess(lambda y: excess(1.0 / y), lambda y: rough(1.0 / y), 1.0 / high, 1.0 / low, precision)
+    return 1.0 / flipped if flipped is not None and low <= 1.0 / flipped <= high else None
+
+
+def _beside_guess(
+    excess: Callable[[float], float], rough: Callable[[float], float], low: float, high: float, precision: float
+) -> float | None:
+    guess = rough_root(lambda x: _excess_or_never(rough, x), low=low, high=high)
+    if guess is None:
+        return None
+    return passing_beside(lambda x: _excess_or_never(excess, x), *guess, low=low, high=high, relative=precision)
 
 
 def _excess_or_never(excess: Callable[[float], float], value: float) -> float:

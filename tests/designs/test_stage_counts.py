@@ -7,6 +7,8 @@ from privamp import Gaussian, MultiStage, Neighbors, PureDP, amplify
 from privamp.designs import stage_counts
 from privamp.designs.multistage import _after_the_first
 from privamp.designs.stage_counts import before, chain_loss
+from privamp.numerics.count_laws import binomial_log_chance
+from privamp.numerics.log_domain import log_diff, log_sum
 from privamp.verify import exact_delta, exact_epsilon
 
 pytestmark = pytest.mark.filterwarnings("ignore::privamp.errors.DegradingDesign")
@@ -47,6 +49,24 @@ def test_means_of_factors_alone_are_caught(monkeypatch):
     monkeypatch.setattr(stage_counts, "before", mean)
     wrong = [chain_loss(design.sized_stages, 1, 2.0) < exact_epsilon(design, n, RO, 2.0) - 1e-6 for design, n in SMALL]
     assert any(wrong)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize(("entries", "draws"), [(5, 4), (60, 90), (100, 30)])
+def test_the_root_is_the_least_number_that_passes(entries, draws, epsilon):
+    """The condition itself, at the root with the margin that `before` adds to it, and a little below it."""
+    log_f = epsilon * np.arange(draws + 1.0)
+    log_p = binomial_log_chance(np.arange(draws + 1)[None, :], draws, np.arange(1, entries)[:, None] / entries)
+    root = stage_counts._root(log_p, log_f)
+
+    def passes(log_r):
+        r, scale = log_r[:, None], np.where(np.arange(log_f.size) == 0, 0.0, log_f)
+        above = np.where(log_f > r, log_p + log_diff(np.maximum(log_f, r), r), -np.inf)
+        below = np.where(log_f < r, log_p - scale + log_diff(r, np.minimum(log_f, r)), -np.inf)
+        return log_sum(above, axis=1) <= log_sum(below, axis=1)
+
+    assert np.all(passes(root * (1.0 + stage_counts._MARGIN) + stage_counts._MARGIN))
+    assert not np.any(passes(root * (1.0 - 1e-8) - 1e-10))
 
 
 def test_three_stages_are_near_the_attack():

@@ -14,7 +14,9 @@ from privamp.numerics.roots import (
     halved,
     largest_passing,
     least_passing,
+    passing_beside,
     passing_near,
+    rough_root,
 )
 
 
@@ -82,6 +84,44 @@ def test_least_passing_ends():
 def test_largest_passing(root, high):
     x = largest_passing(lambda v: v <= root, 0, high)
     assert x == min(root, high)
+
+
+ROUGH_SHAPES = [
+    lambda x, root: math.log(root / x) * 9.0,
+    lambda x, root: 9.0 * (1.0 - (x / root) ** 0.5),
+    lambda x, root: math.log(root / x) * (9.0 if x < root else 40.0) + (0.3 if x < root else -0.3),  # jumps
+    lambda x, root: math.inf if x < 0.5 * root else (-math.inf if x > 2.0 * root else math.log(root / x)),
+]
+
+
+@pytest.mark.parametrize("shape", ROUGH_SHAPES)
+@pytest.mark.parametrize("root", [1e-4, 0.9, 1.0, 37.0, 1e7])
+def test_a_guess_leads_to_a_point_that_passes_and_is_the_least(shape, root):
+    tried = []
+
+    def excess(x):
+        tried.append(x)
+        return shape(x, root)
+
+    guess = rough_root(lambda x: shape(x, 1.03 * root), low=1e-9, high=1e9)  # three percent off
+    if guess is None:
+        assert shape is ROUGH_SHAPES[2]  # a secant across a jump never gets short
+        return
+    assert guess[1] < 0.0
+    found = passing_beside(excess, *guess, low=1e-9, high=1e9, relative=1e-8)
+    if found is None:
+        assert shape is ROUGH_SHAPES[3]  # infinite values end the search, and the caller begins anew
+        return
+    assert shape(found, root) <= 0.0 < shape(found * (1.0 - 1.1e-8), root)
+    assert len(tried) <= (8 if shape is not ROUGH_SHAPES[2] else 40)
+
+
+def test_a_guess_that_is_not_near_gives_nothing():
+    assert rough_root(lambda x: 1.0, low=1e-9, high=1e9) is None
+    assert rough_root(lambda x: -1.0, low=1e-9, high=1e9) is None
+    assert passing_beside(lambda x: 1.0, 1.0, -1.0, low=0.5, high=2.0, relative=1e-8) is None
+    assert passing_beside(lambda x: -1.0, 1.0, -1.0, low=0.5, high=2.0, relative=1e-8) is None
+    assert passing_beside(lambda x: math.nan, 1.0, -1.0, low=0.5, high=2.0, relative=1e-8) is None
 
 
 def test_largest_passing_raises():

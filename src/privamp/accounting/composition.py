@@ -129,11 +129,12 @@ def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 class Composition:
-    """Loss distributions of the parts, built on first use."""
+    """Loss distributions of the parts, built on first use; on a grid of about so many `points`."""
 
-    def __init__(self, parts: tuple[Part, ...], interval: float | None = None) -> None:
+    def __init__(self, parts: tuple[Part, ...], interval: float | None = None, points: int = _POINTS) -> None:
         self.parts = parts
         self.wanted_interval = interval
+        self.wanted_points = points
 
     @property
     def upper(self) -> Profile:
@@ -217,7 +218,7 @@ class Composition:
         interval = max(farthest, _TINY) / _ROUGH
         for _ in range(_GUESSES):  # a grid that is too coarse makes the window look too wide
             points = max(side.points(0.0) for side in self._sides(profiles, interval, upper=True))
-            better = max(points * interval / _POINTS, farthest / _LONGEST, _TINY)
+            better = max(points * interval / self.wanted_points, farthest / _LONGEST, _TINY)
             if better > 0.5 * interval:
                 break
             interval = better
@@ -288,6 +289,21 @@ def _kept(composed: Composed, curve: Curve) -> float:
 def _dividing(end: float, interval: float) -> float:
     """The interval, made a little smaller so that the largest loss of a pure part falls on the grid."""
     return end / math.ceil(end / interval) if end > 0.0 and end / interval < math.inf else interval
+
+
+def rough_profile(guarantee: Guarantee) -> Profile:
+    """Near the upper bound and quick, but no bound: on a coarse grid, with attacks in place of symmetric bounds.
+
+    For searches, which have to confirm their answers by the guarantee itself.
+    """
+    parts = tuple(Part(_quick(part), None, part.steps) for part in guarantee.parts)
+    return parts[0].upper if len(parts) == 1 and parts[0].steps == 1 else Composition(parts, points=_ROUGH).upper
+
+
+def _quick(part: Part) -> Profile:
+    if part.lower is None or part.attacks or not part.upper.is_symmetric:
+        return part.upper
+    return Profile.symmetric(part.lower.forward)
 
 
 def composed_profile(profiles: Sequence[Profile]) -> Profile:

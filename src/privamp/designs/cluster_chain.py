@@ -23,7 +23,7 @@ from ..core.profile import Profile
 from ..core.size_paths import Ladder, bounded
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
-from ..numerics.count_laws import binom
+from ..numerics.count_laws import binomial_chance
 from ..numerics.log_domain import FloatArray
 from .kept_sizes import has_a_grid, trimmed
 
@@ -51,8 +51,8 @@ def sizes_of(chance: float, rate: float, caps: Sequence[tuple[int, int]], kind: 
 def _row(chance: float, rate: float, own: int, other: int) -> tuple[FloatArray, FloatArray]:
     """Probabilities along the chain if the changed cluster is drawn, and if the other one is."""
     inside, out = np.zeros(own + other), np.zeros(own + other)
-    inside[:own] = chance * binom.pmf(np.arange(own - 1, -1, -1), own - 1, rate)
-    out[own - 1 :] = (1.0 - chance) * binom.pmf(np.arange(other + 1), other, rate)
+    inside[:own] = chance * binomial_chance(np.arange(own - 1, -1, -1), own - 1, rate)
+    out[own - 1 :] = (1.0 - chance) * binomial_chance(np.arange(other + 1), other, rate)
     return inside, out
 
 
@@ -133,11 +133,11 @@ def counted(design: Any, own: int, other: int, after: float) -> tuple[Places, Pl
     -1 for up to `other` members of every other cluster.
     """
     cap, q, r = max(design.caps), design.share, design.rate
-    each = _up_to(binom.pmf(np.arange(cap + 1), cap, r), other)
+    each = _up_to(binomial_chance(np.arange(cap + 1), cap, r), other)
     beside = np.ones(1)
     for _ in range(design.chosen - 1):
         beside = np.convolve(beside, each)
-    out, mates = np.convolve(beside, each), _up_to(binom.pmf(np.arange(cap), cap - 1, r), own)
+    out, mates = np.convolve(beside, each), _up_to(binomial_chance(np.arange(cap), cap - 1, r), own)
     rest = {-float(s): (1.0 - q) * float(p) for s, p in enumerate(out)} if q < 1.0 else {}
     drawn: dict[float, float] = {}
     for x, p in enumerate(mates):

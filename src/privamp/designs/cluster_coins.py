@@ -24,7 +24,7 @@ from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
-from ..numerics.count_laws import binom
+from ..numerics.count_laws import binomial_chance
 from ..numerics.log_domain import FloatArray, log_expm1, log_mills_gap, log_sum
 from .cluster_gaussian import add_remove_shift, one_against_several, three_statements
 
@@ -37,7 +37,7 @@ _RARE = 1e-30  # counts that are less likely are taken together, at the largest 
 def counts(members: int, rate: float) -> list[tuple[float, int]]:
     """(chance, s): the law of the others that are kept, rare counts moved up to the next one that is not."""
     law, rare = [], 0.0
-    for s, chance in enumerate(binom.pmf(np.arange(members + 1), members, rate).tolist()):
+    for s, chance in enumerate(binomial_chance(np.arange(members + 1), members, rate).tolist()):
         rare += chance
         if rare > _RARE or s == members:
             law.append((rare * (1.0 + _MARGIN), s))
@@ -74,7 +74,7 @@ def lines(neighbors: Neighbors, chance: float, rate: float, beside: int) -> dict
 
     The other members of its cluster count 1, -1 or nothing.
     """
-    kept = binom.pmf(np.arange(beside + 1), beside, rate).tolist()
+    kept = binomial_chance(np.arange(beside + 1), beside, rate).tolist()
     after = 0.0 if neighbors.kind == AR.kind else -1.0
     found: dict[str, tuple[Places, Places]] = {}
     for name, value in (("with its cluster", 1.0), ("against its cluster", -1.0), ("alone", 0.0)):

@@ -28,7 +28,7 @@ from ..core.profile import Profile
 from ..core.theorem import Theorem
 from ..core.transport import Components, has_noise, is_covered, transported
 from ..errors import NoTheorem
-from ..numerics.count_laws import binom
+from ..numerics.count_laws import binomial_chance
 from .cluster_gaussian import is_covered_by_gaussian
 from .kept_sizes import has_a_grid
 
@@ -85,7 +85,7 @@ def by_coins(chance: float, rate: float, own: int, other: int, *, is_replaced: b
             f"clusters of up to {max(own, other)} members whose members are kept by coins need a larger program than "
             f"the {_MOST} that is solved; use Laplace noise, or keep whole clusters"
         )
-    beside, outside = binom.pmf(np.arange(own), own - 1, rate), binom.pmf(np.arange(other + 1), other, rate)
+    beside, outside = binomial_chance(np.arange(own), own - 1, rate), binomial_chance(np.arange(other + 1), other, rate)
     coin = {0: 1.0 - rate, 1: rate}
     present = [(chance * coin[a] * beside[x], (1, a, x)) for a, x in product((0, 1), range(own))]
     absent = [(chance * beside[x], (1, 0, x)) for x in range(own)]

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from ..core.profile import Curve
-from ..numerics.count_laws import binom
+from ..numerics.count_laws import binomial_above, binomial_at_most
 from ..numerics.log_domain import FloatArray, as_floats
 
 _UP, _OFF = 1.0 + 1e-10, 1e-12  # chances and tails are computed to well within these
@@ -52,8 +52,8 @@ def heads(rate: float, most: int, low: int, high: int | None) -> Heads | None:
 
 def _around_the_cap(rate: float, most: int, first: FloatArray, final: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Pr[K_final < B], and Pr[K_first < B <= K_final]."""
-    before = binom.cdf(most - 1, first, rate)
-    after = np.where(np.isinf(final), 0.0, binom.cdf(most - 1, np.where(np.isinf(final), first, final), rate))
+    before = binomial_at_most(most - 1, first, rate)
+    after = np.where(np.isinf(final), 0.0, binomial_at_most(most - 1, np.where(np.isinf(final), first, final), rate))
     return after, np.where(final == first, 0.0, np.maximum(before - after, 0.0) + _OFF * before)
 
 
@@ -62,8 +62,8 @@ def _between(rate: float, counts: FloatArray, first: FloatArray) -> FloatArray:
 
     A difference of upper or of lower tails, whichever are smaller, and what rounding may have taken from it.
     """
-    above = binom.sf(counts - 1, first, rate)
-    below = binom.cdf(counts - 1, first, rate)
+    above = binomial_above(counts - 1, first, rate)
+    below = binomial_at_most(counts - 1, first, rate)
     upper, lower = above[:, :-1], below[:, 1:]
     differences = np.where(upper < lower, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
     inside = np.maximum(differences, 0.0) + _OFF * np.minimum(upper, lower)
@@ -138,4 +138,4 @@ def expected_kept(rate: float, most: int, records: int) -> float:
     if most >= records:
         return records * rate
     below = records * rate * float(bdtr(most - 2, records - 1, rate)) if most >= 2 else 0.0
-    return below + most * float(binom.sf(most - 1, records, rate))
+    return below + most * float(binomial_above(most - 1, records, rate))

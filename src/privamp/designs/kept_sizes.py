@@ -17,7 +17,7 @@ from ..core.profile import Profile
 from ..core.size_paths import Ladder, bounded, is_on_a_line, paths
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
-from ..numerics.count_laws import binom
+from ..numerics.count_laws import binomial_chance
 from ..numerics.log_domain import FloatArray
 from ..numerics.roots import NumericalFailure
 from ..numerics.size_chain import LARGEST_STEP, ChainValue, largest_of
@@ -57,14 +57,14 @@ def of_coins(others: int, after: float, before: float, own: float) -> Ladder:
     if others > _MOST_CHANCES:
         raise NoTheorem("so many records are not followed size by size")
     sizes = np.arange(others + 1)
-    here, without = binom.pmf(sizes, others, after)[None, :], binom.pmf(sizes, others, before)[None, :]
+    here, without = binomial_chance(sizes, others, after)[None, :], binomial_chance(sizes, others, before)[None, :]
     return Ladder(own * here, (1.0 - own) * here, np.zeros(here.shape), without)
 
 
 def _kept(rate: float, most: int, others: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Chances of so many others with the record, of so many without it, and of so many where it does not exist."""
     heads = np.arange(others + 1)
-    chance = binom.pmf(heads, others, rate)
+    chance = binomial_chance(heads, others, rate)
     stays = rate * np.where(heads < most, 1.0, most / (heads + 1.0))
     kept = np.minimum(heads, most)
     inside, outside, without = (np.zeros(most + 1) for _ in range(3))

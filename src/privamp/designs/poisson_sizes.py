@@ -27,7 +27,7 @@ from ..core.profile import Profile
 from ..core.size_paths import Ladder, bounded
 from ..core.theorem import Theorem
 from ..errors import NoTheorem
-from ..numerics.count_laws import poisson
+from ..numerics.count_laws import poisson_chance
 from .kept_sizes import has_a_grid, trimmed
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -39,7 +39,7 @@ _BEYOND = 1e-40  # more than the chance of sizes beyond the last one
 def of_draws(mean: float, less: float, own: float, kind: str) -> Ladder:
     """The record with chance `own` beside Poisson(mean - less) draws, against Poisson(mean), alone or with another."""
     sizes = np.arange(int(mean + 16.0 * np.sqrt(mean)) + 81)
-    here, there = poisson.pmf(sizes, mean - less)[None, :], poisson.pmf(sizes, mean)[None, :]
+    here, there = poisson_chance(sizes, mean - less)[None, :], poisson_chance(sizes, mean)[None, :]
     other = own if kind == RO.kind else 0.0
     found = trimmed(Ladder(own * here, (1.0 - own) * here, other * there, (1.0 - other) * there))
     return replace(found, left=found.left + 2.0 * _BEYOND)

@@ -34,7 +34,7 @@ from ..core.theorem import Theorem
 from ..core.transport import Components, is_covered, transported
 from ..core.weighting import Weighting
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.count_laws import binom
+from ..numerics.count_laws import binomial_log_chance
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mix, log_sum, log_unmix
 from ..numerics.size_chain import LARGEST_STEP, replaced
 from ..validation import in_order, in_range, nonnegative, positive, whole
@@ -164,7 +164,7 @@ class RandomSize(SizeOnly):
         """Binomial(population, rate): as many as Poisson sampling would draw."""
         whole(1, population=population)
         in_range(0, 1, rate=rate)
-        return cls(_normalised(as_floats(binom.logpmf(np.arange(population + 1), population, rate))))
+        return cls(_normalised(as_floats(binomial_log_chance(np.arange(population + 1), population, rate))))
 
     @classmethod
     def uniform(cls, low: int, high: int, population: int) -> "RandomSize":

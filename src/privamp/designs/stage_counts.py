@@ -14,15 +14,15 @@ Thm C.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import NoTheorem
-from ..numerics.count_laws import binom, hypergeom
-from ..numerics.log_domain import FloatArray, as_floats, log1mexp, log_mix, log_sum
-from ..numerics.roots import bisected
+from ..numerics.count_laws import binomial_log_chance, hypergeometric_log_chance
+from ..numerics.log_domain import FloatArray, as_floats, log_mix
 
 _MOST = 4_000_000  # numbers of copies before and after a stage, together
 _MARGIN = 1e-11  # relative: probabilities and sums are computed to well within it
+_SMALL = 700.0  # an exponent whose exponential is a double
+_ROUNDED = 1e-13  # what rounding may take off a root
 
 
 def chain_loss(stages: Sequence[tuple[str, int, int]], records: int, epsilon: float) -> float:
@@ -42,31 +42,49 @@ def before(kind: str, entries: int, draws: int, log_f: FloatArray, most: int) ->
     changed, picked = np.arange(most + 1)[:, None], np.arange(draws + 1)[None, :]
     with np.errstate(divide="ignore"):
         if kind == "wr":
-            log_p = binom.logpmf(picked, draws, changed / entries)
+            log_p = binomial_log_chance(picked, draws, changed / entries)
         else:
-            log_p = hypergeom.logpmf(picked, entries, changed, draws)
+            log_p = hypergeometric_log_chance(picked, entries, changed, draws)
     log_p = np.where(np.isnan(log_p), -np.inf, log_p)
     found = _root(log_p, log_f)
     if kind == "wr":
-        one = draws * np.array([float(log_mix(j / entries, float(log_f[1]))) for j in range(most + 1)])
+        one = draws * _mixed(np.arange(most + 1) / entries, float(log_f[1]))
         found = np.minimum(found, one)
     return as_floats(np.maximum.accumulate(np.where(np.arange(most + 1) == 0, 0.0, found * (1.0 + _MARGIN) + _MARGIN)))
 
 
+def _mixed(rates: FloatArray, epsilon: float) -> FloatArray:
+    """`log_mix` at many rates."""
+    if epsilon < _SMALL:
+        return as_floats(np.log1p(rates * np.expm1(epsilon)))
+    return as_floats([float(log_mix(rate, epsilon)) for rate in rates.tolist()])
+
+
 def _root(log_p: FloatArray, log_f: FloatArray) -> FloatArray:
-    """The smallest log R for every row of probabilities; the largest F if a changed entry is always picked."""
+    """The smallest log R for every row of probabilities; the largest F if a changed entry is always picked.
+
+    F rises, so with R in (F(c-1), F(c)] the condition is linear in R: R = (S_1 + T_0)/(S_0 + T_1), where S_1 and S_0 add
+    up p F and p from c on, T_0 and T_1 add up p s F and p s before c. The first c with R <= F(c) is the right one. All
+    terms are positive, so that nothing cancels; the sums from c on are raised by the margin.
+    """
     largest = np.max(np.where(log_p > -np.inf, log_f, 0.0), axis=1)
-
-    weighed = log_p - np.where(np.arange(log_f.size) == 0, 0.0, log_f)
-
-    def holds(log_r: FloatArray) -> NDArray[np.bool_]:
-        r = log_r[:, None]
-        apart = np.maximum(log_f, r) + log1mexp(-np.abs(log_f - r))  # log |F - R|
-        above, below = np.where(log_f > r, log_p + apart, -np.inf), np.where(log_f < r, weighed + apart, -np.inf)
-        return np.asarray(log_sum(above, axis=1) + _MARGIN <= log_sum(below, axis=1))
-
-    def is_near(low: FloatArray, high: FloatArray) -> bool:
-        return bool(np.all(high - low < 1e-13 * (1.0 + high)))
-
-    _, high = bisected(holds, np.zeros(largest.size), largest, until=is_near)
+    weighted = log_p - log_f
+    numerator = np.logaddexp(_from(log_p + log_f), _up_to(log_p))
+    denominator = np.logaddexp(_from(log_p), _up_to(weighted))
+    with np.errstate(invalid="ignore"):
+        root = numerator - denominator
+    first = np.argmax(root <= np.append(log_f[1:], np.inf), axis=1)
+    high = np.take_along_axis(root, first[:, None], axis=1)[:, 0]
+    high = np.minimum(np.maximum(high, 0.0) * (1.0 + _ROUNDED) + _ROUNDED, largest)
     return np.where(log_p[:, 0] > -np.inf, high, largest)
+
+
+def _from(terms: FloatArray) -> FloatArray:
+    """log of the sums from c = 1, 2, ... on, raised by the margin."""
+    sums = np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, ::-1]
+    return np.hstack([sums[:, 1:], np.full((terms.shape[0], 1), -np.inf)]) + _MARGIN
+
+
+def _up_to(terms: FloatArray) -> FloatArray:
+    """log of the sums before c = 1, 2, ..."""
+    return as_floats(np.logaddexp.accumulate(terms, axis=1))

@@ -42,7 +42,7 @@ from ..core.sample import Drawn
 from ..core.theorem import Theorem
 from ..core.words import Word
 from ..errors import InvalidInput, NoTheorem
-from ..numerics.count_laws import binom
+from ..numerics.count_laws import binomial_above, binomial_chance
 from ..numerics.log_domain import FloatArray, log1mexp, log_mix, log_sum, log_unmix
 from ..validation import in_range, whole
 from . import kept_sizes
@@ -107,7 +107,8 @@ def _by_size(design: "TruncatedPoisson", mechanism: Mechanism, neighbors: Neighb
     if design.public_size is None or design.most >= n:
         return _simple(min(1.0, design.most / n), swap)
     m = np.arange(1, design.most + 1)
-    chances = np.append(binom.pmf(m[:-1], n, design.rate), binom.sf(design.most - 1, n, design.rate)) * (1.0 + 1e-10)
+    full = binomial_above(design.most - 1, n, design.rate)
+    chances = np.append(binomial_chance(m[:-1], n, design.rate), full) * (1.0 + 1e-10)
     live = chances > 0
     q, chances = (m[live] / n)[:, None], chances[live]
     if not q.size:
@@ -231,7 +232,9 @@ class TruncatedPoisson(Design):
         if n is None or w is None or n == 1:
             return 0.0
         m = np.arange(2, min(self.most, n) + 1)
-        at = np.append(binom.pmf(m[:-1], n, self.rate), binom.sf(m[-1] - 1, n, self.rate)) if m.size else np.zeros(0)
+        if m.size == 0:
+            return -1.0
+        at = np.append(binomial_chance(m[:-1], n, self.rate), binomial_above(m[-1] - 1, n, self.rate))
         return w**2 * float(np.sum(m * (m - 1.0) * at)) / (n * (n - 1.0)) - 1.0
 
     @property

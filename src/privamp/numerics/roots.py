@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from .log_domain import FloatArray
 
 _SLACK, _MORE = 0.05, 16.0  # of a logarithm: how far below its ceiling a function usually is; then more by this factor
+_GUESSES, _FARTHER = 30, 1.4  # evaluations of a rough function; a first step in log x
+_STEPS, _BEYOND = 8, 1.1  # from a guess: steps until the root is bracketed, and how far beyond it each of them goes
+_CLOSING, _ASIDE = 40, 0.45  # evaluations that close the bracket; how far beside the root, in units of its last width
 _NEAR_FAILURE = 0.01  # how close to where a function cannot be computed
 
 
@@ -132,6 +135,84 @@ def least_passing(
     if not excess(root) <= 0:
         raise NumericalFailure("the bracketed root does not satisfy its own condition")
     return root
+
+
+def rough_root(
+    excess: Callable[[float], float], *, low: float, high: float, within: float = 0.02
+) -> tuple[float, float] | None:
+    """About where a function that falls with x > 0 crosses zero, and its slope in log x; None where that is not seen.
+
+    Secants in log x from 1 on, kept inside of what is known; values may be infinite. Only a guess: nothing is certain.
+    """
+    least, most = math.log(low), math.log(high)
+    a, b, x = least, most, min(max(0.0, least), most)
+    last: tuple[float, float] | None = None
+    for _ in range(_GUESSES):
+        value, slope = excess(math.exp(x)), math.nan
+        a, b = (a, min(b, x)) if value <= 0.0 else (max(a, x), b)
+        step = _FARTHER if value > 0.0 else -_FARTHER
+        if math.isfinite(value):
+            if last is not None and last[0] != x:
+                slope = (value - last[1]) / (x - last[0])
+            last = x, value
+            if slope < 0.0:
+                step = min(max(-value / slope, -3.0), 3.0)
+                if abs(step) < within:
+                    return math.exp(min(max(x + step, least), most)), slope
+        there = x + step
+        x = there if a < there < b else 0.5 * (max(a, x - 3.0) + min(b, x + 3.0))
+        if not least < x < most:
+            return None
+    return None
+
+
+def passing_beside(
+    excess: Callable[[float], float], guess: float, slope: float, *, low: float, high: float, relative: float
+) -> float | None:
+    """`least_passing` from a guess that is near: few evaluations of an expensive function; None if it is not near.
+
+    `slope` is a guess of the change of `excess` with log x, below 0. The answer passes, and one that is smaller by
+    `relative` does not.
+    """
+    found = _beside(excess, math.log(guess), slope, math.log(low), math.log(high), relative)
+    if found is None:
+        return None
+    (a, below), (b, above) = found
+    for turn in range(_CLOSING):
+        if b - a <= relative:
+            return math.exp(b)
+        root = _chord(a, b, below, above, turn)
+        x = root + _ASIDE * relative if b - root > _ASIDE * relative else root - _ASIDE * relative
+        x = x if a < x < b else 0.5 * (a + b)
+        value = excess(math.exp(x))
+        a, below, b, above = (a, below, x, value) if value <= 0.0 else (x, value, b, above)
+    return None
+
+
+def _beside(
+    excess: Callable[[float], float], x: float, slope: float, least: float, most: float, relative: float
+) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """A point that does not pass and one that does, with their values; each step goes a little beyond the root."""
+    value = excess(math.exp(x))
+    for _ in range(_STEPS):
+        if not (math.isfinite(value) and slope < 0.0):
+            return None
+        step = -_BEYOND * value / slope
+        step += math.copysign(relative, step if value else -1.0)
+        there = min(max(x + step, least), most)
+        beyond = excess(math.exp(there))
+        if not math.isfinite(beyond) or there == x:
+            return None
+        if (value <= 0.0) != (beyond <= 0.0):
+            here = (x, value), (there, beyond)
+            return here if value > 0.0 else here[::-1]
+        slope, x, value = (beyond - value) / (there - x), there, beyond
+    return None
+
+
+def _chord(a: float, b: float, below: float, above: float, turn: int) -> float:
+    """Where the chord crosses zero; now and then the midpoint, in case that one end never moves."""
+    return 0.5 * (a + b) if turn % 6 == 5 or below == above else a + (b - a) * below / (below - above)
 
 
 def _false_position(a: float, b: float, below: float, above: float, turn: int) -> float:
