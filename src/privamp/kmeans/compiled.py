@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .lanes import ROWS, decided, padded_width, squared_distance, tile, whole_part
+from .lanes import decided, padded_width, squared_distance, tile, tile_rows, whole_part
 
 _WORTH_IT = 1 << 21  # entries of a table from which compiling saves time
 _ROWS = 32  # measured together
@@ -43,17 +43,17 @@ def lloyd_pass() -> Any:
     """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    several, one, best_of, whole = tile(ROWS), tile(1), decided(), whole_part()
-    width = padded_width()
+    height, width = tile_rows(), padded_width()
+    several, one, best_of, whole = tile(height), tile(1), decided(), whole_part()
 
     def kernel(rows: Any, weights: Any, points: Any, less: Any, room: Any, total: Any, unsure: Any) -> int:
         n, d = rows.shape
-        scores = np.empty((ROWS, less.size), np.float32)
+        scores = np.empty((height, less.size), np.float32)
         found = 0
-        for start in range(0, n, ROWS):
-            size = min(ROWS, n - start)
+        for start in range(0, n, height):
+            size = min(height, n - start)
             for at in range(0, less.size, width):
-                if size == ROWS:
+                if size == height:
                     several(rows, start, points, at, scores)
                 else:
                     for r in range(size):

@@ -1,7 +1,7 @@
 """Scores of rows in the vector registers of the processor, for compiled passes (numba).
 
 Loops of numba keep the sums of a product in memory, and its call of BLAS takes three times as long on such narrow
-tables. Here LLVM is given vectors: a tile of `ROWS` rows by two vectors of points stays in registers, and the best
+tables. Here LLVM is given vectors: a tile of some rows by two vectors of points stays in registers, and the best
 score of a row is found without a branch. LLVM splits vectors that a processor does not have.
 
 Scores are single precision and used only with the margin of nearest.py, which holds for products added in any order,
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from ..numerics.log_domain import FloatArray
 
-ROWS = 4  # of a tile
 _VECTORS = 2  # of a tile
 _CONTRACT = ("contract",)  # a product and a sum may be rounded once
 
@@ -35,6 +34,11 @@ def _check_rows(*tables: Any) -> None:
     """Raise while a pass is compiled for tables that are not stored row by row: here places are computed."""
     if any(table.layout != "C" for table in tables):
         raise TypeError("tables must be stored row by row")
+
+
+def tile_rows() -> int:
+    """Rows of a tile: as many as registers hold."""
+    return 10 if lanes() == 16 else 4
 
 
 def padded_width() -> int:
