@@ -92,7 +92,7 @@ def _is_quick(ball: Ball) -> bool:
 
 def _off(X: NDArray[Any]) -> float:
     """By which share the quick length may differ from the defined one."""
-    return 8.0 * (X.shape[1] + 8.0) * 2.0**-53
+    return 8.0 * (int(X.shape[1]) + 8.0) * 2.0**-53
 
 
 def _defined(ball: Ball, X: NDArray[Any]) -> FloatArray:

@@ -42,7 +42,7 @@ def clipped_total(
     """
     x = np.asarray(rows)
     if x.ndim == 1:
-        return np.sum(toward_zero(clipped(x, radius, p), grid, weights) * counts, axis=0, dtype=np.int64)
+        return np.asarray(np.sum(toward_zero(clipped(x, radius, p), grid, weights) * counts, dtype=np.int64))
     total: Whole = np.zeros(x.shape[1], dtype=np.int64)
     for at, columns in clipped_columns(x, radius, p):
         units = toward_zero(columns.T, grid, weights[at])
