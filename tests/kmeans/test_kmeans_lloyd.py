@@ -13,7 +13,7 @@ KERNELS = [False, pytest.param(True, marks=pytest.mark.skipif(not has_numba(), r
 
 @pytest.mark.parametrize("fast", KERNELS)
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(("n", "d", "k"), [(0, 3, 2), (1, 3, 2), (1024, 1, 1), (5003, 7, 9)])
+@pytest.mark.parametrize(("n", "d", "k"), [(0, 3, 2), (1, 3, 2), (1024, 1, 1), (5003, 7, 9), (1002, 19, 70)])
 def test_sums_and_counts(fast: bool, threads: int, n: int, d: int, k: int) -> None:
     """Exactly: rows and weights are on a grid, so that every sum of their products is a double."""
     rng = np.random.default_rng(n)

@@ -7,7 +7,7 @@ import pytest
 
 from privamp import PrivateKMeans
 from privamp.core.tape import Tape, taping
-from privamp.kmeans import compiled, exact
+from privamp.kmeans import compiled, exact, lloyd
 from privamp.kmeans.ball import Ball, scan, taken_inside
 from privamp.kmeans.first_look import norm_counts
 from privamp.kmeans.lloyd import sums_and_counts
@@ -94,15 +94,21 @@ def test_rows_one_unit_beside_an_edge(passes: bool, d: int) -> None:
     assert all(looked(ball, row[None])[0][0] == length for row, length in zip(X, lengths, strict=True))
 
 
-def test_near_ties_are_decided_by_the_row_alone(passes: bool) -> None:
-    """Rows half way between two centres, and beside: a product decides them by their place."""
+def near_ties() -> tuple[np.ndarray, np.ndarray]:
+    """Rows half way between two centres, and beside; and the centres."""
     rng = np.random.default_rng(2)
     centres = 0.4 * unit_rows(6, 13, seed=3)
     middle = 0.5 * (centres[0] + centres[1])
     off = rng.normal(size=(4000, 13)) * 0.1
     across = centres[1] - centres[0]
     off -= np.outer(off @ across / (across @ across), across)
-    rows = exact.toward_zero(middle + off, 24).astype(np.float32)
+    return exact.toward_zero(middle + off, 24).astype(np.float32), centres
+
+
+def test_near_ties_are_decided_by_the_row_alone(passes: bool) -> None:
+    """A product decides them by their place."""
+    rng = np.random.default_rng(2)
+    rows, centres = near_ties()
     wanted = by_definition(rows, centres, halves(centres))
     assert 0.3 < np.mean(wanted[wanted < 2]) < 0.7
     order = rng.permutation(4000)
@@ -112,6 +118,33 @@ def test_near_ties_are_decided_by_the_row_alone(passes: bool) -> None:
         sums, counts = sums_and_counts(rows, np.ones(4000), centres, pool, bits=30, fast=passes)
     assert np.array_equal(counts, np.bincount(wanted, minlength=6))
     assert np.array_equal(sums, [rows[wanted == j].astype(np.float64).sum(axis=0) for j in range(6)])
+
+
+def test_without_the_margin_near_ties_go_astray(passes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted mistake: single precision alone decides."""
+    rows, centres = near_ties()
+    wanted = by_definition(rows, centres, halves(centres))
+    monkeypatch.setattr(lloyd, "room", lambda *_: 0.0)
+    with ThreadPool(1) as pool:
+        _, counts = sums_and_counts(rows, np.ones(4000), centres, pool, bits=30, fast=passes)
+    assert not np.array_equal(counts, np.bincount(wanted, minlength=6))
+
+
+@pytest.mark.parametrize("center", [0.0, 0.3])
+def test_records_as_long_as_doubles_allow_are_measured_alike(center: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside 2^500 radii, where entries are clipped, one by one and together."""
+    lengths = 2.0**500 * np.concatenate([1.0 + np.arange(-4, 5) * 2.0**-52, [0.49, 0.5, 0.51, 1.9, 2.0**20]])
+    X = np.concatenate([lengths[:, None] * row for row in (np.eye(9)[0], np.full(9, 1 / 3), unit_rows(1, 9)[0])])
+    ball = Ball(np.full(9, center), 1.0)
+    wanted = looked(ball, X)
+    for worth_it in (np.inf, 0) if compiled.has_numba() else (np.inf,):
+        monkeypatch.setattr(compiled, "_WORTH_IT", worth_it)
+        backwards, sums = looked(ball, X[::-1])
+        each = [looked(ball, row[None]) for row in X]
+        alone = np.concatenate([length for length, _ in each]), np.sum([total for _, total in each], axis=0)
+        for found, total in (looked(ball, X), (backwards[::-1], sums), alone):
+            assert np.array_equal(found, wanted[0])
+            assert np.array_equal(total, wanted[1])
 
 
 def test_equal_centres_go_to_the_first(passes: bool) -> None:

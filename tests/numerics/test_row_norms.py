@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privamp.numerics.row_norms import clipped, finite, norms
+from privamp.numerics.whole_sums import clipped_total, toward_zero
 
 PS = [1.0, 1.5, 2.0, 3.0, 64.0, 3000.0, math.inf]
 LARGEST = np.finfo(np.float64).max
@@ -138,3 +139,19 @@ def test_the_old_formulas_would_be_caught():
     with_zero = np.concatenate([x, np.zeros((1, 16))])
     assert np.count_nonzero(bits(by_chunk(with_zero)[:-1]) != bits(by_chunk(x))) > 100
     assert not np.array_equal(bits(np.sum(x, axis=1)), bits(np.sum(np.asfortranarray(x), axis=1)))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("grid", [2.0**-30, 2.0**-990, 8.0])
+def test_a_total_is_the_sum_of_what_rows_add_alone(p, grid):
+    """Modulo 2^64, for more rows than are added at once, with weights and counts, in any memory."""
+    x, rng = table(7, rows=10_000), np.random.default_rng(6)
+    weights, counts = np.where(rng.random(len(x)) < 0.5, 1.0, rng.uniform(1.0, 1e6, len(x))), rng.integers(0, 4, len(x))
+    alone = toward_zero(clipped(x, 1.25, p), grid, weights) * counts[:, None]
+    for name, again in layouts(x).items():
+        assert np.array_equal(clipped_total(again, 1.25, p, grid, weights, counts), alone.sum(axis=0)), name
+    for i in range(0, len(x), 997):
+        some = slice(i, i + 1)
+        assert np.array_equal(clipped_total(x[some], 1.25, p, grid, weights[some], counts[some]), alone[i])
+    assert clipped_total(x[:, 0], 1.25, p, grid, weights, counts).shape == ()
+    assert np.array_equal(clipped_total(x[:0], 1.25, p, grid, weights[:0], counts[:0]), np.zeros(7))

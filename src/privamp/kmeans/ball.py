@@ -19,6 +19,7 @@ measured as defined.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -27,18 +28,15 @@ from numpy.typing import NDArray
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import norms
 from . import exact
-from .compiled import add_squares, gather, is_worth_compiling, sum_squares
+from .compiled import DROPPED, FAR, NEAR, SQUARE_UNITS, gather, is_worth_compiling, measure
 from .threads import ThreadPool
 
 Count = Callable[[FloatArray], FloatArray]
+Places = slice | NDArray[np.intp]
 
-SQUARE_BITS = 20  # of a squared coordinate in the unit ball: sums are exact up to 2^33 records
-MOST = 2.0**33  # where they are cut
+MOST = 2.0**33  # where sums of counts or squares are cut; below, sums of multiples of 1/SQUARE_UNITS are exact
 _BYTES = 1 << 20  # one chunk of float64 rows: in the cache
-_FAR = 2.0**500  # radii
-_NEAR = 2.0**-300  # radii: shorter lengths are rounded up to this
 _QUICK = (2.0**-100, 2.0**100)  # radii for which squares neither over- nor underflow where it matters
-_DROPPED = (1 << 22) - 1  # of 52 bits
 
 
 def rows_of(columns: int) -> int:
@@ -64,8 +62,8 @@ class Ball:
         with np.errstate(all="ignore"):
             v = np.subtract(X[:, columns], self.center[columns], dtype=np.float64)
             v *= 1.0 / self.radius
-            if not (v.min(initial=0.0) >= -_FAR and v.max(initial=0.0) <= _FAR):  # otherwise nothing would change
-                np.clip(v, -_FAR, _FAR, out=v)
+            if not (v.min(initial=0.0) >= -FAR and v.max(initial=0.0) <= FAR):  # otherwise nothing would change
+                np.clip(v, -FAR, FAR, out=v)
                 v[np.isnan(v)] = 0.0
         return np.asarray(v)
 
@@ -74,29 +72,27 @@ class Ball:
         return np.asarray(self.center + self.radius * points)
 
 
-def lengths(ball: Ball, X: NDArray[Any], *, fast: bool = False) -> FloatArray:
+def lengths(ball: Ball, X: NDArray[Any]) -> FloatArray:
     """The length of every row in units of the radius, rounded up."""
-    d = X.shape[1]
-    if not _QUICK[0] < ball.radius < _QUICK[1]:
+    if not _is_quick(ball):
         return _defined(ball, X)
     with np.errstate(all="ignore"):
-        quick = np.sqrt(_squared(ball, X, fast) * ball.radius**-2)
-        off = 8.0 * (d + 8.0) * 2.0**-53
-        found, lower = _up(quick * (1.0 + off)), _up(quick * (1.0 - off))
-        unsure = np.flatnonzero(~((found == lower) & (quick < _FAR)))  # also where it is not a number
+        z = np.subtract(X, ball.center, dtype=np.float64) if np.any(ball.center) else X.astype(np.float64, copy=False)
+        quick = np.sqrt(np.einsum("ij,ij->i", z, z) * ball.radius**-2)
+        found, lower = _up(quick * (1.0 + _off(X))), _up(quick * (1.0 - _off(X)))
+        unsure = np.flatnonzero(~((found == lower) & (quick < FAR)))  # also where it is not a number
     if unsure.size:
         found[unsure] = _defined(ball, X[unsure])
     return found
 
 
-def _squared(ball: Ball, X: NDArray[Any], fast: bool) -> FloatArray:
-    """Squared distances to the centre, added in any order."""
-    if fast:
-        squared: FloatArray = np.empty(len(X))
-        sum_squares()(X, ball.center, squared)
-        return squared
-    z = np.subtract(X, ball.center, dtype=np.float64) if np.any(ball.center) else X.astype(np.float64, copy=False)
-    return np.asarray(np.einsum("ij,ij->i", z, z))
+def _is_quick(ball: Ball) -> bool:
+    return _QUICK[0] < ball.radius < _QUICK[1]
+
+
+def _off(X: NDArray[Any]) -> float:
+    """By which share the quick length may differ from the defined one."""
+    return 8.0 * (int(X.shape[1]) + 8.0) * 2.0**-53
 
 
 def _defined(ball: Ball, X: NDArray[Any]) -> FloatArray:
@@ -104,37 +100,44 @@ def _defined(ball: Ball, X: NDArray[Any]) -> FloatArray:
 
 
 def _up(found: FloatArray) -> FloatArray:
-    """Rounded up to 30 bits after the first, at least `_NEAR`; overwrites what it is given."""
-    np.maximum(found, _NEAR, out=found)
+    """Rounded up to 30 bits after the first, at least `NEAR`; overwrites what it is given."""
+    np.maximum(found, NEAR, out=found)
     bits = found.view(np.int64)
-    bits += _DROPPED
-    bits &= ~_DROPPED
+    bits += DROPPED
+    bits &= ~DROPPED
     return found
 
 
-def squares(ball: Ball, X: NDArray[Any], found: FloatArray, *, fast: bool = False) -> FloatArray:
+def squares(ball: Ball, X: NDArray[Any], found: FloatArray) -> FloatArray:
     """Column sums of squares of the shortened rows, given their lengths; exact, for at most 2^16 rows.
 
     A row adds multiples of 2^-20, rounded down, that are at most 1 together: v²/max(1, length²), length >= ||v||.
     """
-    share = 2.0**SQUARE_BITS / np.square(np.maximum(found, 1.0))
-    if fast:
-        total: FloatArray = np.zeros(X.shape[1])
-        add_squares()(X, ball.center, 1.0 / ball.radius, share, total)
-    else:
-        units = np.square(ball.unit(X))
-        units *= share[:, None]
-        total = np.sum(np.trunc(units, out=units), axis=0)
-    return np.asarray(total * 2.0**-SQUARE_BITS)
+    units = np.square(ball.unit(X))
+    units *= (SQUARE_UNITS / np.square(np.maximum(found, 1.0)))[:, None]
+    return np.asarray(np.sum(np.trunc(units, out=units), axis=0) / SQUARE_UNITS)
 
 
-def lengths_and_squares(ball: Ball, X: NDArray[Any], *, fast: bool = False) -> tuple[FloatArray, FloatArray]:
+def lengths_and_squares(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Lengths of the rows, and the column sums of squares of the shortened rows."""
-    found, total = np.empty(len(X)), np.zeros(X.shape[1])
-    for rows in chunks(slice(0, len(X)), X.shape[1]):
-        found[rows] = lengths(ball, X[rows], fast=fast)
-        total = added(total, squares(ball, X[rows], found[rows], fast=fast))
-    return found, total
+    found = np.empty(len(X))
+    return found, _squares_of(ball, X, slice(0, len(X)), found)
+
+
+def _squares_of(ball: Ball, X: NDArray[Any], places: Places, found: FloatArray) -> FloatArray:
+    """The sums of the rows at some places, whose lengths are written into `found`."""
+    total = np.zeros(X.shape[1])
+    for rows in _pieces(places, X.shape[1]):
+        found[rows] = lengths(ball, X[rows])
+        total = added(total, squares(ball, X[rows], found[rows]))
+    return total
+
+
+def _pieces(places: Places, columns: int) -> Iterator[Places]:
+    """Rows of a span, or at some places, that fit the cache."""
+    if isinstance(places, slice):
+        return chunks(places, columns)
+    return (places[some] for some in chunks(slice(0, places.size), columns))
 
 
 def added(one: FloatArray, other: FloatArray) -> FloatArray:
@@ -143,32 +146,49 @@ def added(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def scan(ball: Ball, X: NDArray[Any], pool: ThreadPool, count: Count | None = None) -> tuple[FloatArray, FloatArray]:
-    """The same for a whole table, by threads; the sums go on with what `count` finds in the lengths of a part.
-
-    Counting while other parts are measured costs almost nothing, unlike counting afterwards.
-    """
-    every, fast = np.empty(len(X)), is_worth_compiling(X)
-
-    def part(span: slice) -> FloatArray:
-        every[span], total = lengths_and_squares(ball, X[span], fast=fast)
-        return total if count is None else np.concatenate([total, count(every[span])])
-
-    first, *others = pool.map(part, pool.spans(len(X)))
-    for other in others:
-        first = added(first, other)
-    return every, first
+    """The same for a whole table, by threads; the sums go on with what `count` finds in the lengths of a part."""
+    every, spans = np.empty(len(X)), pool.spans(len(X))
+    if is_worth_compiling(X) and _is_quick(ball):
+        parts, left = _in_one_pass(ball, X, pool, every, X.shape[1])
+        parts.append(_squares_of(ball, X, left, every))
+    else:
+        parts = pool.map(lambda span: _squares_of(ball, X, span, every), spans)
+    total = reduce(added, parts)
+    if count is None:
+        return every, total
+    return every, np.concatenate([total, reduce(added, pool.map(lambda span: count(every[span]), spans))])
 
 
 def measured(ball: Ball, X: NDArray[Any], pool: ThreadPool) -> FloatArray:
     """The rows' norms, without cutting them."""
-    every, fast = np.empty(len(X)), is_worth_compiling(X)
+    every = np.empty(len(X))
 
-    def part(span: slice) -> None:
-        for rows in chunks(span, X.shape[1]):
-            every[rows] = lengths(ball, X[rows], fast=fast)
+    def part(some: Places) -> None:
+        for rows in _pieces(some, X.shape[1]):
+            every[rows] = lengths(ball, X[rows])
 
-    pool.map(part, pool.spans(len(X)))
+    if is_worth_compiling(X) and _is_quick(ball):
+        part(_in_one_pass(ball, X, pool, every, 0)[1])
+    else:
+        pool.map(part, pool.spans(len(X)))
     return every
+
+
+def _in_one_pass(
+    ball: Ball, X: NDArray[Any], pool: ThreadPool, found: FloatArray, columns: int
+) -> tuple[list[FloatArray], NDArray[np.intp]]:
+    """Lengths, and sums of squares of the first columns, of all rows but those whose places are returned."""
+
+    def part(span: slice) -> tuple[FloatArray, list[NDArray[np.intp]]]:
+        total, unsure = np.zeros(columns), []
+        for rows in [span] if X.flags.c_contiguous else chunks(span, X.shape[1]):
+            table, places = np.ascontiguousarray(X[rows]), np.empty(rows.stop - rows.start, dtype=np.intp)
+            left = measure()(table, ball.center, 1.0 / ball.radius, _off(X), found[rows], total, places)
+            unsure.append(places[:left] + rows.start)
+        return total / SQUARE_UNITS, unsure
+
+    parts = pool.map(part, pool.spans(len(X)))
+    return [total for total, _ in parts], np.concatenate([places for _, several in parts for places in several])
 
 
 def taken_inside(

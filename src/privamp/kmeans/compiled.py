@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from .lanes import decided, padded_width, squared_distance, tile, tile_rows, whole_part
+
 _WORTH_IT = 1 << 21  # entries of a table from which compiling saves time
-_ROWS = 512  # rows whose scores are in the cache at once
-_FAR = 2.0**500  # as in ball.py
+_ROWS = 32  # measured together
+FAR = 2.0**500  # radii: entries beyond are clipped
+NEAR = 2.0**-300  # radii: shorter lengths are rounded up to this
+DROPPED = (1 << 22) - 1  # of the 52 bits of a length
+SQUARE_UNITS = 2.0**20  # of a squared coordinate in the unit ball
 
 
 def is_worth_compiling(table: Any) -> bool:
@@ -31,42 +36,37 @@ def has_numba() -> bool:
 
 @cache
 def lloyd_pass() -> Any:
-    """f(rows, weights, points, half, room, total, unsure): how many rows are unsure; the others are added to `total`.
+    """f(rows, weights, points, less, room, total, unsure): how many rows are unsure; the others are added to `total`.
 
-    The best point of a row has the largest score. A row whose second score is within `room` of it is unsure; the
-    places of such rows are listed in `unsure`.
+    `points` and `less` are as in `lanes.padded`. The best point of a row has the largest score. A row with another
+    score within `room` of it is unsure; the places of such rows are listed in `unsure`.
     """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    def kernel(rows: Any, weights: Any, points: Any, half: Any, room: Any, total: Any, unsure: Any) -> int:
-        n, d, k = rows.shape[0], rows.shape[1], points.shape[0]
-        buffer, most = np.empty(k * _ROWS, rows.dtype), np.empty(_ROWS, rows.dtype)
-        second = np.empty(_ROWS, rows.dtype)
-        chosen = np.empty(_ROWS, np.int32)
+    height, width = tile_rows(), padded_width()
+    several, one, best_of, whole = tile(height), tile(1), decided(), whole_part()
+
+    def kernel(rows: Any, weights: Any, points: Any, less: Any, room: Any, total: Any, unsure: Any) -> int:
+        n, d = rows.shape
+        scores = np.empty((height, less.size), np.float32)
         found = 0
-        for start in range(0, n, _ROWS):
-            size = min(_ROWS, n - start)
-            scores = buffer[: k * size].reshape(k, size)
-            np.dot(points, rows[start : start + size].T, scores)  # BLAS, called without going through the interpreter
-            for i in range(size):
-                most[i], second[i], chosen[i] = scores[0, i] - half[0], -np.inf, 0
-            for j in range(1, k):  # point by point: a line of scores at a time, many rows at once
-                line, less = scores[j], half[j]
-                for i in range(size):
-                    score = line[i] - less
-                    better = score > most[i]
-                    chosen[i] = np.int32(j) if better else chosen[i]
-                    next_best = most[i] if better else score
-                    second[i] = next_best if next_best > second[i] else second[i]
-                    most[i] = score if better else most[i]
-            for i in range(size):
-                if most[i] - second[i] > room:
-                    row, into, w = rows[start + i], total[chosen[i]], weights[start + i]
+        for start in range(0, n, height):
+            size = min(height, n - start)
+            for at in range(0, less.size, width):
+                if size == height:
+                    several(rows, start, points, at, scores)
+                else:
+                    for r in range(size):
+                        one(rows, start + r, points, at, scores[r:])
+            for r in range(size):
+                best, i = best_of(scores, r, less, room), start + r
+                if best >= 0:
+                    row, into, w = rows[i], total[best], weights[i]
                     for j in range(d):
-                        into[j] += np.trunc(w * np.float64(row[j]))
+                        into[j] += whole(w * np.float64(row[j]))
                     into[d] += w
                 else:
-                    unsure[found] = start + i
+                    unsure[found] = i
                     found += 1
         return found
 
@@ -81,60 +81,70 @@ def gather() -> Any:
     """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
+    whole = whole_part()
+
     def kernel(
         X: Any, taken: Any, columns: Any, center: Any, inverse: float, shrink: Any, units: float, rows: Any
     ) -> None:
         grid = 1.0 / units
+        picked, to = np.empty(columns.size, X.dtype), center[columns]
+        are_all = columns.size == X.shape[1] and np.all(columns == np.arange(X.shape[1]))
         for i in range(taken.size):
-            row = X[taken[i]]
+            row, less = X[taken[i]], shrink[i]
+            if not are_all:
+                for c in range(columns.size):
+                    picked[c] = row[columns[c]]
+                row = picked
             for c in range(columns.size):
-                v = (row[columns[c]] - center[columns[c]]) * inverse
-                v = min(max(v, -_FAR), _FAR) if v == v else 0.0
-                rows[i, c] = np.trunc(v * shrink[i] * units) * grid
+                v = (row[c] - to[c]) * inverse
+                v = v if v == v else 0.0
+                v = -FAR if v < -FAR else v
+                v = FAR if v > FAR else v
+                rows[i, c] = whole(v * less * units) * grid
 
     return njit(nogil=True)(kernel)
 
 
 @cache
-def sum_squares() -> Any:
-    """f(X, center, squared): ||x - center||² per row, added in eight lanes."""
+def measure() -> Any:
+    """f(X, center, inverse, off, lengths, total, unsure): how many rows are unsure.
+
+    The others get their lengths, and add their squares to `total` if it has any entries; see `lengths` and `squares` in
+    ball.py. The places of unsure rows are listed in `unsure`.
+    """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    def kernel(X: Any, center: Any, squared: Any) -> None:
-        columns = X.shape[1]
-        whole = columns - columns % 8
-        for i in range(X.shape[0]):
-            row = X[i]
-            a = b = c = d = e = f = g = h = 0.0
-            for j in range(0, whole, 8):
-                at, to = row[j : j + 8], center[j : j + 8]
-                a += (at[0] - to[0]) ** 2
-                b += (at[1] - to[1]) ** 2
-                c += (at[2] - to[2]) ** 2
-                d += (at[3] - to[3]) ** 2
-                e += (at[4] - to[4]) ** 2
-                f += (at[5] - to[5]) ** 2
-                g += (at[6] - to[6]) ** 2
-                h += (at[7] - to[7]) ** 2
-            for j in range(whole, columns):
-                a += (row[j] - center[j]) ** 2
-            squared[i] = ((a + b) + (c + d)) + ((e + f) + (g + h))
+    whole, squared = whole_part(), squared_distance()
 
-    return njit(nogil=True, fastmath={"contract"})(kernel)
-
-
-@cache
-def add_squares() -> Any:
-    """f(X, center, inverse, share, total): adds share·v² per column, rounded down, v as in `Ball.unit`."""
-    from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    def kernel(X: Any, center: Any, inverse: float, share: Any, total: Any) -> None:
-        for i in range(X.shape[0]):
-            row, s = X[i], share[i]
-            for j in range(row.size):
-                v = (row[j] - center[j]) * inverse
-                v = min(max(v, -_FAR), _FAR) if v == v else 0.0
-                total[j] += np.trunc((v * v) * s)
+    def kernel(X: Any, center: Any, inverse: float, off: float, lengths: Any, total: Any, unsure: Any) -> int:
+        n, found = X.shape[0], 0
+        quick, low = np.empty(_ROWS), np.empty(_ROWS)
+        every_bits, low_bits = lengths.view(np.int64), low.view(np.int64)
+        for start in range(0, n, _ROWS):  # rows that stay in the cache, in short loops that use vectors
+            size = min(_ROWS, n - start)
+            high, high_bits = lengths[start : start + size], every_bits[start : start + size]
+            for i in range(size):
+                quick[i] = np.sqrt(squared(X, start + i, center)) * inverse
+            for i in range(size):
+                one, other = quick[i] * (1.0 + off), quick[i] * (1.0 - off)
+                high[i], low[i] = one if one > NEAR else NEAR, other if other > NEAR else NEAR
+            for i in range(size):
+                high_bits[i] = (high_bits[i] + DROPPED) & ~DROPPED
+                low_bits[i] = (low_bits[i] + DROPPED) & ~DROPPED
+            for i in range(size):
+                beyond = high[i] if high[i] > 1.0 else 1.0
+                is_sure = quick[i] < 0.5 * FAR and high_bits[i] == low_bits[i]
+                quick[i] = SQUARE_UNITS / (beyond * beyond) if is_sure else 0.0
+            for i in range(size):
+                row, share = X[start + i], quick[i]
+                if share > 0.0:
+                    for j in range(total.size):
+                        v = (row[j] - center[j]) * inverse
+                        total[j] += whole((v * v) * share)
+                else:
+                    unsure[found] = start + i
+                    found += 1
+        return found
 
     return njit(nogil=True)(kernel)
 

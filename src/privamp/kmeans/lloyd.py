@@ -7,7 +7,7 @@ in any order of the records.
 """
 
 import math
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..numerics.log_domain import FloatArray
 from . import exact
 from .compiled import is_worth_compiling, lloyd_pass
+from .lanes import padded
 from .nearest import halves, is_open, largest_norm, nearest, room
 from .threads import ThreadPool
 
@@ -52,18 +53,29 @@ def unit_totals(
     step = _Compiled(points) if fast else _Plain(points)
     scale = math.ldexp(1.0, bits)
 
-    def part(span: slice) -> list[FloatArray]:
-        found = []
+    def part(span: slice) -> tuple[list[FloatArray], list[NDArray[np.intp]]]:
+        totals, left = [], []
         for block in exact.blocks(span):
             total: FloatArray = np.zeros((len(points), d + 1))
-            step(rows[block], np.floor(weights[block] * scale), total)
-            every = np.zeros((k, d + 1))
-            every[own] = total
-            found.append(every)
-        return found or [np.zeros((k, d + 1))]
+            left.append(step(rows[block], np.floor(weights[block] * scale), total) + block.start)
+            totals.append(total)
+        return totals, left
 
     spans = pool.spans(len(rows), _ROWS if fast or len(rows) < exact.BLOCK else _LEAST)
-    return [total for several in pool.map(part, spans) for total in several]
+    parts = pool.map(part, spans)
+    found = [np.zeros((len(points), d + 1)), *(total for totals, _ in parts for total in totals)]
+    for some in _pieces([places for _, left in parts for places in left]):
+        step.decide(rows[some], np.floor(weights[some] * scale), found[0])
+        found.insert(0, np.zeros((len(points), d + 1)))
+    every = np.zeros((len(found), k, d + 1))
+    every[:, own] = found
+    return list(every)
+
+
+def _pieces(places: list[NDArray[np.intp]]) -> Iterator[NDArray[np.intp]]:
+    """Places of rows that were left open, so many that their contributions add up exactly in float64."""
+    every = np.concatenate([np.empty(0, dtype=np.intp), *places])
+    return (every[at : at + exact.BLOCK] for at in range(0, len(every), exact.BLOCK))
 
 
 def _without_twins(centres: FloatArray) -> NDArray[np.intp]:
@@ -76,22 +88,28 @@ class _Plain:
     """Adds rows and whole weights to the totals of their nearest points, in units."""
 
     def __init__(self, points: FloatArray) -> None:
-        self.points = points
-        self.single = points.astype(np.float32)
-        self.half = halves(points).astype(np.float32)
-        self.room = np.float32(room(points.shape[1], largest_norm(points), 1.0, np.float32))
+        d = points.shape[1]
+        self.points, self.half = points, halves(points)
+        self.room = np.float32(room(d, largest_norm(self.half, d), 1.0, np.float32))
 
-    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> None:
+    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> NDArray[np.intp]:
+        """Returns the places of rows that are left open: none."""
         chosen = np.empty(len(rows), dtype=np.intp)
+        single, half = self.points.astype(np.float32), self.half.astype(np.float32)[:, None]
         for at in range(0, len(rows), _ROWS):
             some = rows[at : at + _ROWS]
-            scores = np.matmul(self.single, some.T)
-            scores -= self.half[:, None]
+            scores = np.matmul(single, some.T)
+            scores -= half
             best = np.asarray(np.argmax(scores, axis=0))
             unsure = np.flatnonzero(is_open(scores, best, self.room))
-            best[unsure] = nearest(some[unsure], self.points)
+            best[unsure] = nearest(some[unsure], self.points, half=self.half)
             chosen[at : at + len(some)] = best
         self.add(rows, weights, chosen, total)
+        return np.empty(0, dtype=np.intp)
+
+    def decide(self, rows: Single, weights: FloatArray, total: FloatArray) -> None:
+        """The same for rows that were left open."""
+        self.add(rows, weights, nearest(rows, self.points, half=self.half), total)
 
     def add(self, rows: Single, weights: FloatArray, chosen: NDArray[np.intp], total: FloatArray) -> None:
         """The sums are the product with a sparse table, a one per record in the row of its point."""
@@ -117,11 +135,12 @@ def _units(rows: Single, weights: FloatArray) -> tuple[FloatArray, float]:
 
 
 class _Compiled(_Plain):
-    """The same in one compiled pass, and once more for the rows that it leaves open."""
+    """The same in one compiled pass, which leaves some rows open."""
 
-    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> None:
-        unsure: NDArray[Any] = np.empty(len(rows), dtype=np.intp)
-        found = lloyd_pass()(rows, weights, self.single, self.half, self.room, total, unsure)
-        if found:
-            left = unsure[:found]
-            self.add(rows[left], weights[left], nearest(rows[left], self.points), total)
+    def __init__(self, points: FloatArray) -> None:
+        super().__init__(points)
+        self.padded = padded(points, self.half)
+
+    def __call__(self, rows: Single, weights: FloatArray, total: FloatArray) -> NDArray[np.intp]:
+        unsure = np.empty(len(rows), dtype=np.intp)
+        return unsure[: lloyd_pass()(rows, weights, *self.padded, self.room, total, unsure)]

@@ -25,10 +25,10 @@ def merged(cells: Cells, clusters: int, stream: Stream) -> tuple[FloatArray, NDA
     if len(points) <= clusters:
         centres = _few(cells, clusters)
     else:
-        squared = _squared(points, points)
-        starts = [points[_start(squared, counts, clusters, stream)] for _ in range(_STARTS)]
-        found = [_lloyd(points, counts, start) for start in starts]
-        centres = min(found, key=lambda one: _cost(points, counts, one))
+        uniforms = stream.uniforms((_STARTS, clusters, 2 + int(math.log(clusters))))
+        starts = points[_starts(_squared(points, points), counts, uniforms)]
+        found = _lloyd(points, counts, starts)
+        centres = found[np.argmin(_costs(points, counts, found))]
     return centres, np.asarray(np.argmin(_squared(cells.points, centres), axis=1))
 
 
@@ -41,38 +41,49 @@ def _few(cells: Cells, clusters: int) -> FloatArray:
     return np.asarray(cells.points[chosen])
 
 
-def _start(squared: FloatArray, counts: FloatArray, clusters: int, stream: Stream) -> list[int]:
-    """Cells to start at, from the squared distances between all of them."""
-    tried = 2 + int(math.log(clusters))
-    chances, gaps, chosen = counts, np.full(len(counts), np.inf), list[int]()
-    for uniforms in stream.uniforms((clusters, tried)):
-        below = np.cumsum(chances)
-        found = np.minimum(np.searchsorted(below, uniforms * below[-1], side="right"), len(counts) - 1)
-        closer = np.minimum(gaps, squared[found])
-        best = int(np.argmin(closer @ counts))
-        chosen.append(int(found[best]))
-        gaps = closer[best]
+def _starts(squared: FloatArray, counts: FloatArray, uniforms: FloatArray) -> NDArray[np.intp]:
+    """Cells to start at (starts, clusters), from the squared distances between all cells.
+
+    `uniforms` has one number for each start, each of its centres, and each cell tried for that centre.
+    """
+    starts, clusters, _ = uniforms.shape
+    gaps, chosen = np.full((starts, len(counts)), np.inf), np.empty((starts, clusters), dtype=np.intp)
+    chances, every = np.broadcast_to(counts, gaps.shape), np.arange(starts)
+    for at in range(clusters):
+        below = np.cumsum(chances, axis=1)
+        wanted = uniforms[:, at] * below[:, -1:]
+        found = np.minimum(np.sum(below[:, None] <= wanted[:, :, None], axis=2), len(counts) - 1)
+        closer = np.minimum(gaps[:, None], squared[found])
+        best = np.argmin(closer @ counts, axis=1)
+        chosen[:, at] = found[every, best]
+        gaps = closer[every, best]
         chances = counts * gaps
     return chosen
 
 
 def _lloyd(points: FloatArray, counts: FloatArray, centres: FloatArray) -> FloatArray:
-    labels, numbers = np.full(len(points), -1), np.arange(len(centres))[:, None]
+    """The centres (starts, clusters, d) after k-means from each start."""
+    labels, numbers = np.full((len(centres), len(points)), -1), np.arange(centres.shape[1])[:, None]
+    moving, centres = np.arange(len(centres)), centres.copy()
     for _ in range(_STEPS):
-        before, labels = labels, np.argmin(_squared(points, centres), axis=1)
-        if np.array_equal(before, labels):
+        found = np.argmin(_squared(points, centres[moving]), axis=2)
+        moves = np.any(found != labels[moving], axis=1)
+        moving, found = moving[moves], found[moves]
+        if not moving.size:
             break
-        mine = (labels[None] == numbers) * counts
-        size = np.sum(mine, axis=1, keepdims=True)
-        centres = np.where(size > 0.0, (mine @ points) / np.maximum(size, 1e-300), centres)
+        labels[moving] = found
+        mine = (found[:, None] == numbers) * counts
+        size = np.sum(mine, axis=2, keepdims=True)
+        centres[moving] = np.where(size > 0.0, (mine @ points) / np.maximum(size, 1e-300), centres[moving])
     return centres
 
 
-def _cost(points: FloatArray, counts: FloatArray, centres: FloatArray) -> float:
-    return float(np.sum(counts * np.min(_squared(points, centres), axis=1)))
+def _costs(points: FloatArray, counts: FloatArray, centres: FloatArray) -> FloatArray:
+    """Of each start."""
+    return np.asarray(np.sum(counts * np.min(_squared(points, centres), axis=2), axis=1))
 
 
 def _squared(points: FloatArray, centres: FloatArray) -> FloatArray:
-    """Squared distances (points, centres)."""
-    inner = -2.0 * points @ centres.T + np.sum(centres**2, axis=1)
+    """Squared distances (…, points, centres)."""
+    inner = -2.0 * points @ np.swapaxes(centres, -1, -2) + np.sum(centres**2, axis=-1)[..., None, :]
     return np.asarray(np.maximum(inner + np.sum(points**2, axis=1)[:, None], 0.0))

@@ -28,7 +28,7 @@ _FEW = 4096  # rows decided at once by the definition
 
 def halves(points: FloatArray) -> FloatArray:
     """||c||²/2, added column by column."""
-    return np.asarray(0.5 * _scores(points, points, diagonal=True))
+    return np.asarray(0.5 * np.add.accumulate(points * points, axis=1)[:, -1])
 
 
 def room(columns: int, largest: float, reach: float | FloatArray, dtype: Any) -> Any:
@@ -38,15 +38,18 @@ def room(columns: int, largest: float, reach: float | FloatArray, dtype: Any) ->
     return 4.0 * (columns + 16.0) * (unit * largest * (largest + reach) + 2.0 * least)
 
 
-def largest_norm(points: FloatArray) -> float:
-    """At least the norm of every centre."""
-    squared = 2.0 * float(np.max(halves(points), initial=0.0))
-    return math.sqrt(squared) * (1.0 + (int(points.shape[1]) + 8.0) * 2.0**-52)
+def largest_norm(half: FloatArray, columns: int) -> float:
+    """At least the norm of every centre, from `halves`."""
+    squared = 2.0 * float(np.max(half, initial=0.0))
+    return math.sqrt(squared) * (1.0 + (columns + 8.0) * 2.0**-52)
 
 
-def nearest(rows: NDArray[Any], points: FloatArray, reach: float | FloatArray = 1.0) -> NDArray[np.intp]:
-    """The index of the nearest point of every row; `reach` bounds the norms of the rows."""
-    half, largest = halves(points), largest_norm(points)
+def nearest(
+    rows: NDArray[Any], points: FloatArray, reach: float | FloatArray = 1.0, half: FloatArray | None = None
+) -> NDArray[np.intp]:
+    """The index of the nearest point of every row; `reach` bounds the norms of the rows, `half` is `halves(points)`."""
+    half = halves(points) if half is None else half
+    largest = largest_norm(half, points.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         scores = np.matmul(points, rows.T, dtype=np.float64)
         scores -= half[:, None]
@@ -71,10 +74,9 @@ def by_definition(rows: NDArray[Any], points: FloatArray, half: FloatArray) -> N
     return np.asarray(np.argmax(_scores(rows, points) - half, axis=1))
 
 
-def _scores(rows: NDArray[Any], points: FloatArray, *, diagonal: bool = False) -> FloatArray:
-    """Products (n, k), or only those of each row with its own point."""
-    total: FloatArray = np.zeros(len(rows) if diagonal else (len(rows), len(points)))
+def _scores(rows: NDArray[Any], points: FloatArray) -> FloatArray:
+    """Products (n, k)."""
+    total: FloatArray = np.zeros((len(rows), len(points)))
     for j in range(rows.shape[1]):
-        column = rows[:, j].astype(np.float64)
-        total += column * points[:, j] if diagonal else column[:, None] * points[:, j]
+        total += rows[:, j].astype(np.float64)[:, None] * points[:, j]
     return total

@@ -39,8 +39,9 @@ from ..errors import InvalidInput
 from ..numerics.entries import rows_of
 from ..numerics.log_domain import FloatArray
 from ..numerics.rounding import number_up
-from ..numerics.row_norms import clipped, finite
+from ..numerics.row_norms import finite
 from ..numerics.whole_sums import Whole as Whole
+from ..numerics.whole_sums import clipped_total
 from ..numerics.whole_sums import toward_zero as toward_zero
 from ..validation import positive
 from .discrete_gaussian_vectors import SMOOTHING
@@ -92,10 +93,8 @@ def whole_sum(kept: ArrayLike, drawn: Drawn, radius: float, p: float, grid: floa
     """The weighted sum of the kept records' rows, in units of the grid; a table counts as one row."""
     rows = rows_of(kept)
     flat = rows if rows.ndim == 1 else rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    units = toward_zero(clipped(flat, radius, p), grid, drawn.weights)
-    if np.any(drawn.counts != 1):
-        units *= drawn.counts if units.ndim == 1 else drawn.counts[:, None]
-    return in_grid_units(np.sum(units, axis=0, dtype=np.int64).reshape(rows.shape[1:]))
+    total = clipped_total(flat, radius, p, grid, drawn.weights, drawn.counts)
+    return in_grid_units(total.reshape(rows.shape[1:]))
 
 
 def _checked(noise: float, sensitivity: float, grid: float, **named: float) -> float:

@@ -39,7 +39,7 @@ def norms(records: ArrayLike, p: float) -> FloatArray:
     size: FloatArray = np.empty(len(x))
     with np.errstate(all="ignore"):
         for at in _chunks(x.shape):
-            size[at] = _sizes(x[at].astype(np.float64, copy=False), p)[0]
+            size[at] = _sizes(x[at].astype(np.float64, copy=False).T, p)[0]
     return size
 
 
@@ -55,8 +55,18 @@ def clipped(records: ArrayLike, radius: float | FloatArray, p: float = 2.0) -> F
     limits = np.broadcast_to(np.asarray(radius, dtype=np.float64), len(x))
     with np.errstate(all="ignore"):
         for at in _chunks(x.shape):
-            short[at] = _shortened(x[at].astype(np.float64, copy=False), limits[at], p)
+            short[at] = _shortened(x[at].astype(np.float64, copy=False).T, limits[at], p).T
     return short
+
+
+def clipped_columns(records: ArrayLike, radius: float, p: float) -> Iterator[tuple[slice, FloatArray]]:
+    """The same some rows at a time, as (which rows, their columns), for sums over rows that stay in cache."""
+    x = np.asarray(records)
+    for at in _chunks(x.shape):
+        with np.errstate(all="ignore"):
+            columns = np.array(x[at].T, dtype=np.float64, order="C")
+            short = _shortened(columns, np.full(columns.shape[1], radius), p)
+        yield at, short
 
 
 def _chunks(shape: tuple[int, ...]) -> Iterator[slice]:
@@ -66,15 +76,16 @@ def _chunks(shape: tuple[int, ...]) -> Iterator[slice]:
 
 
 def _shortened(x: FloatArray, radius: FloatArray, p: float) -> FloatArray:
+    """Rows, given and returned as columns (columns, rows), shortened to their radius."""
     size, odd = _sizes(x, p)
-    inside = radius * (1.0 - (x.shape[1] + 16.0) * 2.0**-51)  # the norm of what comes out is inside, rounded up too
-    factor = np.divide(inside, size, out=np.ones(len(x)), where=(size > radius) & ~odd)
-    short: FloatArray = x * factor[:, None]
+    inside = radius * (1.0 - (len(x) + 16.0) * 2.0**-51)  # the norm of what comes out is inside, rounded up too
+    factor = np.divide(inside, size, out=np.ones(size.size), where=(size > radius) & ~odd)
+    short: FloatArray = x * factor
     if np.any(odd):
-        rows, scaled, root, _ = _scaled(x[odd], p)
+        rows, scaled, root, _ = _scaled(x[:, odd], p)
         long = size[odd] > radius[odd]
-        factor = np.divide(inside[odd], root, out=np.zeros(len(rows)), where=long)
-        short[odd] = np.where(long[:, None], scaled * factor[:, None], rows)
+        factor = np.divide(inside[odd], root, out=np.zeros(long.size), where=long)
+        short[:, odd] = np.where(long, scaled * factor, rows)
     return short
 
 
@@ -84,9 +95,9 @@ def _sizes(x: FloatArray, p: float) -> tuple[FloatArray, NDArray[np.bool_]]:
         size = _root(x, p)
         odd = ~((size > _TINY) & (size < _HUGE))  # also where it is not a number
     else:
-        size, odd = np.empty(len(x)), np.ones(len(x), dtype=np.bool_)
+        size, odd = np.empty(x.shape[1]), np.ones(x.shape[1], dtype=np.bool_)
     if np.any(odd):
-        _, _, root, exponent = _scaled(x[odd], p)
+        _, _, root, exponent = _scaled(x[:, odd], p)
         size[odd] = np.ldexp(root, exponent) + np.where(root > 0.0, _LEAST, 0.0)  # denormals may round down
     return size, odd
 
@@ -94,14 +105,14 @@ def _sizes(x: FloatArray, p: float) -> tuple[FloatArray, NDArray[np.bool_]]:
 def _scaled(x: FloatArray, p: float) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.int32]]:
     """The rows with every entry finite, each times a power of two that brings it near 1, those norms, the exponents."""
     rows = finite(x)
-    _, exponent = np.frexp(_folded(np.maximum, np.abs(rows.T, order="C")))
-    scaled = np.ldexp(rows, -exponent[:, None])
+    _, exponent = np.frexp(_folded(np.maximum, np.abs(rows, order="C")))
+    scaled = np.ldexp(rows, -exponent)
     return rows, scaled, _root(scaled, p), exponent
 
 
 def _root(x: FloatArray, p: float) -> FloatArray:
     """The norms of rows that neither over- nor underflow, rounded up."""
-    size = np.abs(x.T, order="C")  # (columns, rows)
+    size = np.abs(x, order="C")  # (columns, rows)
     if p == 1.0:
         root = _folded(np.add, size)
     elif p == 2.0:
@@ -112,7 +123,7 @@ def _root(x: FloatArray, p: float) -> FloatArray:
         top = _folded(np.maximum, size.copy())
         share = np.divide(size, top, out=np.zeros_like(size), where=top > 0.0)
         root = top * _powers(_folded(np.add, _powers(share, p)), 1.0 / p)
-    return np.asarray(root * (1.0 + (x.shape[1] + 8.0) * 2.0**-52))
+    return np.asarray(root * (1.0 + (len(x) + 8.0) * 2.0**-52))
 
 
 def _folded(add: np.ufunc, parts: FloatArray) -> FloatArray:

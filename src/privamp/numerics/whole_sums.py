@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .log_domain import FloatArray
-from .row_norms import clipped
+from .row_norms import clipped, clipped_columns
 
 Whole = NDArray[np.int64]
 TOP = 2.0**62  # one entry never leaves int64, whatever the weight
@@ -25,12 +25,30 @@ def toward_zero(rows: FloatArray, grid: float, weights: FloatArray | None = None
     """weights * rows / grid, each entry rounded toward zero; never longer than in exact arithmetic."""
     with np.errstate(all="ignore"):
         if weights is None or np.all(weights == 1.0):
-            units = rows / grid
+            units = rows * (1.0 / grid)  # a power of two: the same as dividing
         else:
             down = np.where(weights == 1.0, 1.0, weights * _DOWN) / grid
             units = rows * (down if rows.ndim == 1 else down.reshape(-1, *[1] * (rows.ndim - 1)))
         np.clip(units, -TOP, TOP, out=units)
     return units.astype(np.int64)  # a cast rounds toward zero
+
+
+def clipped_total(
+    rows: ArrayLike, radius: float, p: float, grid: float, weights: FloatArray, counts: NDArray[np.int64]
+) -> Whole:
+    """The sum of rows, each shortened to p-norm `radius`, weighted, rounded toward zero and counted `counts` times.
+
+    In units of the grid, for one row per record; modulo 2^64. Some rows at a time, so that they stay in cache.
+    """
+    x = np.asarray(rows)
+    if x.ndim == 1:
+        return np.asarray(np.sum(toward_zero(clipped(x, radius, p), grid, weights) * counts, dtype=np.int64))
+    total: Whole = np.zeros(x.shape[1], dtype=np.int64)
+    for at, columns in clipped_columns(x, radius, p):
+        units = toward_zero(columns.T, grid, weights[at])
+        units *= counts[at, None]
+        total += np.sum(units, axis=0, dtype=np.int64)
+    return total
 
 
 def sum_grid(noise: float, bound: float) -> float:

@@ -80,7 +80,7 @@ class Rows:
             parts.append(self._squares(x, gain * more))
         if self.count:
             parts.append(np.full((len(x), 1), self.count))
-        return np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=1) if len(parts) > 1 else x
 
     def _squares(self, x: FloatArray, factors: FloatArray) -> FloatArray:
         p, squares = self.options.norm, x * x * factors[:, None]

@@ -190,7 +190,7 @@ JOBS = (
 def _chunk_formula() -> AbstractContextManager[Any]:
     """One row that is zero, huge or no number sends its chunk through another formula."""
 
-    def lengths(here: Any, X: Any, *, fast: bool = False) -> Any:
+    def lengths(here: Any, X: Any) -> Any:
         with np.errstate(all="ignore"):
             z = np.subtract(X, here.center, dtype=np.float32)
             quick = np.einsum("ij,ij->i", z, z).astype(np.float64) / here.radius**2
@@ -205,7 +205,7 @@ def _single_sums() -> AbstractContextManager[Any]:
     """Sums over records in single precision."""
 
     class Single(lloyd._Plain):
-        def __call__(self, rows: Any, weights: Any, whole: Any) -> None:
+        def __call__(self, rows: Any, weights: Any, whole: Any) -> Any:
             chosen = nearest(rows, self.points)
             units = (
                 np.concatenate([rows, np.ones((len(rows), 1), np.float32)], axis=1)
@@ -214,6 +214,7 @@ def _single_sums() -> AbstractContextManager[Any]:
             for at in range(len(self.points)):
                 if np.any(chosen == at):
                     whole[at] += np.cumsum(units[chosen == at], axis=0, dtype=np.float32)[-1]
+            return np.empty(0, dtype=np.intp)
 
     return patch.object(lloyd, "_Plain", Single)
 
@@ -221,7 +222,7 @@ def _single_sums() -> AbstractContextManager[Any]:
 def _place_decides() -> AbstractContextManager[Any]:
     """Rows that a product leaves open go to a centre by their place among such rows."""
 
-    def by_place(rows: Any, points: Any, reach: Any = 1.0) -> Any:
+    def by_place(rows: Any, points: Any, reach: Any = 1.0, half: Any = None) -> Any:
         return np.arange(len(rows)) % len(points)
 
     return patch.multiple(lloyd, nearest=by_place, room=lambda *_: 0.02)
@@ -230,7 +231,7 @@ def _place_decides() -> AbstractContextManager[Any]:
 def _size_formula() -> AbstractContextManager[Any]:
     """From so many entries on, all records go through another formula."""
 
-    def lengths(here: Any, X: Any, *, fast: bool = False) -> Any:
+    def lengths(here: Any, X: Any) -> Any:
         exact = ball._defined(here, X)
         return exact * (1.0 + 2.0**-22) if np.size(X) > 400 * COLUMNS else exact
 

@@ -1,0 +1,274 @@
+"""Scores of rows in the vector registers of the processor, for compiled passes (numba).
+
+Loops of numba keep the sums of a product in memory, and its call of BLAS takes three times as long on such narrow
+tables. Here LLVM is given vectors: a tile of some rows by two vectors of points stays in registers, and the best
+score of a row is found without a branch. LLVM splits vectors that a processor does not have.
+
+Scores are single precision and used only with the margin of nearest.py, which holds for products added in any order,
+fused or not. The largest score less the margin is rounded too, by u(m·r + m²/2), which 4E covers many times over.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.log_domain import FloatArray
+
+_VECTORS = 2  # of a tile
+_CONTRACT = ("contract",)  # a product and a sum may be rounded once
+
+
+@cache
+def lanes() -> int:
+    """Single-precision numbers in a vector register."""
+    from llvmlite.binding import get_host_cpu_features  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    features = get_host_cpu_features()
+    return 16 if features.get("avx512f") else 8 if features.get("avx") else 4
+
+
+def _check_rows(*tables: Any) -> None:
+    """Raise while a pass is compiled for tables that are not stored row by row: here places are computed."""
+    if any(table.layout != "C" for table in tables):
+        raise TypeError("tables must be stored row by row")
+
+
+def tile_rows() -> int:
+    """Rows of a tile: as many as registers hold."""
+    return 10 if lanes() == 16 else 4
+
+
+def padded_width() -> int:
+    """Points of a tile."""
+    return _VECTORS * lanes()
+
+
+def padded(points: FloatArray, half: FloatArray) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Points column by column, and what is subtracted from their scores; padding is never nearest."""
+    k, d = points.shape
+    width = padded_width()
+    table = np.zeros((d, -(-k // width) * width), dtype=np.float32)
+    table[:, :k] = points.T
+    less = np.full(table.shape[1], np.inf, dtype=np.float32)
+    less[:k] = half
+    return table, less
+
+
+class _Emitter:
+    """LLVM instructions on vectors of numbers of one type."""
+
+    def __init__(self, context: Any, builder: Any, number: Any, width: int) -> None:
+        from llvmlite import ir  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        self.context, self.builder, self.ir = context, builder, ir
+        self.number, self.index, self.width = number, ir.IntType(64), width
+        self.vector = ir.VectorType(number, width)
+
+    @classmethod
+    def single(cls, context: Any, builder: Any) -> "_Emitter":
+        from llvmlite.ir import FloatType  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        return cls(context, builder, FloatType(), lanes())
+
+    @classmethod
+    def double(cls, context: Any, builder: Any) -> "_Emitter":
+        from llvmlite.ir import DoubleType  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        return cls(context, builder, DoubleType(), max(lanes() // 2, 2))
+
+    def whole(self, value: int) -> Any:
+        return self.ir.Constant(self.index, value)
+
+    def array(self, kind: Any, value: Any) -> tuple[Any, list[Any]]:
+        """Where its entries start, and its shape."""
+        from numba.core import cgutils  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        found = self.context.make_array(kind)(self.context, self.builder, value)
+        return found.data, cgutils.unpack_tuple(self.builder, found.shape, kind.ndim)
+
+    def load(self, start: Any, at: Any) -> Any:
+        """Entries from a place on, of the array's own type."""
+        place = self.builder.gep(start, [at])
+        entry = place.type.pointee
+        vector = self.ir.VectorType(entry, self.width)
+        return self.builder.load(self.builder.bitcast(place, vector.as_pointer()), align=self._bytes(entry))
+
+    def store(self, values: Any, start: Any, at: Any) -> None:
+        place = self.builder.bitcast(self.builder.gep(start, [at]), self.vector.as_pointer())
+        self.builder.store(values, place, align=self._bytes(self.number))
+
+    def _bytes(self, kind: Any) -> int:
+        return int(self.context.get_abi_sizeof(kind))
+
+    def spread(self, number: Any) -> Any:
+        """The number in every lane."""
+        ir, small = self.ir, self.ir.IntType(32)
+        unknown = ir.Constant(self.vector, ir.Undefined)
+        first = self.builder.insert_element(unknown, number, ir.Constant(small, 0))
+        everywhere = ir.Constant(ir.VectorType(small, self.width), [0] * self.width)
+        return self.builder.shuffle_vector(first, unknown, everywhere)
+
+    def largest(self, values: Any) -> Any:
+        """Of the lanes; none is NaN."""
+        from numba.core import cgutils
+
+        kind = self.ir.FunctionType(self.number, [self.vector])
+        name = f"llvm.vector.reduce.fmax.v{self.width}f32"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, [values], fastmath=["nnan"])
+
+    def sum(self, values: Any) -> Any:
+        """Of the lanes, in halves."""
+        lines = [
+            self.builder.extract_element(values, self.ir.Constant(self.ir.IntType(32), i)) for i in range(self.width)
+        ]
+        while len(lines) > 1:
+            lines = [self.builder.fadd(*pair) for pair in zip(lines[::2], lines[1::2], strict=True)]
+        return lines[0]
+
+    def added_product(self, one: Any, other: Any, place: Any) -> None:
+        """Add a product to what is stored at a place."""
+        product = self.builder.fmul(one, other, flags=_CONTRACT)
+        self.builder.store(self.builder.fadd(product, self.builder.load(place), flags=_CONTRACT), place)
+
+
+@cache
+def tile(rows: int) -> Any:
+    """f(table, start, points, at, scores): products of `rows` rows from `start` on with the points from `at` on."""
+    from numba import types  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from numba.core import cgutils
+    from numba.extending import intrinsic  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e = _Emitter.single(context, builder)
+        table, (_, d) = e.array(signature.args[0], arguments[0])
+        points, (_, width) = e.array(signature.args[2], arguments[2])
+        scores, _ = e.array(signature.args[4], arguments[4])
+        first, at = builder.mul(arguments[1], d), arguments[3]
+        tiles = [(r, v) for r in range(rows) for v in range(_VECTORS)]
+        sums = {place: cgutils.alloca_once_value(builder, e.ir.Constant(e.vector, None)) for place in tiles}
+        with cgutils.for_range(builder, d) as loop:
+            line = builder.add(builder.mul(loop.index, width), at)
+            ones = [e.load(points, builder.add(line, e.whole(v * e.width))) for v in range(_VECTORS)]
+            starts = [builder.add(first, builder.mul(d, e.whole(r))) for r in range(rows)]
+            entries = [e.spread(builder.load(builder.gep(table, [builder.add(at, loop.index)]))) for at in starts]
+            for (r, v), total in sums.items():
+                e.added_product(entries[r], ones[v], total)
+        for (r, v), total in sums.items():
+            place = builder.add(builder.add(builder.mul(width, e.whole(r)), at), e.whole(v * e.width))
+            e.store(builder.load(total), scores, place)
+        return context.get_dummy_value()
+
+    def typed(
+        context: Any, table: Any, start: Any, points: Any, at: Any, scores: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        _check_rows(table, points, scores)
+        return types.void(table, types.intp, points, types.intp, scores), emit
+
+    return intrinsic(typed)
+
+
+@cache
+def decided() -> Any:
+    """f(scores, row, less, room): the place of the row's largest score, or -1 if another one is within `room` of it.
+
+    `less` is subtracted from the scores.
+    """
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e = _Emitter.single(context, builder)
+        scores, (_, width) = e.array(signature.args[0], arguments[0])
+        less, _ = e.array(signature.args[2], arguments[2])
+        start, step = builder.mul(arguments[1], width), e.whole(e.width)
+
+        def score(at: Any) -> Any:
+            return builder.fsub(e.load(scores, builder.add(start, at)), e.load(less, at))
+
+        lowest = e.ir.Constant(e.vector, [float("-inf")] * e.width)
+        most = cgutils.alloca_once_value(builder, lowest)
+        with cgutils.for_range_slice(builder, e.whole(0), width, step) as (at, _):
+            here, before = score(at), builder.load(most)
+            builder.store(builder.select(builder.fcmp_ordered(">", here, before), here, before), most)
+        limit = e.spread(builder.fsub(e.largest(builder.load(most)), arguments[3]))
+        near, place = (cgutils.alloca_once_value(builder, e.whole(0)) for _ in range(2))
+        with cgutils.for_range_slice(builder, e.whole(0), width, step) as (at, _):
+            lanes_near = builder.bitcast(builder.fcmp_ordered(">=", score(at), limit), e.ir.IntType(e.width))
+            mask = builder.zext(lanes_near, e.index)
+            builder.store(builder.add(builder.load(near), builder.ctpop(mask)), near)
+            found = builder.add(at, builder.cttz(mask, e.ir.Constant(e.ir.IntType(1), 0)))
+            is_here = builder.icmp_unsigned("!=", mask, e.whole(0))
+            builder.store(builder.select(is_here, found, builder.load(place)), place)
+        is_alone = builder.icmp_unsigned("==", builder.load(near), e.whole(1))
+        return builder.select(is_alone, builder.load(place), e.whole(-1))
+
+    def typed(context: Any, scores: Any, row: Any, less: Any, room: Any) -> tuple[Any, Callable[..., Any]]:
+        _check_rows(scores, less)
+        return types.intp(scores, types.intp, less, types.float32), emit
+
+    return intrinsic(typed)
+
+
+@cache
+def squared_distance() -> Any:
+    """f(table, row, center): ||x - center||² of a row, in double precision, added in lanes."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e, entry = _Emitter.double(context, builder), signature.args[0].dtype
+        table, (_, d) = e.array(signature.args[0], arguments[0])
+        center, _ = e.array(signature.args[2], arguments[2])
+        start, step = builder.mul(arguments[1], d), e.whole(e.width)
+        sums = cgutils.alloca_once_value(builder, e.ir.Constant(e.vector, None))
+        rest = cgutils.alloca_once_value(builder, e.ir.Constant(e.number, 0.0))
+        whole = builder.sub(d, builder.urem(d, step))
+        with cgutils.for_range_slice(builder, e.whole(0), whole, step) as (at, _):
+            here = _as_doubles(builder, entry, e.load(table, builder.add(start, at)), e.vector)
+            away = builder.fsub(here, e.load(center, at))
+            e.added_product(away, away, sums)
+        with cgutils.for_range_slice(builder, whole, d, e.whole(1)) as (at, _):
+            one = builder.load(builder.gep(table, [builder.add(start, at)]))
+            away = builder.fsub(_as_doubles(builder, entry, one, e.number), builder.load(builder.gep(center, [at])))
+            e.added_product(away, away, rest)
+        return builder.fadd(e.sum(builder.load(sums)), builder.load(rest))
+
+    def typed(context: Any, table: Any, row: Any, center: Any) -> tuple[Any, Callable[..., Any]]:
+        _check_rows(table, center)
+        return types.float64(table, types.intp, center), emit
+
+    return intrinsic(typed)
+
+
+def _as_doubles(builder: Any, entry: Any, values: Any, doubles: Any) -> Any:
+    """Numbers of a type of numba, in one lane or several, as doubles."""
+    if getattr(entry, "bitwidth", 0) == 64 and not hasattr(entry, "signed"):
+        return values
+    if not hasattr(entry, "signed"):
+        return builder.fpext(values, doubles)
+    return (builder.sitofp if entry.signed else builder.uitofp)(values, doubles)
+
+
+@cache
+def whole_part() -> Any:
+    """f(number): rounded toward zero, in one instruction that loops use for many numbers at once."""
+    from llvmlite.ir import FunctionType  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        double = arguments[0].type
+        kind = FunctionType(double, [double])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.trunc.f64"), arguments)
+
+    def typed(context: Any, number: Any) -> tuple[Any, Callable[..., Any]]:
+        return types.float64(types.float64), emit
+
+    return intrinsic(typed)
