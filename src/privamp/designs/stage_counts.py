@@ -64,7 +64,7 @@ def _mixed(rates: FloatArray, epsilon: float) -> FloatArray:
 def _root(log_p: FloatArray, log_f: FloatArray) -> FloatArray:
     """The smallest log R for every row of probabilities; the largest F if a changed entry is always picked.
 
-    F rises, so with R in (F(c-1), F(c)] the condition is linear in R: R = (S_1 + T_0)/(S_0 + T_1), where S_1 and S_0 add
+    F rises, so with R in (F(c-1), F(c)] the condition is linear in R: R = (S_1 + T_0)/(S_0 + T_1), where S_1, S_0 add
     up p F and p from c on, T_0 and T_1 add up p s F and p s before c. The right c is the first whose F(c) passes. All
     terms are positive, so that nothing cancels; the sums from c on are raised by the margin.
     """
