@@ -1,4 +1,4 @@
-"""How long the first number takes: every case in a process of its own that has imported the library and computed nothing.
+"""How long the first number takes: every case in a fresh process that has imported the library and computed nothing.
 
     python benchmarks/latency.py                     all cases, the least of five
     python benchmarks/latency.py --only cluster      those whose name contains a word
@@ -9,13 +9,8 @@ imported at first use and every table count. Targets in milliseconds: 50 for one
 for a calibration of a chain, and 1,000 for any other calibration.
 """
 
-import os
-
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[threads] = "1"
-os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-
 import argparse
+import os
 import platform
 import signal
 import sys
@@ -24,11 +19,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[threads] = "1"
+os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
-from privamp import Design, Neighbors, NoTheorem, amplify, calibrate, compose, spec
-from privamp.sgd.descent import Descent
-from privamp.torch.plan import Plan, calibrated
+import numpy as np  # noqa: E402
+
+from privamp import Design, Neighbors, NoTheorem, amplify, calibrate, compose, spec  # noqa: E402
+from privamp.sgd.descent import Descent  # noqa: E402
+from privamp.torch.plan import Plan, calibrated  # noqa: E402
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 DELTA = 1e-6

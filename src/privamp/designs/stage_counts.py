@@ -14,10 +14,11 @@ Thm C.
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import NoTheorem
 from ..numerics.count_laws import binomial_log_chance, hypergeometric_log_chance
-from ..numerics.log_domain import FloatArray, as_floats, log_mix
+from ..numerics.log_domain import FloatArray, as_floats, log_diff, log_mix
 
 _MOST = 4_000_000  # numbers of copies before and after a stage, together
 _MARGIN = 1e-11  # relative: probabilities and sums are computed to well within it
@@ -63,28 +64,34 @@ def _mixed(rates: FloatArray, epsilon: float) -> FloatArray:
 def _root(log_p: FloatArray, log_f: FloatArray) -> FloatArray:
     """The smallest log R for every row of probabilities; the largest F if a changed entry is always picked.
 
-    F rises, so with R in (F(c-1), F(c)] the condition is linear in R: R = (S_1 + T_0)/(S_0 + T_1), where S_1 and S_0 add
-    up p F and p from c on, T_0 and T_1 add up p s F and p s before c. The first c with R <= F(c) is the right one. All
+    F rises, so with R in (F(c-1), F(c)] the condition is linear in R: R = (S_1 + T_0)/(S_0 + T_1), where S_1, S_0 add
+    up p F and p from c on, T_0 and T_1 add up p s F and p s before c. The right c is the first whose F(c) passes. All
     terms are positive, so that nothing cancels; the sums from c on are raised by the margin.
     """
     largest = np.max(np.where(log_p > -np.inf, log_f, 0.0), axis=1)
-    weighted = log_p - log_f
-    numerator = np.logaddexp(_from(log_p + log_f), _up_to(log_p))
-    denominator = np.logaddexp(_from(log_p), _up_to(weighted))
-    with np.errstate(invalid="ignore"):
-        root = numerator - denominator
-    first = np.argmax(root <= np.append(log_f[1:], np.inf), axis=1)
-    high = np.take_along_axis(root, first[:, None], axis=1)[:, 0]
-    high = np.minimum(np.maximum(high, 0.0) * (1.0 + _ROUNDED) + _ROUNDED, largest)
-    return np.where(log_p[:, 0] > -np.inf, high, largest)
+    chances, scaled = _from(log_p), _up_to(log_p - log_f)[:, :-1]
+    first = np.argmax(_passes(chances, scaled, log_diff(log_f[1:], log_f[:-1])), axis=1)
+    numerator = np.logaddexp(_from(log_p + log_f), _up_to(log_p)[:, :-1])
+    root = np.take_along_axis(numerator - np.logaddexp(chances, scaled), first[:, None], axis=1)[:, 0]
+    high = np.clip(root * (1.0 + _ROUNDED) + _ROUNDED, log_f[first], log_f[first + 1])
+    return np.where(log_p[:, 0] > -np.inf, np.minimum(high, largest), largest)
+
+
+def _passes(chances: FloatArray, scaled: FloatArray, log_gaps: FloatArray) -> NDArray[np.bool_]:
+    """Whether R = F(1), F(2), ... meet the condition, by the gaps F(c) - F(c-1): no difference is taken.
+
+    From F(c) to F(c+1) what is above falls by the gap times S_0, what is below grows by the gap times T_1.
+    """
+    above = np.logaddexp.accumulate((chances + log_gaps)[:, ::-1], axis=1)[:, ::-1]
+    above = np.hstack([above[:, 1:], np.full((chances.shape[0], 1), -np.inf)])
+    return np.asarray(above <= np.logaddexp.accumulate(scaled + log_gaps, axis=1))
 
 
 def _from(terms: FloatArray) -> FloatArray:
-    """log of the sums from c = 1, 2, ... on, raised by the margin."""
-    sums = np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, ::-1]
-    return np.hstack([sums[:, 1:], np.full((terms.shape[0], 1), -np.inf)]) + _MARGIN
+    """log of the sums from c = 1, 2, ..., n on, raised by the margin."""
+    return as_floats(np.logaddexp.accumulate(terms[:, ::-1], axis=1)[:, -2::-1] + _MARGIN)
 
 
 def _up_to(terms: FloatArray) -> FloatArray:
-    """log of the sums before c = 1, 2, ..."""
+    """log of the sums before c = 1, 2, ..., n + 1."""
     return as_floats(np.logaddexp.accumulate(terms, axis=1))
