@@ -1,6 +1,7 @@
 """Can importance sampling save gradients earlier? First bounds from several sources, in paired runs.
 
     python benchmarks/importance_start.py [--data mnist] [--model cnn] [--records 10000] [--epochs 6] [--seeds 3]
+    python benchmarks/importance_start.py --save runs.jsonl ...    # every run is kept, and not made again
 
 Every row trains on the same records with the same key and the same noise; only the bounds of records differ, which are
 at most the clip in every row, so that all have the guarantee of DP-SGD at the matched rate (docs/torch.md, Theorem 1):
@@ -24,11 +25,13 @@ import argparse
 import math
 import os
 import statistics
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from kept_runs import Facts, KeptRuns
 from torch import nn
 from torch.utils.data import TensorDataset
 from torch_step import MODELS
@@ -143,6 +146,21 @@ class Row:
         return found, 100.0 * float(right.float().mean())
 
 
+def one_run(options: Any, name: str, seed: int, noises: tuple[float, float]) -> Facts:
+    """The run of a row, from the file of earlier runs if it is there."""
+    settings = ("data", "model", "records", "batch", "epochs")
+    asked = {**{setting: getattr(options, setting) for setting in settings}, "row": name, "seed": seed}
+
+    def make() -> Facts:
+        began, perfect = time.process_time(), list[Any]()
+        is_measured = name == "matched" and seed == 0
+        gradients, accuracy = Row(name, options, seed, noises).train(options, perfect if is_measured else None)
+        seconds = time.process_time() - began
+        return {"gradients": gradients, "accuracy": accuracy, "perfect": perfect, "seconds": seconds}
+
+    return options.kept.found_or_made(asked, make)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="mnist", choices=["mnist", "fashion_mnist"])
@@ -151,8 +169,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256, help="expected batch of the matched rate")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--save", type=Path, help="a file of runs, one a line")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    options.kept = KeptRuns(options.save)
     options.tensors = data(options.data, options.records)
     options.rate, options.epoch = options.batch / options.records, round(options.records / options.batch)
     options.steps = options.epoch * options.epochs
@@ -163,12 +183,12 @@ def main() -> None:
         f"(class medians {noises[1]:.4f})",
         flush=True,
     )
-    perfect: list[Any] = []
-    every: dict[str, list[tuple[list[int], float]]] = {name: [] for name in ROWS}
+    every, perfect = {name: [] for name in ROWS}, []
     for seed in range(options.seeds):
         for name in ROWS:
-            row = Row(name, options, seed, noises)
-            every[name].append(row.train(options, perfect if name == "matched" and seed == 0 else None))
+            run = one_run(options, name, seed, noises)
+            every[name].append((run["gradients"], run["accuracy"]))
+            perfect = perfect or run["perfect"]
     matched = np.mean([found for found, _ in every["matched"]], axis=0)
     print("gradients in each epoch, over those of the matched rate; in all; accuracy; difference to importance")
     for name, runs in every.items():

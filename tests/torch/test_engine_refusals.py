@@ -78,7 +78,7 @@ def test_bad_input_is_one_sentence(options, kind, words):
 def test_what_is_no_module_or_learns_nothing():
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], 0.1)
     options = {"optimizer": optimizer, "criterion": None, "data_loader": data(), "steps": 1, "max_grad_norm": 1.0}
-    with pytest.raises(InvalidInput, match="module must be a torch.nn.Module, got function"):
+    with pytest.raises(InvalidInput, match=r"module must be a torch\.nn\.Module, got function"):
         PrivacyEngine().make_private(module=model, **options)
     with pytest.raises(InvalidInput, match="has no parameters"):
         PrivacyEngine().make_private(module=nn.Flatten(), **options)
