@@ -38,6 +38,7 @@ class Grid:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.kept = options, KeptRuns(options.save)
+        self.seeds = range(options.first_seed, options.first_seed + options.seeds)
         self.tasks: dict[str, Task] = {name: options.sizes[name] for name in options.task}
         self.plans = {(name, e): self.plan(task, e) for name, task in self.tasks.items() for e in options.epsilon}
 
@@ -57,7 +58,7 @@ class Grid:
 
     def whole(self) -> Iterator[tuple[str, Cell]]:
         """One seed of everything first, so that a run that is cut short leaves whole seeds."""
-        for seed in range(1, self.options.seeds + 1):
+        for seed in self.seeds:
             for name, task in self.tasks.items():
                 for epsilon in self.options.epsilon:
                     for row in self.rows(task):
@@ -65,8 +66,7 @@ class Grid:
                             yield name, self.cell(name, row, epsilon, learning_rate, seed)
 
     def runs(self, name: str, row: str, epsilon: float, learning_rate: float) -> list[Facts]:
-        seeds = range(1, self.options.seeds + 1)
-        made = [self.kept.found(self.cell(name, row, epsilon, learning_rate, seed).asked) for seed in seeds]
+        made = [self.kept.found(self.cell(name, row, epsilon, learning_rate, seed).asked) for seed in self.seeds]
         return [run for run in made if run is not None]
 
     def best(self, name: str, row: str, epsilon: float) -> float:
@@ -156,6 +156,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--row", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 2.0, 4.0, 8.0])
     parser.add_argument("--seeds", type=int)
+    parser.add_argument("--first-seed", type=int, default=1, help="to share the seeds among machines")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--folder")
