@@ -116,22 +116,32 @@ def apart(first: list[Facts], second: list[Facts]) -> list[float]:
 
 def lines_of(grid: Grid, name: str) -> Iterator[list[str]]:
     """The table of a task, row by row."""
-    task, at = grid.tasks[name], grid.options.epsilon
+    at, rows = grid.options.epsilon, grid.rows(grid.tasks[name])
     plans = [grid.plans[name, e] for e in at]
     yield ["bands (predicted error of prefix sums)", *(f"{p['bands']} ({p['ratio']:.2f})" for p in plans)]
-    runs: dict[tuple[str, float], list[list[Facts]]] = {}
-    for times in (1.0, 2.0):
-        for row in grid.rows(task):
-            rates = [times * grid.best(name, row, e) for e in at]
-            runs[row, times] = [grid.runs(name, row, e, rate) for e, rate in zip(at, rates, strict=True)]
-            texts = [shown([run["accuracy"] for run in some]) for some in runs[row, times]]
-            cells = [f"{text} ({rate:g})" for text, rate in zip(texts, rates, strict=True)]
-            yield [row if times == 1.0 else f"{row}, twice the learning rate", *cells]
+    best = {row: [grid.best(name, row, e) for e in at] for row in rows}
+    for times, words in ((1.0, ""), (2.0, ", twice the learning rate")):
+        rates = {row: [times * rate for rate in best[row]] for row in rows}
+        runs = {row: runs_at(grid, name, row, rates[row]) for row in rows}
+        for row in rows:
+            texts = [shown([run["accuracy"] for run in some]) for some in runs[row]]
+            yield [row + words, *(f"{text} ({rate:g})" for text, rate in zip(texts, rates[row], strict=True))]
         for row, other in ((BANDED, POISSON), (BANDED, GHOST), (BALLS, POISSON)):
-            if (row, times) in runs and (other, times) in runs:
-                pairs = zip(runs[row, times], runs[other, times], strict=True)
-                label = f"{row} − {other}" + ("" if times == 1.0 else ", twice")
-                yield [label, *(shown(apart(*pair), "+") for pair in pairs)]
+            if row in runs and other in runs:
+                yield [f"{row} − {other}{words}", *differences(runs[row], runs[other])]
+    if {BANDED, POISSON} <= set(rows):
+        rates_of_both = [2.0 * rate for rate in best[POISSON]]
+        both = [runs_at(grid, name, row, rates_of_both) for row in (BANDED, POISSON)]
+        yield [f"{BANDED} − {POISSON}, both at twice the learning rate of {POISSON}", *differences(*both)]
+
+
+def runs_at(grid: Grid, name: str, row: str, rates: list[float]) -> list[list[Facts]]:
+    """The runs at one learning rate for each epsilon."""
+    return [grid.runs(name, row, e, rate) for e, rate in zip(grid.options.epsilon, rates, strict=True)]
+
+
+def differences(first: list[list[Facts]], second: list[list[Facts]]) -> list[str]:
+    return [shown(apart(*pair), "+") for pair in zip(first, second, strict=True)]
 
 
 def tell(grid: Grid) -> None:

@@ -38,18 +38,23 @@ class Task:
     learning_rates: tuple[float, ...]  # each twice the one before
 
 
-RATES = {"mnist": (0.05, 0.1, 0.2, 0.4), "adult": (0.1, 0.2, 0.4, 0.8), "imdb": (0.25, 0.5, 1.0, 2.0)}
+RATES = {
+    "cnn": (0.025, 0.05, 0.1, 0.2, 0.4),
+    "head": (0.05, 0.1, 0.2, 0.4),
+    "logistic": (0.1, 0.2, 0.4, 0.8),
+    "lstm": (0.25, 0.5, 1.0, 2.0),
+}
 SMALL = {
-    "mnist": Task("mnist", "cnn", 10_000, 100, 300, RATES["mnist"]),
-    "fashion": Task("fashion", "cnn", 10_000, 100, 300, RATES["mnist"]),
-    "adult": Task("adult", "logistic", 32_500, 250, 390, RATES["adult"]),
-    "finetune": Task("fashion", "head", 10_000, 100, 300, RATES["mnist"]),
+    "mnist": Task("mnist", "cnn", 10_000, 100, 300, RATES["cnn"]),
+    "fashion": Task("fashion", "cnn", 10_000, 100, 300, RATES["cnn"]),
+    "adult": Task("adult", "logistic", 32_500, 250, 390, RATES["logistic"]),
+    "finetune": Task("fashion", "head", 10_000, 100, 300, RATES["head"]),
 }
 FULL = {
-    "mnist": Task("mnist", "cnn", 60_000, 500, 1200, RATES["mnist"]),
-    "fashion": Task("fashion", "cnn", 60_000, 500, 1200, RATES["mnist"]),
-    "imdb": Task("imdb", "lstm", 25_000, 500, 600, RATES["imdb"]),
-    "finetune": Task("fashion", "head", 60_000, 500, 1200, RATES["mnist"]),
+    "mnist": Task("mnist", "cnn", 60_000, 500, 1200, RATES["cnn"]),
+    "fashion": Task("fashion", "cnn", 60_000, 500, 1200, RATES["cnn"]),
+    "imdb": Task("imdb", "lstm", 25_000, 500, 600, RATES["lstm"]),
+    "finetune": Task("fashion", "head", 60_000, 500, 1200, RATES["head"]),
 }
 
 

@@ -45,7 +45,7 @@ def test_every_row_has_the_same_runs_and_a_second_call_makes_none(bands, argumen
     assert {run["bands"] for run in runs if run["row"] == "banded"} != {1}
     table = capsys.readouterr().out
     assert "| banded − DP-SGD |" in table
-    assert "| banded − DP-SGD, twice |" in table
+    assert "| banded − DP-SGD, twice the learning rate |" in table
     before = len(saved(tmp_path))
     bands.main(arguments)
     assert len(saved(tmp_path)) == before
@@ -66,6 +66,7 @@ def test_the_learning_rate_is_chosen_on_one_half_and_printed_on_the_other(bands,
     assert "41.50 ± 0.50 (0.05)" in lines["DP-SGD"]
     assert "91.50 ± 0.50 (0.1)" in lines["DP-SGD, twice the learning rate"]
     assert "+1.50 ± 0.50" in lines["banded − DP-SGD"]
+    assert "+1.50 ± 0.50" in lines["banded − DP-SGD, both at twice the learning rate of DP-SGD"]
 
 
 def test_a_line_cut_off_by_a_crash_is_made_again(bands, tmp_path):
