@@ -125,7 +125,7 @@ def lines_of(grid: Grid, name: str) -> Iterator[list[str]]:
         runs = {row: runs_at(grid, name, row, rates[row]) for row in rows}
         for row in rows:
             texts = [shown([run["accuracy"] for run in some]) for some in runs[row]]
-            yield [row + words, *(f"{text} ({rate:g})" for text, rate in zip(texts, rates[row], strict=True))]
+            yield [row + words, *(f"{t} ({rate:g})" if t else "" for t, rate in zip(texts, rates[row], strict=True))]
         for row, other in ((BANDED, POISSON), (BANDED, GHOST), (BALLS, POISSON)):
             if row in runs and other in runs:
                 yield [f"{row} − {other}{words}", *differences(runs[row], runs[other])]
