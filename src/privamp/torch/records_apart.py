@@ -25,7 +25,7 @@ Tensor = Any
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative; half precision: _HALF
 _HALF = 5e-2
 _ROUNDING = 1e-3  # share of the tolerance, for a record's whole gradient
-_OWN_LOSS = "; with criterion=None the model also takes the labels and returns its loss: give a criterion if it does not"
+_OWN_LOSS = "; with criterion=None the model takes the labels and returns its loss: give a criterion if it does not"
 _WAY_OUT = "; if the model does not accept these made-up records, give some that it accepts as example="
 
 
