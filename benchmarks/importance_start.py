@@ -1,6 +1,8 @@
 """Can importance sampling save gradients earlier? First bounds from several sources, in paired runs.
 
     python benchmarks/importance_start.py [--data mnist] [--model cnn] [--records 10000] [--epochs 6] [--seeds 3]
+    python benchmarks/importance_start.py --row matched importance ...          # some rows only
+    python benchmarks/importance_start.py --save runs.jsonl ...                 # a run that is kept is not made again
 
 Every row trains on the same records with the same key and the same noise; only the bounds of records differ, which are
 at most the clip in every row, so that all have the guarantee of DP-SGD at the matched rate (docs/torch.md, Theorem 1):
@@ -12,9 +14,10 @@ at most the clip in every row, so that all have the guarantee of DP-SGD at the m
     pass an epoch   the same before every epoch
     public          500 public records (of the test set) at every epoch: a record that was never drawn gets the 90%
                     quantile of the public norms of its class, times the growth
-    public, all     the same, and the bounds of all others shrink and grow with the median of the public norms
+    public, all     the same, and the bounds of all others shrink with the median of the public norms
     class medians   the same for records never drawn, with noisy medians of each class's stored norms in place of the
                     public ones: Gaussian noise of 50 on a histogram, once an epoch, paid for by more noise on gradients
+    growth 1.4      importance with a smaller growth than 2, the default
 
 Then, along the first seed's matched run: the share of the matched rate's gradients that perfect bounds would leave, for
 growth 2 (the default) and 1. Data: PRIVAMP_SHARED, or a `shared` folder beside the repository.
@@ -23,12 +26,14 @@ growth 2 (the default) and 1. Data: PRIVAMP_SHARED, or a `shared` folder beside 
 import argparse
 import math
 import os
-import statistics
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from dpis_comparison import mean_and_error
+from kept_runs import Facts, KeptRuns
 from torch import nn
 from torch.utils.data import TensorDataset
 from torch_step import MODELS
@@ -37,7 +42,8 @@ from privamp import Gaussian, Poisson, amplify, compose
 from privamp.testing import seeded_key
 from privamp.torch import PrivacyEngine
 
-ROWS = ("matched", "importance", "first pass", "pass an epoch", "public", "public, all", "class medians")
+SLOW = "growth 1.4"
+ROWS = ("matched", "importance", "first pass", "pass an epoch", "public", "public, all", "class medians", SLOW)
 CLIP, GROWTH, PUBLIC, EPSILON, DELTA = 1.0, 2.0, 500, 2.0, 1e-5
 HISTOGRAM_NOISE, EDGES = 50.0, np.geomspace(0.01, 1.0, 12)
 
@@ -71,7 +77,7 @@ class Row:
 
     def __init__(self, name: str, options: Any, seed: int, noises: tuple[float, float]) -> None:
         x, y, tx, ty = options.tensors
-        self.name, self.labels, self.growth = name, y.numpy(), GROWTH
+        self.name, self.labels = name, y.numpy()
         self.test = tx[PUBLIC:3000], ty[PUBLIC:3000]
         self.public = tx[:PUBLIC], ty[:PUBLIC]
         torch.manual_seed(seed)
@@ -80,7 +86,7 @@ class Row:
         self.engine.make_private(
             module=self.module, optimizer=torch.optim.SGD(self.module.parameters(), 0.15, momentum=0.9),
             criterion=nn.CrossEntropyLoss(), data_loader=TensorDataset(x, y), sample_rate=options.rate,
-            steps=options.steps, max_grad_norm=CLIP, population=len(x), growth=GROWTH,
+            steps=options.steps, max_grad_norm=CLIP, population=len(x), growth=1.4 if name == SLOW else GROWTH,
             noise_multiplier=noises[name == "class medians"], sampler="uniform" if name == "matched" else "importance",
         )  # fmt: skip
         self.run, self.extra = self.engine._run, 0
@@ -143,6 +149,55 @@ class Row:
         return found, 100.0 * float(right.float().mean())
 
 
+def one_run(options: Any, name: str, seed: int, noises: tuple[float, float]) -> Facts:
+    """The run of a row, from the file of earlier runs if it is there."""
+    settings = ("data", "model", "records", "batch", "epochs")
+    asked = {**{setting: getattr(options, setting) for setting in settings}, "row": name, "seed": seed}
+
+    def make() -> Facts:
+        began, perfect = time.process_time(), list[Any]()
+        is_measured = name == "matched" and seed == 0
+        gradients, accuracy = Row(name, options, seed, noises).train(options, perfect if is_measured else None)
+        seconds = time.process_time() - began
+        return {"gradients": gradients, "accuracy": accuracy, "perfect": perfect, "seconds": seconds}
+
+    return options.kept.found_or_made(asked, make)
+
+
+def noises_of(options: Any) -> tuple[float, float]:
+    """Multipliers of gradients, without and with the histograms beside them."""
+
+    def found(releases: int) -> float:
+        asked = {"noise_at": [options.rate, options.steps, releases]}
+        noise = options.kept.found_or_made(asked, lambda: {"noise": noise_for(options.rate, options.steps, releases)})
+        return float(noise["noise"])
+
+    return found(0), found(options.epochs - 1)
+
+
+def tell(every: dict[str, list[Facts]]) -> None:
+    """Gradients over those of the matched rate, accuracy, and the difference to importance, paired by seed."""
+    matched = np.mean([run["gradients"] for run in every["matched"]], axis=0)
+    print("| row | gradients by epoch | in all | seconds | accuracy | difference to importance |")
+    print("|---|---|---|---|---|---|")
+    for name, runs in every.items():
+        counts = np.mean([run["gradients"] for run in runs], axis=0)
+        pairs = zip(runs, every["importance"], strict=True)
+        apart, error = mean_and_error([run["accuracy"] - other["accuracy"] for run, other in pairs])
+        print(
+            f"| {name} | {shown(counts / matched)} | {counts.sum() / matched.sum():.2f} "
+            f"| {np.mean([run['seconds'] for run in runs]):.1f} | {np.mean([run['accuracy'] for run in runs]):.2f} "
+            f"| {'' if name == 'importance' else f'{apart:+.2f} ± {error:.2f}'} |"
+        )
+    perfect = np.transpose(every["matched"][0]["perfect"])
+    for k, shares in zip((2, 1), perfect, strict=True):
+        print(f"| perfect bounds, growth {k} | {shown(shares)} | {shares.mean():.2f} | | | |")
+
+
+def shown(shares: Any) -> str:
+    return " ".join(f"{share:.2f}" for share in shares)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="mnist", choices=["mnist", "fashion_mnist"])
@@ -151,38 +206,24 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256, help="expected batch of the matched rate")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--row", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--save", type=Path, help="a file of runs, one a line")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    options.kept = KeptRuns(options.save)
     options.tensors = data(options.data, options.records)
     options.rate, options.epoch = options.batch / options.records, round(options.records / options.batch)
     options.steps = options.epoch * options.epochs
-    noises = noise_for(options.rate, options.steps, 0), noise_for(options.rate, options.steps, options.epochs - 1)
+    options.row = [row for row in ROWS if row in ("matched", "importance", *options.row)]
+    noises = noises_of(options)
     print(
         f"{options.data}, {options.model}, {options.records} records, rate {options.rate:.4f}, {options.epochs} epochs "
         f"of {options.epoch} steps, {options.seeds} seeds, epsilon {EPSILON:g}, noise {noises[0]:.4f} "
-        f"(class medians {noises[1]:.4f})",
+        f"(class medians {noises[1]:.4f})\n",
         flush=True,
     )
-    perfect: list[Any] = []
-    every: dict[str, list[tuple[list[int], float]]] = {name: [] for name in ROWS}
-    for seed in range(options.seeds):
-        for name in ROWS:
-            row = Row(name, options, seed, noises)
-            every[name].append(row.train(options, perfect if name == "matched" and seed == 0 else None))
-    matched = np.mean([found for found, _ in every["matched"]], axis=0)
-    print("gradients in each epoch, over those of the matched rate; in all; accuracy; difference to importance")
-    for name, runs in every.items():
-        shares = np.mean([found for found, _ in runs], axis=0) / matched
-        total = np.sum([found for found, _ in runs]) / np.sum([found for found, _ in every["matched"]])
-        right = [accuracy for _, accuracy in runs]
-        apart = [a - b for a, (_, b) in zip(right, every["importance"], strict=True)]
-        error = statistics.stdev(apart) / math.sqrt(len(apart)) if len(apart) > 1 else math.nan
-        print(
-            f"{name:14} {' '.join(f'{share:5.2f}' for share in shares)}  {total:5.2f}  {statistics.mean(right):6.2f}  "
-            f"{statistics.mean(apart):+6.2f} +- {error:.2f}"
-        )
-    for k, shares in zip((2, 1), np.transpose(perfect), strict=True):
-        print(f"perfect, k = {k}  {' '.join(f'{share:5.2f}' for share in shares)}")
+    runs = [[one_run(options, name, seed, noises) for name in options.row] for seed in range(options.seeds)]
+    tell({name: [of_seed[at] for of_seed in runs] for at, name in enumerate(options.row)})
 
 
 if __name__ == "__main__":

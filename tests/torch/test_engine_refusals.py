@@ -13,7 +13,7 @@ from torch.utils.data import (  # noqa: E402
     WeightedRandomSampler,
 )
 
-from privamp import BudgetExceeded, InvalidInput, Key, NoTheorem, PoissonPPS, WithoutReplacement  # noqa: E402
+from privamp import BudgetExceeded, InvalidInput, Key, NoTheorem, Poisson, PoissonPPS, WithoutReplacement  # noqa: E402
 from privamp.torch import PrivacyEngine, device  # noqa: E402
 from small_runs import N, data, loop, model, private  # noqa: E402
 
@@ -46,6 +46,8 @@ BAD = [
     ({"sampler": WeightedRandomSampler([1.0] * N, 5)}, NoTheorem, "function of all records"),
     ({"sampler": PoissonPPS(0.5), "sample_rate": None}, InvalidInput, "batches need designs"),
     ({"sampler": "sorted"}, InvalidInput, "sampler must be one of"),
+    ({"sampler": Poisson}, InvalidInput, r"such as Poisson\(0.01\), got the class Poisson"),
+    ({"records": (torch.zeros(9, 5), torch.zeros(9))}, InvalidInput, r"2 arrays instead; use TensorDataset\(x, y\)"),
     ({"records": Endless()}, InvalidInput, "no length"),
     ({"records": DataLoader(Endless())}, InvalidInput, "no length"),
     ({"records": Lengthless()}, InvalidInput, "no length"),
@@ -71,6 +73,24 @@ def test_bad_input_is_one_sentence(options, kind, words):
     with pytest.raises(kind, match=words) as caught:
         private(**options)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_module_or_learns_nothing():
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], 0.1)
+    options = {"optimizer": optimizer, "criterion": None, "data_loader": data(), "steps": 1, "max_grad_norm": 1.0}
+    with pytest.raises(InvalidInput, match=r"module must be a torch\.nn\.Module, got function"):
+        PrivacyEngine().make_private(module=model, **options)
+    with pytest.raises(InvalidInput, match="has no parameters"):
+        PrivacyEngine().make_private(module=nn.Flatten(), **options)
+
+
+def test_a_model_without_a_loss_of_its_own_needs_a_criterion():
+    module = model()
+    with pytest.raises(InvalidInput, match="give a criterion if it does not"):
+        PrivacyEngine().make_private(
+            module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=None, data_loader=data(),
+            sample_rate=0.1, steps=1, noise_multiplier=1.0, max_grad_norm=1.0, population=N,
+        )  # fmt: skip
 
 
 def test_a_device_that_is_not_there():

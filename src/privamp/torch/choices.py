@@ -50,9 +50,10 @@ def planned(chosen: Choices) -> Plan | DPISPlan:
     sampler, steps = _drawn_by(chosen.sampler, chosen.steps)
     if not isinstance(sampler, (str, Design, Schedule)):
         refuse_sampler(sampler)
+        given = f"the class {sampler.__name__}" if isinstance(sampler, type) else type(sampler).__name__
         raise InvalidInput(
-            f"sampler must be one of {', '.join(SAMPLERS)}, a design or a schedule, got "
-            f"{type(sampler).__name__} instead"
+            f"sampler must be one of {', '.join(SAMPLERS)}, a design or a schedule such as Poisson(0.01), got {given} "
+            "instead"
         )
     if isinstance(sampler, str):
         one_of(SAMPLERS, sampler=sampler)

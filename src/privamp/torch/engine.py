@@ -26,7 +26,7 @@ from .device_normals import CHACHA20, makes_noise
 from .dpis import DPISPlan
 from .from_loader import SIZE_IS_PUBLIC, check_loader, sizes_of
 from .keeping import Keeper, go_back, share, state_of, stored_key
-from .learner import Compute, Learner, usual
+from .learner import Compute, Learner, device_of, usual
 from .loader import BatchSource
 from .paying import check_key, open_run
 from .plan import AS_ZERO, Plan
@@ -155,11 +155,11 @@ class PrivacyEngine:
                 sampler=sampler, steps=steps, clip=max_grad_norm, rate=sample_rate, population=population,
                 noise=noise_multiplier, epsilon=target_epsilon, delta=target_delta, growth=growth, floor=floor,
                 physical=max_physical_batch_size, epoch=steps_per_epoch, bands=bands, neighbors=neighbors, dpis=dpis,
-                sums=kind_of_sums(exact_sums, max_physical_batch_size, next(module.parameters()).device),
+                sums=kind_of_sums(exact_sums, max_physical_batch_size, device_of(module)),
             )
         )  # fmt: skip
         plan.guarantee(1, neighbors)  # a design without a theorem is rejected before anything is drawn
-        records = Records(data_loader, next(module.parameters()).device)
+        records = Records(data_loader, device_of(module))
         people = Population(range(records.size) if ids is None else ids, UNNAMED, **class_column(plan.sampler, classes))
         if people.size != records.size:
             raise InvalidInput("ids must have one entry per record of the data set; check their number")

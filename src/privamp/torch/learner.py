@@ -46,6 +46,16 @@ def _scores(output: Any) -> Any:
     return output if isinstance(output, torch.Tensor) else getattr(output, "logits", output)
 
 
+def device_of(module: Any) -> Any:
+    """Where the parameters of a module are."""
+    if not isinstance(module, nn.Module):
+        raise InvalidInput(f"module must be a torch.nn.Module, got {type(module).__name__} instead")
+    first = next(module.parameters(), None)
+    if first is None:
+        raise InvalidInput(f"module has no parameters, so there is nothing to train, got {type(module).__name__}")
+    return first.device
+
+
 @dataclass(frozen=True, slots=True)
 class Learner:
     """What is trained. Only the module's parameters are secret."""

@@ -137,6 +137,11 @@ def _opened(source: Any) -> tuple[Any, Any]:
         if not isinstance(source.sampler, SequentialSampler):
             refuse_loader(source)
         return source.dataset, source.collate_fn
+    if isinstance(source, tuple) and all(hasattr(part, "shape") for part in source):
+        raise InvalidInput(
+            f"data_loader must be a DataLoader or a Dataset, got a tuple of {len(source)} arrays instead; use "
+            "TensorDataset(x, y)"
+        )
     if isinstance(source, Dataset) or hasattr(source, "__getitem__"):
         return source, torch.utils.data.default_collate
     raise InvalidInput(f"data_loader must be a DataLoader or a Dataset, got {type(source).__name__} instead")

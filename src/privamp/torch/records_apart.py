@@ -25,6 +25,7 @@ Tensor = Any
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative; half precision: _HALF
 _HALF = 5e-2
 _ROUNDING = 1e-3  # share of the tolerance, for a record's whole gradient
+_OWN_LOSS = "; with criterion=None the model takes the labels and returns its loss: give a criterion if it does not"
 _WAY_OUT = "; if the model does not accept these made-up records, give some that it accepts as example="
 
 
@@ -128,7 +129,8 @@ def losses_of(run: "Run", batch: Any, count: int, *, keep: bool = False) -> Tens
     except Exception as error:
         raise InvalidInput(
             f"the model or the criterion fails on made-up records of the data's shape ({type(error).__name__}: "
-            f"{str(error).splitlines()[0] if str(error) else 'no message'})" + _WAY_OUT
+            f"{str(error).splitlines()[0] if str(error) else 'no message'})"
+            + (_OWN_LOSS if run.has_own_loss else _WAY_OUT)
         ) from error
     finally:
         if not keep:
