@@ -1,13 +1,14 @@
 """Hooks that record the input and the output gradient of each layer, and compute norms and weighted sums.
 
 One forward and one backward pass per batch; the backward pass stops at the layers' outputs, so no gradient of a
-parameter is computed twice. Nothing of a batch is kept once its weighted sum is made.
+parameter is computed twice. Nothing of a batch is used once its weighted sum is made; only memory is used again.
 """
 
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,9 +18,11 @@ from ..errors import InvalidInput
 from .compiled import outside
 from .layers import Part, rule_of
 from .layout import Layout, layout_of
+from .memory_format import channels_first, channels_last
 from .precision import full_precision, shortened, widened
+from .scratch import Lease, Scratch
 from .swapping import Slots, row_each, slots_of, swap
-from .uses import Measured, Written, measured, precision_of
+from .uses import Measured, Written, measured, only, precision_of
 
 Tensor = Any
 Gradients = list[tuple[Any, Tensor]]
@@ -41,10 +44,12 @@ class GradientRecorder:
         self.layout: Layout = layout_of(module, apart)
         self._follows: dict[tuple[str, int], list[bool]] = {}  # does an input belong to records? known by trial
         self._is_learning = False
+        self._scratch = Scratch()
         self._records: int | None = None
         self.shapes: dict[str, int] = {}  # dimensions of length 1 between the records and an own parameter; -1: its own
         self._own = Slots([], [])
         self._is_going_back = False
+        self.is_channels_last, self.may_be_channels_last = False, True  # inputs of convolutions; known by trial
         self.forget()
         self.eager = eager = outside(module)
         rules = {name: rule_of(layer) for name, layer in self.layout.heard.items()}
@@ -65,7 +70,7 @@ class GradientRecorder:
         ]
         self._hooks += [
             module.register_forward_pre_hook(eager(lambda m, args: self._begins())),
-            module.register_forward_hook(eager(lambda m, args, out: self._ends()), always_call=True),
+            module.register_forward_hook(eager(lambda m, args, out: self._ends(out)), always_call=True),
         ]
 
     def listen(self, records: int) -> None:
@@ -85,6 +90,15 @@ class GradientRecorder:
     def expected(self) -> int:
         """How many records the pass has."""
         return self._size
+
+    @contextlib.contextmanager
+    def channels_first(self) -> Iterator[None]:
+        """Convolutions are computed as the model's code says, until the block ends."""
+        before, self.is_channels_last = self.is_channels_last, False
+        try:
+            yield
+        finally:
+            self.is_channels_last = before
 
     @contextlib.contextmanager
     def learning(self) -> Iterator[None]:
@@ -178,6 +192,7 @@ class GradientRecorder:
         x = args[0] if args else kwargs[first]
         if name in self.layout.heard and torch.is_grad_enabled():
             x = self.for_each(name, x)
+            x = channels_last(x) if self.is_channels_last and isinstance(layer, nn.Conv2d) else x
         if isinstance(layer, nn.Embedding) and x.shape[:1] == (self._size,):
             is_row = (x >= 0) & (x < layer.num_embeddings)
             self._strangers.append(~(is_row.flatten(1).all(dim=1) if x.dim() > 1 else is_row))
@@ -193,9 +208,10 @@ class GradientRecorder:
         if self.shapes and torch.is_grad_enabled():
             swap(self._own, self._own_rows())
 
-    def _ends(self) -> None:
+    def _ends(self, output: Any = None) -> Any:
         if self.shapes:
             swap(self._own, self._own.parameters)
+        return channels_first(output) if self.is_channels_last and self._records is not None else None
 
     def give_rows(self, shapes: dict[str, int]) -> None:
         """Own parameters of these names get a row per record, with so many dimensions of length 1 after it (-1: the
@@ -247,7 +263,7 @@ class GradientRecorder:
         counts = torch.isfinite(losses.detach())
         for unknown in strangers:
             counts = counts & ~unknown
-        return Recorded(parts, counts, written=written)
+        return Recorded(parts, counts, self._scratch, written=written)
 
 
 def _not_apart(name: str) -> InvalidInput:
@@ -268,15 +284,16 @@ class Recorded:
     `counts` says which records have a gradient at all; the norm of others is not a number.
     """
 
-    def __init__(self, parts: list[Part], counts: Tensor, *, written: bool = False) -> None:
-        self._kind = counts.device.type
+    def __init__(self, parts: list[Part], counts: Tensor, scratch: Scratch, *, written: bool = False) -> None:
+        self._kind, self._lease = counts.device.type, Lease(scratch)
         with torch.no_grad(), full_precision(self._kind):
-            found = _measured(parts, written)
+            found = _measured(parts, self._lease, written)
             squares = sum((m.squares for *_, m in found), start=torch.zeros_like(counts, dtype=torch.float64))
             self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
             usable = torch.isfinite(self.norms)
             if not bool(usable.all()):  # 0 times nan is nan, so those records leave the sum altogether
-                found = _measured([Part(p.parameter, p.use.only(usable), p.rows) for p in parts], written)
+                parts = [Part(p.parameter, only(p.use, usable), p.rows) for p in parts]
+                found = _measured(parts, self._lease, written)
         self._found = found
 
     def written(self) -> list[tuple[Any, tuple[int, int] | None, Tensor]]:
@@ -296,8 +313,13 @@ class Recorded:
                     sums.setdefault(id(parameter), (parameter, none))[1][slice(*rows)] = total
         return list(sums.values())
 
+    def give_back(self) -> None:
+        """Everything of this batch is done: its memory may serve the next one."""
+        self._found = []
+        self._lease.give_back()
 
-def _measured(parts: list[Part], written: bool) -> list[tuple[Any, Any, Any, Measured]]:
+
+def _measured(parts: list[Part], lease: Lease, written: bool) -> list[tuple[Any, Any, Any, Measured]]:
     """Each parameter, or each of the maps packed into it, with all of its uses together."""
     groups: dict[int, list[Part]] = {}
     for part in parts:
@@ -310,8 +332,13 @@ def _measured(parts: list[Part], written: bool) -> list[tuple[Any, Any, Any, Mea
         for rows in ranges:
             uses = [part.use for part in group if part.rows == rows]
             shape = parameter.shape if rows is None else (rows[1] - rows[0], *parameter.shape[1:])
-            found.append((parameter, rows, precision_of(uses[0]), measured(uses, shape, written=written)))
+            product = partial(_product, lease, (id(parameter), rows))
+            found.append((parameter, rows, precision_of(uses[0]), measured(uses, shape, product, written=written)))
     return found
+
+
+def _product(lease: Lease, place: Any, part: int, a: Tensor, b: Tensor) -> Tensor:
+    return lease.product((place, part), a, b)
 
 
 def _overlap(ranges: set[Any]) -> bool:

@@ -12,7 +12,7 @@ import torch
 
 Tensor = Any
 _HALF = (torch.float16, torch.bfloat16)
-_CACHED = 2**16  # doubles
+_CACHED = 2**18  # doubles
 
 
 def sum_dtype(dtype: Any) -> Any:
