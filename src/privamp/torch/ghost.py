@@ -5,10 +5,8 @@ parameter is computed twice. Nothing of a batch is used once its weighted sum is
 """
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
@@ -19,13 +17,13 @@ from .compiled import outside
 from .layers import Part, rule_of
 from .layout import Layout, layout_of
 from .memory_format import channels_first, channels_last
-from .precision import full_precision, shortened, widened
-from .scratch import Lease, Scratch
+from .precision import full_precision, widened
+from .recorded import Recorded
+from .scratch import Scratch
 from .swapping import Slots, row_each, slots_of, swap
-from .uses import Measured, Written, measured, only, precision_of
+from .uses import Written
 
 Tensor = Any
-Gradients = list[tuple[Any, Tensor]]
 
 
 @dataclass(slots=True)
@@ -239,7 +237,7 @@ class GradientRecorder:
             self._is_going_back, self._strangers = False, []
             self._ends()
 
-    def measure(self, losses: Tensor, *, written: bool = False) -> "Recorded":
+    def measure(self, losses: Tensor, *, written: bool = False) -> Recorded:
         """Norms of the gradients of `losses`, one loss per record of the pass that was heard; `written`: write them
         all out."""
         calls, strangers, size = self._calls, self._strangers, self._size
@@ -276,85 +274,3 @@ def _not_apart(name: str) -> InvalidInput:
 def _alike(inputs: Tensor, back: Tensor) -> Tensor:
     """What went in, as numbers of the kind of what came back; ids stay ids."""
     return inputs.to(back.dtype) if inputs.is_floating_point() else inputs
-
-
-class Recorded:
-    """One batch: the norms of its gradients, and then their weighted sum. In full precision, whatever the model's.
-
-    `counts` says which records have a gradient at all; the norm of others is not a number.
-    """
-
-    def __init__(self, parts: list[Part], counts: Tensor, scratch: Scratch, *, written: bool = False) -> None:
-        self._kind, self._lease = counts.device.type, Lease(scratch)
-        with torch.no_grad(), full_precision(self._kind):
-            found = _measured(parts, self._lease, written)
-            squares = sum((m.squares for *_, m in found), start=torch.zeros_like(counts, dtype=torch.float64))
-            self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
-            usable = torch.isfinite(self.norms)
-            if not bool(usable.all()):  # 0 times nan is nan, so those records leave the sum altogether
-                parts = [Part(p.parameter, only(p.use, usable), p.rows) for p in parts]
-                found = _measured(parts, self._lease, written)
-        self._found = found
-
-    def written(self) -> list[tuple[Any, tuple[int, int] | None, Tensor]]:
-        """(parameter, its rows or None for all, gradients of the records), if they were written out."""
-        return [(parameter, rows, one.rows) for parameter, rows, _, one in self._found]
-
-    def weighted(self, weights: Tensor) -> Gradients:
-        """(parameter, sum over records of weight times gradient), for every trainable parameter."""
-        sums: dict[int, tuple[Any, Tensor]] = {}
-        with torch.no_grad(), full_precision(self._kind):
-            for parameter, rows, dtype, one in self._found:
-                total = one.summed(shortened(weights, dtype))
-                if rows is None:
-                    sums[id(parameter)] = parameter, total
-                else:
-                    none = torch.zeros(parameter.shape, dtype=total.dtype, device=total.device)
-                    sums.setdefault(id(parameter), (parameter, none))[1][slice(*rows)] = total
-        return list(sums.values())
-
-    def give_back(self) -> None:
-        """Everything of this batch is done: its memory may serve the next one."""
-        self._found = []
-        self._lease.give_back()
-
-
-def _measured(parts: list[Part], lease: Lease, written: bool) -> list[tuple[Any, Any, Any, Measured]]:
-    """Each parameter, or each of the maps packed into it, with all of its uses together."""
-    groups: dict[int, list[Part]] = {}
-    for part in parts:
-        groups.setdefault(id(part.parameter), []).append(part)
-    found = []
-    for group in groups.values():
-        parameter, ranges = group[0].parameter, {part.rows for part in group}
-        if _overlap(ranges):
-            group, ranges = [_as_whole(part) for part in group], {None}
-        for rows in ranges:
-            uses = [part.use for part in group if part.rows == rows]
-            shape = parameter.shape if rows is None else (rows[1] - rows[0], *parameter.shape[1:])
-            product = partial(_product, lease, (id(parameter), rows))
-            found.append((parameter, rows, precision_of(uses[0]), measured(uses, shape, product, written=written)))
-    return found
-
-
-def _product(lease: Lease, place: Any, part: int, a: Tensor, b: Tensor) -> Tensor:
-    return lease.product((place, part), a, b)
-
-
-def _overlap(ranges: set[Any]) -> bool:
-    """Whether some rows are used as parts of different maps, so that their gradients must be added up first."""
-    if ranges == {None}:
-        return False
-    given = sorted(rows for rows in ranges if rows is not None)
-    return None in ranges or any(a[1] > b[0] for a, b in itertools.pairwise(given))
-
-
-def _as_whole(part: Part) -> Part:
-    """The gradient of the whole parameter, written out."""
-    if part.rows is None:
-        return part
-    start, stop = part.rows
-    rows = part.use.written((stop - start, *part.parameter.shape[1:]))
-    whole = rows.new_zeros(rows.shape[0], *part.parameter.shape)
-    whole[:, start:stop] = rows
-    return Part(part.parameter, Written(whole))

@@ -10,8 +10,6 @@ import torch
 from torch import nn
 from torch.utils import _pytree as trees
 
-from .compiled import is_compiled
-
 Tensor = Any
 
 
@@ -19,7 +17,7 @@ def gains(module: Any, layers: Any) -> bool:
     """Whether these layers of a module compute faster with channels last."""
     has_any = any(isinstance(layer, nn.Conv2d) for layer in layers)
     is_float = all(p.dtype == torch.float32 and p.device.type == "cpu" for p in module.parameters())
-    return has_any and is_float and not is_compiled(module)
+    return has_any and is_float
 
 
 def channels_last(x: Tensor) -> Tensor:
