@@ -15,6 +15,7 @@ the largest amount held during a step beyond what stood there before, on Linux a
 import argparse
 import gc
 import math
+import random
 import statistics
 import subprocess
 import sys
@@ -153,10 +154,15 @@ def plain(model: str, batch: int, device: torch.device, *, last: bool = False) -
 
 
 def milliseconds(steps: list[Callable[[], None]], device: torch.device, repeats: int = 30) -> list[float]:
-    """Medians, in turn rather than one after the other: what else the machine does then meets all of them alike."""
+    """Medians, in turn rather than one after the other: what else the machine does then meets all of them alike.
+
+    The order differs from turn to turn, because a short step is slower after one that filled the caches.
+    """
     times: list[list[float]] = [[] for _ in steps]
+    order, shuffled = list(zip(steps, times, strict=True)), random.Random(1)
     for turn in range(repeats + 5):
-        for step, found in zip(steps, times, strict=True):
+        shuffled.shuffle(order)
+        for step, found in order:
             taken = timed(step, device)
             if turn >= 5:  # after the warm-up
                 found.append(taken)
