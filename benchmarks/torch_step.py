@@ -1,10 +1,12 @@
-"""One private training step on the paper's small CNN and on an MLP, beside Opacus' ghost clipping and plain torch.
+"""One private training step of small models, beside Opacus' ghost clipping and plain torch.
 
-    python benchmarks/torch_step.py [--batch 256] [--device cpu|cuda] [--threads N] [--pad 64]
+    python benchmarks/torch_step.py [--models cnn mlp vit encoder] [--batch N] [--device NAME] [--threads N] [--pad N]
 
 `importance` draws `batch` records out of those that DP-SGD at the matched rate would compute: its gradients are
 compared with Opacus at the same number of candidates, and with Opacus at the matched rate (batch/saved records).
-`plain` is a step of torch without privacy on as many records, drawn at random.
+`plain` is a step of torch without privacy on as many records, drawn at random; `plain-last` the same with the pictures'
+channels last in memory, as privamp puts them on a CPU. Opacus' ghost clipping has no rule for attention and for
+parameters outside layers, so the transformers (`vit`, `encoder`, by default with 64 gradients) have no row of it.
 Whole steps are timed: drawing, forward, norms, weighted sum, noise, optimiser. Times are medians after a warm-up, on
 CUDA by events, on one CPU thread by the processor's time, so that other work on the machine does not count. Memory is
 the largest amount held during a step beyond what stood there before, on Linux and CUDA.
@@ -13,12 +15,14 @@ the largest amount held during a step beyond what stood there before, on Linux a
 import argparse
 import gc
 import math
+import random
 import statistics
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,7 @@ from torch.utils.data import TensorDataset
 
 from privamp import Key
 from privamp.torch import PrivacyEngine, run
+from privamp.torch.memory_format import channels_last
 
 warnings.filterwarnings("ignore")
 
@@ -47,22 +52,59 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.Tanh(), nn.Linear(256, 10))
 
 
-MODELS = {"cnn": cnn, "mlp": mlp}
+class ViT(nn.Module):
+    """49 patches of a picture and a class token, three layers 64 wide: 152,650 parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = nn.Conv2d(1, 64, 4, 4)
+        self.token, self.places = nn.Parameter(torch.zeros(1, 1, 64)), nn.Parameter(torch.zeros(1, 50, 64))
+        self.layers, self.norm, self.out = layers(64, 3), nn.LayerNorm(64), nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        cut = self.cut(x).flatten(2).transpose(1, 2)
+        every = torch.cat([self.token.expand(len(x), -1, -1), cut], dim=1) + self.places
+        return self.out(self.norm(self.layers(every)[:, 0]))
 
 
-def data(device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+class Encoder(nn.Module):
+    """Texts of 64 words out of 5,000, two layers 128 wide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(WORDS, 128), nn.Parameter(torch.zeros(1, LENGTH, 128))
+        self.layers, self.out = layers(128, 2), nn.Linear(128, 10)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.out(self.layers(self.words(ids) + self.places).mean(dim=1))
+
+
+def layers(width: int, count: int) -> nn.Module:
+    one = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
+    return nn.TransformerEncoder(one, count, enable_nested_tensor=False)
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {"cnn": cnn, "mlp": mlp, "vit": ViT, "encoder": Encoder}
+TRANSFORMERS = ("vit", "encoder")  # smaller batches, and no row of Opacus
+WORDS, LENGTH = 5000, 64
+
+
+def data(device: torch.device, model: str = "cnn") -> tuple[torch.Tensor, torch.Tensor]:
     torch.manual_seed(0)
-    return torch.randn(RECORDS, 1, 28, 28, device=device), torch.randint(0, 10, (RECORDS,), device=device)
+    labels = torch.randint(0, 10, (RECORDS,), device=device)
+    if model == "encoder":
+        return torch.randint(0, WORDS, (RECORDS, LENGTH), device=device), labels
+    return torch.randn(RECORDS, 1, 28, 28, device=device), labels
 
 
-def ours(make: Callable[[], nn.Module], batch: int, device: torch.device, sampler: str) -> Callable[[], None]:
+def ours(model: str, batch: int, device: torch.device, sampler: str) -> Callable[[], None]:
     """One step of the engine whose expected number of drawn records is `batch`."""
-    module = make().to(device)
+    module = MODELS[model]().to(device)
     rate = batch / RECORDS / (SAVED if sampler == "importance" else 1.0)
     engine = PrivacyEngine(key=Key.generate())
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.01), criterion=nn.CrossEntropyLoss(),
-        data_loader=TensorDataset(*data(device)), sample_rate=rate, steps=10**6, noise_multiplier=1.0,
+        data_loader=TensorDataset(*data(device, model)), sample_rate=rate, steps=10**6, noise_multiplier=1.0,
         max_grad_norm=1.0, population=RECORDS, sampler=sampler,
     )  # fmt: skip
     if sampler == "importance":
@@ -72,46 +114,55 @@ def ours(make: Callable[[], nn.Module], batch: int, device: torch.device, sample
 
 
 def on_poisson_batches(
-    module: nn.Module, optimizer: Any, criterion: Any, batch: int, device: torch.device
+    module: nn.Module, optimizer: Any, criterion: Any, batch: int, records: Any, turned: Any = lambda x: x
 ) -> Callable[[], None]:
     """One step of the usual loop on a fresh Poisson sample."""
-    x, y = data(device)
+    x, y = records
 
     def step() -> None:
-        drawn = torch.nonzero(torch.rand(RECORDS, device=device) < batch / RECORDS).flatten()
+        drawn = torch.nonzero(torch.rand(RECORDS, device=x.device) < batch / RECORDS).flatten()
         optimizer.zero_grad()
-        criterion(module(x[drawn]), y[drawn]).backward()
+        criterion(module(turned(x[drawn])), y[drawn]).backward()
         optimizer.step()
 
     return step
 
 
-def opacus(make: Callable[[], nn.Module], batch: int, device: torch.device) -> Callable[[], None]:
+def opacus(model: str, batch: int, device: torch.device) -> Callable[[], None]:
     """One step of Opacus' ghost clipping on `batch` records, with its own noise."""
     from opacus.grad_sample import GradSampleModuleFastGradientClipping
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
-    module = GradSampleModuleFastGradientClipping(make().to(device), max_grad_norm=1.0, use_ghost_clipping=True)
+    inner = MODELS[model]().to(device)
+    module = GradSampleModuleFastGradientClipping(inner, max_grad_norm=1.0, use_ghost_clipping=True)
     optimizer = DPOptimizerFastGradientClipping(
         torch.optim.SGD(module.parameters(), 0.01), noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=batch
     )
     criterion = DPLossFastGradientClipping(module, optimizer, nn.CrossEntropyLoss())
-    return on_poisson_batches(module, optimizer, criterion, batch, device)
+    return on_poisson_batches(module, optimizer, criterion, batch, data(device, model))
 
 
-def plain(make: Callable[[], nn.Module], batch: int, device: torch.device) -> Callable[[], None]:
-    """One step of torch on `batch` records, without clipping or noise."""
-    module, criterion = make().to(device), nn.CrossEntropyLoss()
+def plain(model: str, batch: int, device: torch.device, *, last: bool = False) -> Callable[[], None]:
+    """One step of torch on `batch` records, without clipping or noise; `last`: channels last in memory."""
+    module, criterion = MODELS[model]().to(device), nn.CrossEntropyLoss()
+    if last:
+        module.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(module.parameters(), 0.01)
-    return on_poisson_batches(module, optimizer, criterion, batch, device)
+    turned = channels_last if last else lambda x: x
+    return on_poisson_batches(module, optimizer, criterion, batch, data(device, model), turned)
 
 
 def milliseconds(steps: list[Callable[[], None]], device: torch.device, repeats: int = 30) -> list[float]:
-    """Medians, in turn rather than one after the other: what else the machine does then meets all of them alike."""
+    """Medians, in turn rather than one after the other: what else the machine does then meets all of them alike.
+
+    The order differs from turn to turn, because a short step is slower after one that filled the caches.
+    """
     times: list[list[float]] = [[] for _ in steps]
+    order, shuffled = list(zip(steps, times, strict=True)), random.Random(1)
     for turn in range(repeats + 5):
-        for step, found in zip(steps, times, strict=True):
+        shuffled.shuffle(order)
+        for step, found in order:
             taken = timed(step, device)
             if turn >= 5:  # after the warm-up
                 found.append(taken)
@@ -160,9 +211,11 @@ def _status(name: str) -> int:
 
 
 def made(which: str, model: str, batch: int, device: torch.device) -> Callable[[], None]:
-    if which in ("opacus", "plain"):
-        return (opacus if which == "opacus" else plain)(MODELS[model], batch, device)
-    return ours(MODELS[model], batch, device, which)
+    if which == "opacus":
+        return opacus(model, batch, device)
+    if which.startswith("plain"):
+        return plain(model, batch, device, last=which == "plain-last")
+    return ours(model, batch, device, which)
 
 
 def memory_in_a_child(which: str, model: str, batch: int, device: torch.device, threads: int) -> float:
@@ -174,7 +227,8 @@ def memory_in_a_child(which: str, model: str, batch: int, device: torch.device, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--batch", type=int, help="gradients; 256, or 64 for transformers, when not given")
+    parser.add_argument("--models", nargs="*", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--memory", help=argparse.SUPPRESS)
@@ -188,31 +242,33 @@ def main() -> None:
     if options.memory:
         print(megabytes(options.memory, options.model, options.batch, device))
         return
-    matched = round(options.batch / SAVED)
-    try:
-        import opacus as _  # noqa: F401
-
-        rivals = [("opacus", options.batch), ("opacus", matched)]
-    except ImportError:
-        print("opacus is not installed: its rows are left out")
-        rivals = []
     print(
         f"torch {torch.__version__}, {device}, {options.threads} threads; {RECORDS} records; one step, median ms; MiB"
     )
-    for model in MODELS:
-        others = [("plain", options.batch), ("plain", matched), *rivals]
-        rows = [("importance", options.batch), ("uniform", options.batch), ("uniform", matched), *others]
-        steps = [made(which, model, batch, device) for which, batch in rows]
-        found = dict(zip(rows, milliseconds(steps, device), strict=True))
-        for which, batch in rows:
-            held = memory_in_a_child(which, model, batch, device, options.threads)
-            print(f"{model:4} {which:11} {batch:5} gradients {found[which, batch]:9.2f} ms {held:8.1f} MiB")
-        ours_ms = found["importance", options.batch]
-        for which, batch in others:
-            print(f"{model:4} importance against {which} with {batch} gradients: {ours_ms / found[which, batch]:.2f}")
-        for batch in (options.batch, matched):
-            share = found["uniform", batch] / found["plain", batch]
-            print(f"{model:4} uniform against plain with {batch} gradients: {share:.2f}")
+    for model in options.models:
+        compare(model, options.batch or (64 if model in TRANSFORMERS else 256), device, options.threads)
+
+
+def compare(model: str, batch: int, device: torch.device, threads: int) -> None:
+    """Print the rows of one model, and the shares."""
+    matched = round(batch / SAVED)
+    others = [("plain", batch), ("plain", matched)]
+    if model == "cnn" and device.type == "cpu":
+        others += [("plain-last", batch)]
+    if model not in TRANSFORMERS and find_spec("opacus") is not None:
+        others += [("opacus", batch), ("opacus", matched)]
+    rows = [("importance", batch), ("uniform", batch), ("uniform", matched), *others]
+    times = milliseconds([made(which, model, count, device) for which, count in rows], device)
+    found = dict(zip(rows, times, strict=True))
+    held = {(which, count): memory_in_a_child(which, model, count, device, threads) for which, count in rows}
+    for which, count in rows:
+        print(f"{model} {which:11} {count:5} gradients {found[which, count]:9.2f} ms {held[which, count]:8.1f} MiB")
+    for which, count in others:
+        print(f"{model} importance against {which} with {count} gradients: {found[rows[0]] / found[which, count]:.2f}")
+    for which, count in others:
+        if ("uniform", count) in found:
+            time_share, memory = (of["uniform", count] / of[which, count] for of in (found, held))
+            print(f"{model} uniform against {which} with {count} gradients: {time_share:.2f}, memory {memory:.2f}")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ from torch import nn  # noqa: E402
 from privamp.errors import InvalidInput  # noqa: E402
 from privamp.torch import LSTM  # noqa: E402
 from privamp.torch.ghost import GradientRecorder  # noqa: E402
+from privamp.torch.patches import Geometry, Patches, patches  # noqa: E402
 from privamp.torch.precision import norms_of  # noqa: E402
-from privamp.torch.uses import Geometry, _patches  # noqa: E402
+from privamp.torch.uses import measured  # noqa: E402
 
 torch.set_num_threads(1)
 chain = nn.Sequential
@@ -211,14 +212,66 @@ def test_norms_of_many_rows_are_those_of_each_in_double_precision():
     assert torch.allclose(norms_of(rows), expected, rtol=1e-14, atol=0.0)
 
 
-MOVES = [{"stride": (2, 1)}, {"padding": (1, 2), "dilation": (1, 2)}, {"stride": 3, "padding": 2}]
+MOVES = [
+    {"stride": (2, 1)},
+    {"padding": (1, 2), "dilation": (1, 2)},
+    {"stride": 3, "padding": 2},
+    {"groups": 2},
+    {"groups": 4},
+]
 
 
-@pytest.mark.parametrize("options", MOVES)
-def test_patches_are_those_that_a_convolution_sees(options):
-    layer = nn.Conv2d(4, 2, (3, 2), bias=False, **options)
+def moved(options):
+    layer = nn.Conv2d(4, 4, (4, 4), bias=False, **options)
     x = torch.randn(5, 4, 9, 10, generator=torch.Generator().manual_seed(2))
+    return layer, x, Geometry(layer.kernel_size, layer.stride, layer.dilation, layer.padding, layer.groups)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("options", MOVES)
+def test_patches_are_those_that_a_convolution_sees(options, last):
+    layer, x, geometry = moved(options)
     out = layer(x)
-    geometry = Geometry(layer.kernel_size, layer.stride, layer.dilation, layer.padding, 1)
-    found = layer.weight.flatten(1) @ _patches(x, geometry, out.shape[2:])
-    assert torch.allclose(found.unflatten(2, out.shape[2:]), out, atol=1e-5)
+    weight = (layer.weight.movedim(1, -1) if last else layer.weight).reshape(
+        1, geometry.groups, 4 // geometry.groups, -1
+    )
+    seen = patches(x, geometry, out.shape[2:], last=last).unflatten(0, (5, geometry.groups))
+    found = (weight @ seen.transpose(2, 3)).reshape(out.shape)
+    assert torch.allclose(found, out, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, *MOVES])
+@pytest.mark.parametrize("memory", [torch.contiguous_format, torch.channels_last])
+def test_gradients_of_convolutions_are_those_of_single_records(options, memory):
+    """In strips where rows of patches overlap, in patches elsewhere: both against autograd."""
+    layer, x, geometry = moved(options)
+    out = layer(x)
+    back = torch.randn(out.shape, generator=torch.Generator().manual_seed(3))
+    alone = [torch.autograd.grad(layer(x[i : i + 1]), layer.weight, back[i : i + 1])[0].double() for i in range(len(x))]
+    use = Patches((x.contiguous(memory_format=memory),), (back.contiguous(memory_format=memory),), geometry)
+    assert use.has_strips == (options in ({}, *MOVES[:2]))
+    found, weights = measured([use], layer.weight.shape), torch.rand(len(x))
+    assert torch.allclose(found.squares, torch.stack([g.square().sum() for g in alone]), rtol=1e-5)
+    truth = sum(w * g for w, g in zip(weights.double(), alone, strict=True))
+    assert torch.allclose(found.summed(weights).double(), truth, atol=1e-4)
+    written = measured([use], layer.weight.shape, written=True)
+    assert torch.allclose(written.rows.double(), torch.stack(alone).flatten(1), atol=1e-4)
+
+
+def test_memory_is_used_again_only_when_a_batch_is_done():
+    """The sum of a batch is its own, also if another one was measured before it is taken."""
+    model, x, y = built("cnn")
+    recorder = GradientRecorder(model)
+
+    def recorded(some):
+        recorder.listen(len(some))
+        return recorder.measure(nn.functional.cross_entropy(model(some), y[: len(some)], reduction="none"))
+
+    weights = torch.ones(7, dtype=torch.double)
+    expected = [g.clone() for _, g in recorded(x).weighted(weights)]
+    first, other = recorded(x), recorded(-x)
+    assert all(torch.equal(g, e) for (_, g), e in zip(first.weighted(weights), expected, strict=True))
+    other.give_back()
+    for some in (x[:3], x, -x):  # smaller and larger than the block at hand
+        recorded(some).give_back()
+    assert all(torch.equal(g, e) for (_, g), e in zip(recorded(x).weighted(weights), expected, strict=True))

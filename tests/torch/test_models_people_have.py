@@ -11,7 +11,7 @@ from torch.utils.data import TensorDataset  # noqa: E402
 
 from privamp import InvalidInput  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
-from privamp.torch import PrivacyEngine, attention, ghost, layers, measuring, recurrent, replaced  # noqa: E402
+from privamp.torch import PrivacyEngine, attention, layers, measuring, recorded, recurrent, replaced  # noqa: E402
 from privamp.torch.uses import measured  # noqa: E402
 from small_models import MODELS, built, one_by_one  # noqa: E402
 
@@ -36,15 +36,15 @@ def uses_apart(monkeypatch):
     """A tied weight's squared norm as the mean of its uses'."""
 
     def apart(uses, shape, **how):
-        parts = [measured([use], shape, **how) for use in uses]
+        parts = [measured([use], shape) for use in uses]
         return replace(measured(uses, shape, **how), squares=sum(part.squares for part in parts) / len(parts))
 
-    monkeypatch.setattr(ghost, "measured", apart)
+    monkeypatch.setattr(recorded, "measured", apart)
 
 
 def one_use(monkeypatch):
     """Only the last use of a tied weight counts."""
-    monkeypatch.setattr(ghost, "measured", lambda uses, shape, **how: measured(uses[-1:], shape, **how))
+    monkeypatch.setattr(recorded, "measured", lambda uses, shape, **how: measured(uses[-1:], shape, **how))
 
 
 def no_bias(monkeypatch):

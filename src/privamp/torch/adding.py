@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from .batches import Batches
-from .ghost import Recorded
 from .grid import Grid
 from .precision import sum_dtype
+from .recorded import Recorded
 
 Tensor = Any
 _CACHED = 2**18  # doubles

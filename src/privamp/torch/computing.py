@@ -31,7 +31,12 @@ def tolerant(run: "Run", batch: Any, count: int) -> tuple[Tensor | None, Ints | 
     except torch.OutOfMemoryError:
         raise InvalidInput("the batch does not fit into memory; give a max_physical_batch_size") from None
     except Exception:
-        some = [r for r in range(count) if _works(run, made_up.rows(batch, slice(r, r + 1)))]
+        with run.recorder.channels_first():
+            return _of_those_that_work(run, batch, count)
+
+
+def _of_those_that_work(run: "Run", batch: Any, count: int) -> tuple[Tensor | None, Ints]:
+    some = [r for r in range(count) if _works(run, made_up.rows(batch, slice(r, r + 1)))]
     if not some:
         return None, np.empty(0, np.int64)
     run.recorder.listen(len(some))

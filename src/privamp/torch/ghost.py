@@ -1,11 +1,10 @@
 """Hooks that record the input and the output gradient of each layer, and compute norms and weighted sums.
 
 One forward and one backward pass per batch; the backward pass stops at the layers' outputs, so no gradient of a
-parameter is computed twice. Nothing of a batch is kept once its weighted sum is made.
+parameter is computed twice. Nothing of a batch is used once its weighted sum is made; only memory is used again.
 """
 
 import contextlib
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,12 +16,14 @@ from ..errors import InvalidInput
 from .compiled import outside
 from .layers import Part, rule_of
 from .layout import Layout, layout_of
-from .precision import full_precision, shortened, widened
+from .memory_format import channels_first, channels_last
+from .precision import full_precision, widened
+from .recorded import Recorded
+from .scratch import Scratch
 from .swapping import Slots, row_each, slots_of, swap
-from .uses import Measured, Written, measured, precision_of
+from .uses import Written
 
 Tensor = Any
-Gradients = list[tuple[Any, Tensor]]
 
 
 @dataclass(slots=True)
@@ -41,10 +42,12 @@ class GradientRecorder:
         self.layout: Layout = layout_of(module, apart)
         self._follows: dict[tuple[str, int], list[bool]] = {}  # does an input belong to records? known by trial
         self._is_learning = False
+        self._scratch = Scratch()
         self._records: int | None = None
         self.shapes: dict[str, int] = {}  # dimensions of length 1 between the records and an own parameter; -1: its own
         self._own = Slots([], [])
         self._is_going_back = False
+        self.is_channels_last, self.may_be_channels_last = False, True  # inputs of convolutions; known by trial
         self.forget()
         self.eager = eager = outside(module)
         rules = {name: rule_of(layer) for name, layer in self.layout.heard.items()}
@@ -65,7 +68,7 @@ class GradientRecorder:
         ]
         self._hooks += [
             module.register_forward_pre_hook(eager(lambda m, args: self._begins())),
-            module.register_forward_hook(eager(lambda m, args, out: self._ends()), always_call=True),
+            module.register_forward_hook(eager(lambda m, args, out: self._ends(out)), always_call=True),
         ]
 
     def listen(self, records: int) -> None:
@@ -85,6 +88,15 @@ class GradientRecorder:
     def expected(self) -> int:
         """How many records the pass has."""
         return self._size
+
+    @contextlib.contextmanager
+    def channels_first(self) -> Iterator[None]:
+        """Convolutions are computed as the model's code says, until the block ends."""
+        before, self.is_channels_last = self.is_channels_last, False
+        try:
+            yield
+        finally:
+            self.is_channels_last = before
 
     @contextlib.contextmanager
     def learning(self) -> Iterator[None]:
@@ -178,6 +190,7 @@ class GradientRecorder:
         x = args[0] if args else kwargs[first]
         if name in self.layout.heard and torch.is_grad_enabled():
             x = self.for_each(name, x)
+            x = channels_last(x) if self.is_channels_last and isinstance(layer, nn.Conv2d) else x
         if isinstance(layer, nn.Embedding) and x.shape[:1] == (self._size,):
             is_row = (x >= 0) & (x < layer.num_embeddings)
             self._strangers.append(~(is_row.flatten(1).all(dim=1) if x.dim() > 1 else is_row))
@@ -193,9 +206,10 @@ class GradientRecorder:
         if self.shapes and torch.is_grad_enabled():
             swap(self._own, self._own_rows())
 
-    def _ends(self) -> None:
+    def _ends(self, output: Any = None) -> Any:
         if self.shapes:
             swap(self._own, self._own.parameters)
+        return channels_first(output) if self.is_channels_last and self._records is not None else None
 
     def give_rows(self, shapes: dict[str, int]) -> None:
         """Own parameters of these names get a row per record, with so many dimensions of length 1 after it (-1: the
@@ -223,7 +237,7 @@ class GradientRecorder:
             self._is_going_back, self._strangers = False, []
             self._ends()
 
-    def measure(self, losses: Tensor, *, written: bool = False) -> "Recorded":
+    def measure(self, losses: Tensor, *, written: bool = False) -> Recorded:
         """Norms of the gradients of `losses`, one loss per record of the pass that was heard; `written`: write them
         all out."""
         calls, strangers, size = self._calls, self._strangers, self._size
@@ -247,7 +261,7 @@ class GradientRecorder:
         counts = torch.isfinite(losses.detach())
         for unknown in strangers:
             counts = counts & ~unknown
-        return Recorded(parts, counts, written=written)
+        return Recorded(parts, counts, self._scratch, written=written)
 
 
 def _not_apart(name: str) -> InvalidInput:
@@ -260,74 +274,3 @@ def _not_apart(name: str) -> InvalidInput:
 def _alike(inputs: Tensor, back: Tensor) -> Tensor:
     """What went in, as numbers of the kind of what came back; ids stay ids."""
     return inputs.to(back.dtype) if inputs.is_floating_point() else inputs
-
-
-class Recorded:
-    """One batch: the norms of its gradients, and then their weighted sum. In full precision, whatever the model's.
-
-    `counts` says which records have a gradient at all; the norm of others is not a number.
-    """
-
-    def __init__(self, parts: list[Part], counts: Tensor, *, written: bool = False) -> None:
-        self._kind = counts.device.type
-        with torch.no_grad(), full_precision(self._kind):
-            found = _measured(parts, written)
-            squares = sum((m.squares for *_, m in found), start=torch.zeros_like(counts, dtype=torch.float64))
-            self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
-            usable = torch.isfinite(self.norms)
-            if not bool(usable.all()):  # 0 times nan is nan, so those records leave the sum altogether
-                found = _measured([Part(p.parameter, p.use.only(usable), p.rows) for p in parts], written)
-        self._found = found
-
-    def written(self) -> list[tuple[Any, tuple[int, int] | None, Tensor]]:
-        """(parameter, its rows or None for all, gradients of the records), if they were written out."""
-        return [(parameter, rows, one.rows) for parameter, rows, _, one in self._found]
-
-    def weighted(self, weights: Tensor) -> Gradients:
-        """(parameter, sum over records of weight times gradient), for every trainable parameter."""
-        sums: dict[int, tuple[Any, Tensor]] = {}
-        with torch.no_grad(), full_precision(self._kind):
-            for parameter, rows, dtype, one in self._found:
-                total = one.summed(shortened(weights, dtype))
-                if rows is None:
-                    sums[id(parameter)] = parameter, total
-                else:
-                    none = torch.zeros(parameter.shape, dtype=total.dtype, device=total.device)
-                    sums.setdefault(id(parameter), (parameter, none))[1][slice(*rows)] = total
-        return list(sums.values())
-
-
-def _measured(parts: list[Part], written: bool) -> list[tuple[Any, Any, Any, Measured]]:
-    """Each parameter, or each of the maps packed into it, with all of its uses together."""
-    groups: dict[int, list[Part]] = {}
-    for part in parts:
-        groups.setdefault(id(part.parameter), []).append(part)
-    found = []
-    for group in groups.values():
-        parameter, ranges = group[0].parameter, {part.rows for part in group}
-        if _overlap(ranges):
-            group, ranges = [_as_whole(part) for part in group], {None}
-        for rows in ranges:
-            uses = [part.use for part in group if part.rows == rows]
-            shape = parameter.shape if rows is None else (rows[1] - rows[0], *parameter.shape[1:])
-            found.append((parameter, rows, precision_of(uses[0]), measured(uses, shape, written=written)))
-    return found
-
-
-def _overlap(ranges: set[Any]) -> bool:
-    """Whether some rows are used as parts of different maps, so that their gradients must be added up first."""
-    if ranges == {None}:
-        return False
-    given = sorted(rows for rows in ranges if rows is not None)
-    return None in ranges or any(a[1] > b[0] for a, b in itertools.pairwise(given))
-
-
-def _as_whole(part: Part) -> Part:
-    """The gradient of the whole parameter, written out."""
-    if part.rows is None:
-        return part
-    start, stop = part.rows
-    rows = part.use.written((stop - start, *part.parameter.shape[1:]))
-    whole = rows.new_zeros(rows.shape[0], *part.parameter.shape)
-    whole[:, start:stop] = rows
-    return Part(part.parameter, Written(whole))

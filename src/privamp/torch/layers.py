@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .uses import Geometry, Outer, Patches, Rows, Use, Written
+from .patches import Geometry, Patches
+from .uses import Outer, Rows, Use, Written
 
 Tensor = Any
 

@@ -4,6 +4,7 @@
                     others (position ids of shape (1, T) or (T,), masks) belong to all
     own parameters  get a row per record if broadcasting allows it and gradients stay those of autograd; otherwise the
                     module that uses them is computed record by record
+    memory          pictures are put with channels last if the model gives the same losses then (`memory_format.py`)
 
 The result is only a proposal: `records_apart.check` compares it with autograd and rejects what differs.
 """
@@ -15,6 +16,7 @@ import torch
 from ..errors import InvalidInput
 from . import made_up, records_apart
 from .layout import holder_of
+from .memory_format import gains
 
 if TYPE_CHECKING:
     from .run import Run
@@ -25,7 +27,9 @@ _BETWEEN = (-1, 0, 1, 2, 3)  # -1: the parameter's own first dimension, of lengt
 
 def settle(run: "Run", batch: Any) -> None:
     """Find out how per-record gradients of a run's module are computed."""
+    run.recorder.is_channels_last = False
     _learn(run, batch)
+    _order_memory(run, batch, made_up.length(batch))
     shapes = {name: _shape(run, batch, name) for name in run.recorder.layout.own}
     unknown = frozenset(holder_of(run.module, name) for name, shape in shapes.items() if shape is None)
     if unknown:
@@ -33,6 +37,25 @@ def settle(run: "Run", batch: Any) -> None:
         settle(run, batch)
         return
     run.recorder.give_rows({name: shape for name, shape in shapes.items() if shape is not None})
+
+
+def _order_memory(run: "Run", batch: Any, count: int) -> None:
+    """Put channels last if the model has convolutions that gain from it, and made-up records have the same losses."""
+    recorder = run.recorder
+    if not (recorder.may_be_channels_last and gains(run.module, recorder.layout.heard.values())):
+        return
+    try:
+        recorder.is_channels_last = True
+        records_apart.losses_of(run, batch, count)
+        with records_apart.steady(run, batch, count) as is_steady:
+            last = records_apart.losses_of(run, batch, count)
+            recorder.is_channels_last = False
+            first = records_apart.losses_of(run, batch, count)
+        for one, other in zip(first, last, strict=True):
+            records_apart.require_same(run, one, other, "depends on the order of memory")
+        recorder.is_channels_last = is_steady
+    except InvalidInput:
+        recorder.is_channels_last = recorder.may_be_channels_last = False
 
 
 def _learn(run: "Run", batch: Any) -> None:

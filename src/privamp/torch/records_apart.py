@@ -44,7 +44,7 @@ def check(run: "Run", batch: Any) -> None:
     require_same(
         run, losses_of(run, batch, count)[0], losses_of(run, others, count)[0], "changes with the other records"
     )
-    with _steady(run, batch, count) as is_steady:
+    with steady(run, batch, count) as is_steady:
         if is_steady:
             together = losses_of(run, batch, count)
             with torch.no_grad():
@@ -159,7 +159,7 @@ def tolerance_of(run: "Run", losses: Tensor) -> float:
 
 
 @contextlib.contextmanager
-def _steady(run: "Run", batch: Any, count: int) -> Iterator[bool]:
+def steady(run: "Run", batch: Any, count: int) -> Iterator[bool]:
     """Whether losses are deterministic; a model with dropout is checked in evaluation mode."""
     if _repeats(run, batch, count):
         yield True

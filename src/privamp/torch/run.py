@@ -262,6 +262,7 @@ class Run:
             weights = np.zeros(everybody.size)
             weights[:size] = self.batches.coefficients(part, norms[:size])
             self._sums.add(recorded, torch.from_numpy(weights[at]).to(self.device))
+            recorded.give_back()
         self._done.append((part, norms[:size]))
         self.unchanged.require_same()
         for modes in self.passes.heard():

@@ -52,11 +52,13 @@ class Trial:
         self._tried.add((modes, self._hooks()))
 
     def _hooks(self) -> Any:
-        """The numbers of each layer's hooks, which are never used twice, and whether its forward pass is another."""
-        return tuple(
+        """The numbers of each layer's hooks, which are never used twice, whether its forward pass is another, and how
+        pictures lie in memory."""
+        hooks = tuple(
             (*(tuple(getattr(layer, kind)) for kind in _HOOKS), id(vars(layer).get("forward")))
             for layer in self._run.module.modules()
         )
+        return hooks, self._run.recorder.is_channels_last
 
     def _set(self, modes: Modes) -> None:
         for layer, mode in zip(self._run.module.modules(), modes, strict=False):

@@ -8,13 +8,15 @@ record's gradient is the sum over all uses, and its norm is that of the sum, nev
     Patches   a convolution: linear in patches, t is a position of the output
     Written   the gradient itself, for small parameters and where there is no rule
 
-Two ways to compute the norm of a linear map's gradient:
+Three ways to compute the norm of a linear map's gradient, chosen by shapes alone:
 
     written out   the gradient itself, cheap for small layers; the weighted sum is then one more product
+    in pieces     the same for some records at a time, not kept: for larger layers on a CPU
     ghost         norm^2 = sum_st (l_is . l_it)(r_is . r_it), gradient never formed (Goodfellow 2015; Li et al. 2022)
 
-The ghost norm subtracts large numbers when positions cancel, and a norm that is too small would let a gradient exceed
-the clipping bound. So its error bound is added: it errs upward. Squares are computed in double precision, where those
+A norm that is too small would let a gradient exceed the clipping bound. The ghost norm subtracts large numbers when
+positions cancel, and so does a gradient that is rounded otherwise than in the weighted sum. So the error bounds of
+both are added: they err upward. Squares are computed in double precision, where those
 of float32 numbers never underflow. The weighted sum needs no second backward pass (Bu et al. 2022). Uses of different
 kinds can be converted: an embedding is an Outer with one-hot rows (tied word vectors), and every use can be written
 out.
@@ -27,12 +29,13 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from .patches import Patches, joined
 from .precision import norms_of, scaled_rows
 
 Tensor = Any
 _UNIT = 2.0**-53  # rounding of double precision
+_PIECE = 2**18  # numbers of gradients that are written out for their norms alone
 _FEW = 4  # times what a layer holds anyway: how large a gradient may be that is written out because it is faster
-_WEIGHT_SUMS = {1: torch.nn.grad.conv1d_weight, 2: torch.nn.grad.conv2d_weight, 3: torch.nn.grad.conv3d_weight}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +58,6 @@ class Outer:
         """(records, *shape)."""
         return torch.bmm(self.left.transpose(1, 2), self.right).reshape(-1, *shape)
 
-    def only(self, usable: Tensor) -> "Outer":
-        """The same use with the other records set to zero."""
-        return Outer(_only(self.left, usable), _only(self.right, usable))
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -73,60 +72,9 @@ class Rows:
         found = self.values.new_zeros(records, *shape)
         return found.scatter_add_(1, self.ids.unsqueeze(2).expand(records, places, width), self.values)
 
-    def only(self, usable: Tensor) -> "Rows":
-        """The same use with the other records set to zero."""
-        return Rows(self.ids, _only(self.values, usable))
-
     def as_outer(self, rows: int) -> Outer:
         """The same with one-hot rows, as large as the logits of the whole vocabulary."""
         return Outer(functional.one_hot(self.ids, rows).to(self.values.dtype), self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class Geometry:
-    """How a convolution moves over its input."""
-
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    dilation: tuple[int, ...]
-    padding: tuple[int, ...]
-    groups: int
-
-
-@dataclass(frozen=True, slots=True)
-class Patches:
-    """Inputs of a convolution and the derivatives with respect to its outputs, for every call."""
-
-    inputs: tuple[Tensor, ...]
-    backs: tuple[Tensor, ...]
-    geometry: Geometry
-
-    def unfolded(self) -> tuple[Tensor, Tensor]:
-        """(records x groups, width of a patch, positions) and (records x groups, channels out, positions)."""
-        groups, n = self.geometry.groups, self.inputs[0].shape[0]
-        pairs = zip(self.inputs, self.backs, strict=True)
-        a = _joined([_patches(x, self.geometry, g.shape[2:]) for x, g in pairs], 2)
-        b = _joined([g.flatten(2) for g in self.backs], 2)
-        return a.reshape(n * groups, -1, a.shape[2]), b.reshape(n * groups, -1, b.shape[2])
-
-    def written(self, shape: Any) -> Tensor:
-        """(records, *shape)."""
-        a, b = self.unfolded()
-        return torch.bmm(b, a.transpose(1, 2)).reshape(-1, *shape)
-
-    def summed(self, weights: Tensor, shape: Any) -> Tensor:
-        """The weighted sum of the gradients."""
-        g = self.geometry
-        total = 0.0
-        for x, back in zip(self.inputs, self.backs, strict=True):
-            scaled = back * weights.reshape(-1, *[1] * (back.dim() - 1))
-            total = total + _WEIGHT_SUMS[len(g.size)](x, shape, scaled, g.stride, g.padding, g.dilation, g.groups)
-        return total
-
-    def only(self, usable: Tensor) -> "Patches":
-        """The same use with the other records set to zero."""
-        inputs, backs = (tuple(_only(t, usable) for t in given) for given in (self.inputs, self.backs))
-        return replace(self, inputs=inputs, backs=backs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +87,16 @@ class Written:
         """(records, *shape)."""
         return self.values.reshape(-1, *shape)
 
-    def only(self, usable: Tensor) -> "Written":
-        """The same use with the other records set to zero."""
-        return Written(_only(self.values, usable))
-
 
 Use = Outer | Rows | Patches | Written
+
+
+Product = Callable[[int, Tensor, Tensor], Tensor]
+"""(number of the part, a, b) -> torch.bmm(a, b) as (batch, rows x columns)."""
+
+
+def _product(part: int, a: Tensor, b: Tensor) -> Tensor:
+    return torch.bmm(a, b).flatten(1)
 
 
 def precision_of(use: Use) -> Any:
@@ -153,10 +105,10 @@ def precision_of(use: Use) -> Any:
     return held.dtype
 
 
-def measured(uses: list[Use], shape: Any, *, written: bool = False) -> Measured:
+def measured(uses: list[Use], shape: Any, *, product: Product = _product, written: bool = False) -> Measured:
     """Norms and weighted sums of the gradient formed by these uses of one parameter (or of some of its rows).
 
-    With `written` the gradients are written out, whatever that costs.
+    With `written` the gradients are written out, whatever that costs. `product` multiplies batches of matrices.
     """
     kinds = {type(use) for use in uses}
     if written:
@@ -165,14 +117,14 @@ def measured(uses: list[Use], shape: Any, *, written: bool = False) -> Measured:
         uses, kinds = [use.as_outer(shape[0]) if isinstance(use, Rows) else use for use in uses], {Outer}
     if kinds == {Outer}:
         maps = [use for use in uses if isinstance(use, Outer)]
-        return _outer(_joined([u.left for u in maps], 1), _joined([u.right for u in maps], 1), shape)
+        return _outer(joined([u.left for u in maps], 1), joined([u.right for u in maps], 1), shape)
     if kinds == {Rows}:
         tables = [use for use in uses if isinstance(use, Rows)]
-        return _rows(_joined([u.ids for u in tables], 1), _joined([u.values for u in tables], 1), shape)
+        return _rows(joined([u.ids for u in tables], 1), joined([u.values for u in tables], 1), shape)
     moved = [use for use in uses if isinstance(use, Patches)]
     if kinds == {Patches} and len({use.geometry for use in moved}) == 1:
         inputs, backs = (tuple(t for use in moved for t in getattr(use, name)) for name in ("inputs", "backs"))
-        return _convolved(replace(moved[0], inputs=inputs, backs=backs), shape)
+        return _convolved(replace(moved[0], inputs=inputs, backs=backs), shape, product)
     return _all_written(uses, shape)
 
 
@@ -181,10 +133,6 @@ def _all_written(uses: list[Use], shape: Any) -> Measured:
     for use in uses[1:]:
         total = total + use.written(shape)
     return _written_out(total, shape)
-
-
-def _joined(tensors: list[Tensor], dim: int) -> Tensor:
-    return tensors[0] if len(tensors) == 1 else torch.cat(tensors, dim=dim)
 
 
 def _written_out(gradients: Tensor, shape: Any) -> Measured:
@@ -207,7 +155,28 @@ def _outer(b: Tensor, a: Tensor, shape: Any) -> Measured:
         return Measured((norms_of(a) * norms_of(b)).square(), summed)
     if _is_small(d * p, places * (d + p)):
         return _written_out(torch.bmm(b.transpose(1, 2), a), shape)
-    return Measured(_ghost_squares(a, b), summed)
+    return Measured(_squares(a, b), summed)
+
+
+def _squares(a: Tensor, b: Tensor) -> Tensor:
+    """Norms^2 of sum_t b_t a_t^T where gradients are not kept: the way that is faster for these shapes.
+
+    A ghost norm takes places^2 (d + p) products of doubles, the gradient places d p of the model's numbers.
+    """
+    places, d, p = a.shape[1], a.shape[2], b.shape[2]
+    faster = 2 if a.device.type == "cpu" else 1
+    return _squares_in_pieces(a, b) if d * p <= faster * places * (d + p) else _ghost_squares(a, b)
+
+
+def _squares_in_pieces(a: Tensor, b: Tensor) -> Tensor:
+    """The same written out for some records at a time, with the largest error of the products added to the norm."""
+    (n, places, d), p = a.shape, b.shape[2]
+    some = max(1, _PIECE // (d * p)) if a.device.type == "cpu" else max(n, 1)
+    made, found = a.new_empty(min(some, n), p, d), norms_of(a) * norms_of(b) * (places * torch.finfo(a.dtype).eps)
+    for start in range(0, n, some):
+        here = slice(start, min(start + some, n))
+        found[here] += norms_of(torch.bmm(b[here].transpose(1, 2), a[here], out=made[: here.stop - start]))
+    return found.square()
 
 
 def _ghost_squares(a: Tensor, b: Tensor) -> Tensor:
@@ -239,42 +208,35 @@ def _rows(ids: Tensor, b: Tensor, shape: Any) -> Measured:
     return Measured(torch.ldexp(squares.sqrt(), up).square(), summed)
 
 
-def _convolved(use: Patches, shape: Any) -> Measured:
+def _convolved(use: Patches, shape: Any, product: Product) -> Measured:
     """Split by group: each group has its own gradient."""
     groups, n = use.geometry.groups, use.inputs[0].shape[0]
-    a, b = use.unfolded()
-    d, p, places = a.shape[1], b.shape[1], a.shape[2]
+    out, channels, *size = shape
+    d, p = channels * torch.Size(size).numel(), out // groups
+    places = sum(back.shape[2:].numel() for back in use.backs)
     held = use.inputs[0][0].numel() + use.backs[0][0].numel()
     # a ghost norm takes places^2 (d + p) products of doubles, the gradient places d p of the model's numbers
     is_cheap = d * p <= 2 * places * (d + p) and d * p * groups <= _FEW * held
-    if is_cheap or _is_small(d * p * groups, held):
-        return _written_out(torch.bmm(b, a.transpose(1, 2)).reshape(n, -1), shape)
-    if places * places * (d + p) < places * d * p:
-        squares = _ghost_squares(a.transpose(1, 2), b.transpose(1, 2))
-    else:
-        squares = norms_of(torch.bmm(b, a.transpose(1, 2))).square()
+    is_written = is_cheap or _is_small(d * p * groups, held)
+    if is_written and use.has_strips:
+        parts = use.strips(product)
+        squares = torch.stack([norms_of(part).square() for part in parts]).sum(dim=0)
+        return Measured(squares, lambda weights: use.from_strips([weights @ part for part in parts], shape))
+    a, b = use.unfolded()
+    if is_written:
+        flat = product(0, b, a).reshape(n, -1)
+        return Measured(norms_of(flat).square(), lambda weights: use.ordered(weights @ flat, shape))
+    squares = _squares(a, b.transpose(1, 2))
     return Measured(squares.reshape(n, groups).sum(dim=1), lambda weights: use.summed(weights, shape))
 
 
-def _patches(x: Tensor, geometry: Geometry, out: Any) -> Tensor:
-    """Patches of the inputs, (records, width of a patch, positions).
-
-    By strides: one copy for the whole batch, where torch would unfold record by record. On a CPU patch by patch, which
-    is faster to copy and to multiply with.
-    """
-    if any(geometry.padding):
-        x = functional.pad(x, [side for p in reversed(geometry.padding) for side in (p, p)])
-    x = x.contiguous()
-    first, channel, *inner = x.stride()
-    inside = [s * d for s, d in zip(inner, geometry.dilation, strict=True)]
-    moves = [s * k for s, k in zip(inner, geometry.stride, strict=True)]
-    n, c = x.shape[:2]
-    width, places = c * torch.Size(geometry.size).numel(), torch.Size(out).numel()
-    if x.device.type == "cpu":
-        found = x.as_strided((n, *out, c, *geometry.size), (first, *moves, channel, *inside))
-        return found.reshape(n, places, width).transpose(1, 2)
-    found = x.as_strided((n, c, *geometry.size, *out), (first, channel, *inside, *moves))
-    return found.reshape(n, width, places)
+def only(use: Use, usable: Tensor) -> Use:
+    """The same use with the other records set to zero."""
+    if isinstance(use, Outer):
+        return Outer(_only(use.left, usable), _only(use.right, usable))
+    if isinstance(use, Patches):
+        return use.changed(lambda values: _only(values, usable))
+    return replace(use, values=_only(use.values, usable))
 
 
 def _only(values: Tensor, usable: Tensor) -> Tensor:

@@ -253,12 +253,12 @@ def _uses_apart() -> Iterator[None]:
     """The norm of a tied weight is taken of its two uses, not of their sum; nothing checks the gradients."""
     from ...torch.uses import Measured, measured
 
-    def apart(uses: Any, shape: Any) -> Any:
+    def apart(uses: Any, shape: Any, **how: Any) -> Any:
         found = [measured([use], shape) for use in uses]
         together = measured(uses, shape)
         return Measured(sum(one.squares for one in found) if len(found) > 1 else together.squares, together.summed)
 
-    with _unchecked(), patch("privamp.torch.ghost.measured", apart):
+    with _unchecked(), patch("privamp.torch.recorded.measured", apart):
         yield
 
 
