@@ -17,6 +17,9 @@ CORE_TESTS := tests/core tests/mechanisms tests/sums tests/kmeans/test_kmeans_es
 
 # Two workers with two BLAS threads each wait for one another: one thread is several times faster on two cores.
 export OPENBLAS_NUM_THREADS ?= 1
+# A process keeps the memory of large arrays (glibc gives it back after every operation, and gets it again page by page).
+export MALLOC_MMAP_THRESHOLD_ ?= 268435456
+export MALLOC_TRIM_THRESHOLD_ ?= 1073741824
 # Bytecode is kept, whatever the shell says: compiling tests anew takes each worker 15 s, and each process that they
 # start two thirds longer.
 unexport PYTHONDONTWRITEBYTECODE
