@@ -102,3 +102,17 @@ def test_a_key_cannot_be_changed():
         del KEY._secret
     with pytest.raises(InvalidInput, match="cannot be changed"):
         KEY.other = 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "fingerprint"),
+    [
+        ((5,), "78f6339f6b41ccd82338175a91583d30"),
+        ((-1,), "a5383fbcc123437853d38d3b33202fb4"),
+        ((300,), "87ec8878b02cc84d06c3c4f6bde4d26a"),
+        (("round", 7), "d5ccadece07aac61d050e1387ce366f1"),
+    ],
+)
+def test_a_subkey_stays_what_it_is(labels, fingerprint):
+    """Stored samples are opened with it: another encoding of a label would draw other records (version 0.2)."""
+    assert Key.from_bytes(bytes(range(32))).subkey(*labels).fingerprint.hex() == fingerprint

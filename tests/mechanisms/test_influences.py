@@ -19,6 +19,7 @@ from privamp import (
     NormNoise,
     NoTheorem,
     PureDP,
+    RandomizedResponse,
 )
 from privamp.core.mechanism import Change
 from privamp.core.multiplicity import Multiplicity
@@ -39,14 +40,14 @@ def normal_delta(shift, epsilon):
     return norm.cdf(low) - math.exp(epsilon) * norm.cdf(high)
 
 
-@pytest.mark.parametrize("mechanism", PURE, ids=repr)
-def test_pure_influences_are_the_epsilon_of_a_record_of_that_norm(mechanism):
+@pytest.mark.parametrize(("mechanism", "p"), list(zip(PURE, (1.0, 2.0, 1.0, 1.0), strict=True)), ids=repr)
+def test_pure_influences_are_the_epsilon_of_a_record_of_that_norm(mechanism, p):
     assert mechanism.influence.kind == "pure"
     for u in (0.5, 2.0, 5.0):
         assert float(mechanism.influence.at(u)) == pytest.approx(u / 4.0, rel=1e-6)
         own = mechanism.profile(AR, Change(norm=u)).epsilon()
         assert own == pytest.approx(u / 4.0, rel=1e-6)
-    assert mechanism.influence.p == (2.0 if getattr(mechanism, "p", 1.0) == 2.0 else 1.0)
+    assert mechanism.influence.p == mechanism.row_bound.p == p  # in another norm, rows would be clipped too little
 
 
 def test_discrete_noise_is_covered_by_the_continuous_curve_at_its_influence():
@@ -208,3 +209,18 @@ def test_adaptive_gaussian_releases_add_up_in_squares():
     assert not covers(AugmentedRows(Gaussian(4.0), 1.0, per_record=1.0))
     with pytest.raises(InvalidInput):
         GaussianLosses((Gaussian(1.0), Laplace(1.0)))
+
+
+def test_rows_with_whole_noise_add_its_own_part_and_round_up():
+    base = DiscreteLaplace(3.0, 6).influence
+    found = AugmentedRows(DiscreteLaplace(3.0, 6), radius=5.0, per_record=2.0, per_norm=1.3).influence
+    assert found.per_record == pytest.approx(2.0 / 3.0 + base.per_record)
+    assert Fraction(found.per_norm) >= Fraction(base.per_norm) * Fraction(1.3)
+    assert found.per_norm == pytest.approx(1.3 / 3.0)
+    assert AugmentedRows(Laplace(3.0), radius=5.0, per_record=2.0).influence.per_norm == 1.0 / 3.0  # nothing to round
+
+
+@pytest.mark.parametrize("answers", [[0, 1, 3], [-1, 1, 2], [5]])
+def test_a_category_that_does_not_exist_is_refused_wherever_it_stands(answers):
+    with pytest.raises(InvalidInput, match="from 0 to 2"):
+        RandomizedResponse(1.0, 3).release(np.array(answers), seeded_stream(1))

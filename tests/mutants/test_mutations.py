@@ -77,8 +77,9 @@ def test_the_seed_decides_and_every_kind_has_its_share():
     assert {m.mutation.kind for m in first} == {"operator", "comparison", "constant", "branch", "name"}
 
 
-def test_known_equivalents_are_mutants_of_today_with_a_reason():
-    known = run.known_equivalents()
+@pytest.mark.parametrize("name", ["equivalent.toml", "survivors.toml"])
+def test_listed_mutants_are_mutants_of_today_with_a_reason(name):
+    known = run.known_equivalents(run.KNOWN.with_name(name))
     rooms = {path.split("/")[2] for path, *_ in known}
     today = {mutant.key for room in rooms for mutant in run.mutants_of(room)}
     assert known.keys() <= today

@@ -160,3 +160,13 @@ def test_a_negative_sum_too_small_for_a_float_stays_negative():
     assert size_chain._best_sum(far, math.e, size_chain._FLOOR) < 0.0
     assert size_chain._best_sum(np.array([1e-300, *far]), math.e, size_chain._FLOOR) > 0.0
     assert size_chain._best_sum(-far, math.e, size_chain._FLOOR) > 0.0
+
+
+@pytest.mark.parametrize("wrong", [1.01, 0.99, 1.0 + 1e-4])
+def test_a_value_that_is_wrong_is_not_certified(wrong, monkeypatch):
+    """Planted: the search returns another value; the two passes that certify find neither side of it proved."""
+    honest = size_chain._optimum
+    monkeypatch.setattr(size_chain, "_optimum", lambda gain, base, a: wrong * honest(gain, base, a))
+    laws = np.array([0.1, 0.3, 0.4, 0.2]), np.array([0.05, 0.2, 0.3, 0.3, 0.15])
+    with pytest.raises(NumericalFailure, match="not certified"):
+        size_chain.added(*laws, 0.7)

@@ -21,6 +21,7 @@ from privamp import (
     size_for_noise,
 )
 from privamp.rules.noise_and_size import EVALUATIONS
+from privamp.rules.norm_histogram import octave_bins
 from privamp.testing import seeded_key
 
 NORMS = np.random.default_rng(0).gamma(4.0, size=50_000).clip(0, 14) / 14.0
@@ -105,3 +106,12 @@ def test_noise_for_a_rule_of_fixed_size():
 
     noise = noise_for_guarantee(lambda b: NormNoise(b, 10), rule, epsilon=1.0)
     assert 1.0 - 1e-8 < rule(noise).guarantee().epsilon() <= 1.0
+
+
+def test_bins_of_norms_shrink_by_octaves_from_the_radius():
+    assert octave_bins(8.0, per_octave=1, octaves=3).tolist() == [2.0, 4.0, 8.0]
+    assert octave_bins(4.0, per_octave=2, octaves=1) == pytest.approx([4.0 / 2**0.5, 4.0])
+    assert octave_bins(1.0).size == 96
+    for bad in ({"octaves": 0}, {"per_octave": 0}, {"octaves": 61}):
+        with pytest.raises(InvalidInput):
+            octave_bins(1.0, **bad)

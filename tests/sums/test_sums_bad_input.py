@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privamp import NormHistogram, Poisson
+from privamp import NormHistogram, Poisson, sums
 from privamp.core.tape import Tape, taping
 from privamp.errors import Infeasible, InvalidInput
 from privamp.sums import PrivateMean, PrivateSum
@@ -103,3 +103,10 @@ def test_infeasible_targets(key):
         PrivateSum(bounds=3.0, epsilon=0.1, scale=1.0, sampler="privacy-constrained").release(X, key(28))
     with pytest.raises(Infeasible, match="add noise"):
         PrivateSum(bounds=3.0, epsilon=0.1, scale=1.0, sampler="uniform").release(X, key(28))
+
+
+def test_the_old_name_of_a_release_still_works_and_no_other_does():
+    with pytest.warns(DeprecationWarning, match="Release"):
+        assert sums.Estimated is sums.Release
+    with pytest.raises(AttributeError, match="Guessed"):
+        sums.Guessed  # noqa: B018
