@@ -1,11 +1,13 @@
 """What sampling a Parquet file costs next to reading it, how much memory it takes, and how both grow with the rows.
 
-    python benchmarks/local_sample.py                          5 million rows and a curve up to a million
-    python benchmarks/local_sample.py --rows 50000000 --curve 100000000
+    python benchmarks/local_sample.py                          5 million rows and memory up to 10 million
+    python benchmarks/local_sample.py --rows 50000000 --most 1000000000
+    python benchmarks/local_sample.py --folder /data --only read     files are kept there and used again
 
-Made-up files of 5 columns with row groups of a million rows. Every run is a process of its own; a time is the best of
-a few runs, taken in turns so that a busy machine is busy for all of them. Each figure is a ratio to reading the same
-columns with pyarrow alone, or bytes; nanoseconds are for orientation.
+Made-up files of an int64 id and ten doubles (Snappy, row groups of a million rows). Every run is a process of its own;
+a time is the best of a few runs, taken in turns so that a busy machine is busy for all of them. Each figure is a ratio
+to reading the same columns with pyarrow alone, by its own scanner and by a leaner loop of one row group per thread.
+DuckDB and Polars take samples of the same rate where they are installed.
 """
 
 import argparse
@@ -16,48 +18,65 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import dataset, parquet
 
+from privamp import ExactLaplace, Poisson
 from privamp import spec as specs
 from privamp.chance.keys import Key
 from privamp.engines import local
 
 GROUP = 1_000_000
-SPECS = {
-    "poisson": "poisson:rate=0.01",
-    "constrained": "importance:rule=privacy-constrained,epsilon=1,scale=30,radius=8,column=a+b+c",
-    "fixed size": "wor:size=10000,population=10000",
-}
+NAMES = [f"x{k}" for k in range(10)]
+RULE = "importance:rule=privacy-constrained,epsilon=1,scale=30,radius=8,column="
 
 
-def make(path: Path, rows: int, shuffled: bool = False) -> None:
+def make(path: Path, rows: int, shuffled: bool = False) -> Path:
+    if path.exists():
+        return path
     rng = np.random.default_rng(1)
     order = rng.permutation(rows) if shuffled else None
-    kinds = [("id", pa.int64()), ("age", pa.int32()), ("a", pa.float64()), ("b", pa.float64()), ("c", pa.float64())]
-    with parquet.ParquetWriter(path, pa.schema(kinds)) as writer:
+    schema = pa.schema([("id", pa.int64()), *((name, pa.float64()) for name in NAMES)])
+    with parquet.ParquetWriter(path, schema, compression="snappy") as writer:
         for start in range(0, rows, GROUP):
             n = min(GROUP, rows - start)
             ids = np.arange(start, start + n) if order is None else order[start : start + n]
-            columns = [ids, rng.integers(0, 100, n, dtype=np.int32), *(rng.normal(size=n) for _ in range(3))]
-            writer.write_table(pa.table(columns, schema=pa.schema(kinds)))
+            writer.write_table(pa.table([ids, *(rng.normal(size=n) for _ in NAMES)], schema=schema))
+    return path
 
 
-def read(path: str, threads: int) -> None:
+def make_long(path: Path, rows: int) -> Path:
+    """One column whose value repeats, so that very many rows take little disk."""
+    schema = pa.schema([("x", pa.float64())])
+    with parquet.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, GROUP):
+            writer.write_table(pa.table([np.ones(min(GROUP, rows - start))], schema=schema))
+    return path
+
+
+def make_wide(path: Path, rows: int = 600_000, columns: int = 100) -> Path:
+    rng = np.random.default_rng(1)
+    parquet.write_table(pa.table({f"x{k}": rng.normal(size=rows) for k in range(columns)}), path)
+    return path
+
+
+def read(path: str, threads: int, columns: list[str] | None = None) -> None:
     pa.set_cpu_count(threads)
-    for _ in dataset.dataset(path).to_batches():
+    for _ in dataset.dataset(path).to_batches(columns=columns):
         pass
 
 
-def read_in_groups(path: str, threads: int) -> None:
+def read_in_groups(path: str, threads: int, columns: list[str] | None = None) -> None:
     """A leaner way to read with pyarrow alone: one row group per thread."""
 
     def one(group: dataset.Fragment) -> None:
-        for _ in group.to_batches(use_threads=False, batch_readahead=0, fragment_readahead=0):
+        for _ in group.to_batches(columns=columns, use_threads=False, batch_readahead=0, fragment_readahead=0):
             pass
 
     groups = [group for file in dataset.dataset(path).get_fragments() for group in file.split_by_row_group()]
@@ -65,24 +84,74 @@ def read_in_groups(path: str, threads: int) -> None:
         list(pool.map(one, groups))
 
 
-def sample(path: str, threads: int, spec: str, id: str | None) -> None:
+def sampled(design: str, id: str | None = None, columns: list[str] | None = None) -> Callable[[str, int], None]:
+    def work(path: str, threads: int) -> None:
+        out = f"{path}.{os.getpid()}.parquet"
+        rows = parquet.read_metadata(path).num_rows
+        drawn = specs.design(design.format(rows=rows, part=rows // 100))
+        try:
+            local.write(path, drawn, out, key=Key.generate(), id=id, threads=threads, columns=columns)
+        finally:
+            Path(out).unlink(missing_ok=True)
+
+    return work
+
+
+def summed(path: str, threads: int) -> None:
+    people = local.draw(path, Poisson(0.01), key=Key.generate(), threads=threads)
+    people.release_sum(ExactLaplace(scale=1.0, sensitivity=1.0), parquet.read_schema(path).names[-1])
+
+
+def duckdb_sample(path: str, threads: int) -> None:
+    import duckdb
+
     out = f"{path}.{os.getpid()}.parquet"
+    sample = f"SELECT * FROM '{path}' USING SAMPLE 1 PERCENT (bernoulli)"
     try:
-        local.write(
-            path, specs.design(spec), out, key=Key.generate(), id=id, threads=threads, clip="importance" in spec
-        )
+        with duckdb.connect(config={"threads": threads}) as base:
+            base.execute(f"COPY ({sample}) TO '{out}' (FORMAT parquet)")
     finally:
         Path(out).unlink(missing_ok=True)
 
 
-def child(what: str, path: str, threads: int, id: str | None) -> None:
+def polars_sample(path: str, threads: int) -> None:
+    """Polars samples frames in memory; its threads are set when it is loaded."""
+    os.environ["POLARS_MAX_THREADS"] = str(threads)
+    import polars
+
+    out = f"{path}.{os.getpid()}.parquet"
+    try:
+        polars.read_parquet(path).sample(fraction=0.01).write_parquet(out)
+    finally:
+        Path(out).unlink(missing_ok=True)
+
+
+WORK: dict[str, Callable[[str, int], None]] = {
+    "read": read,
+    "read, a row group per thread": read_in_groups,
+    "Poisson, ids by place": sampled("poisson:rate=0.01"),
+    "Poisson, ids in a column": sampled("poisson:rate=0.01", "id"),
+    "constrained on 3 columns, by place": sampled(RULE + "+".join(NAMES[:3])),
+    "constrained on 10 columns, by place": sampled(RULE + "+".join(NAMES)),
+    "fixed size (two passes), ids": sampled("wor:size={part},population={rows}", "id"),
+    "DuckDB, Bernoulli sample": duckdb_sample,
+    "Polars, sample of a frame": polars_sample,
+    "read the id alone": lambda path, threads: read(path, threads, ["id"]),
+    "read the id alone, a group per thread": lambda path, threads: read_in_groups(path, threads, ["id"]),
+    "Poisson of the id alone": sampled("poisson:rate=0.01", "id", ["id"]),
+    "sum of one column": summed,
+}
+SHUFFLED = ("read", "read, a row group per thread", "Poisson, ids in a column")
+NEEDS = {"DuckDB, Bernoulli sample": "duckdb", "Polars, sample of a frame": "polars"}
+ALL_COLUMNS = [name for name in WORK if "alone" not in name and name != "sum of one column"]
+ID_ALONE = [name for name in WORK if "alone" in name]
+
+
+def child(what: str, path: str, threads: int) -> None:
+    if what in NEEDS:
+        __import__(NEEDS[what])
     wall, cpu = time.perf_counter(), time.process_time()
-    if what == "read":
-        read(path, threads)
-    elif what == "groups":
-        read_in_groups(path, threads)
-    else:
-        sample(path, threads, SPECS[what], id)
+    WORK[what](path, threads)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     print(json.dumps({"wall": wall, "cpu": cpu, "peak": peak_bytes()}))
 
@@ -95,13 +164,13 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def measured(jobs: dict[str, list[str]], repeats: int) -> dict[str, dict[str, float]]:
+def measured(names: list[str], path: Path, threads: int, repeats: int) -> dict[str, dict[str, float]]:
     best: dict[str, dict[str, float]] = {}
     for _ in range(repeats):
-        for name, arguments in jobs.items():
-            done = subprocess.run(
-                [sys.executable, __file__, "--child", *arguments], check=True, capture_output=True, text=True
-            )
+        for name in names:
+            code = [sys.executable, __file__, "--child", name, str(path), str(threads)]
+            environment = os.environ | {"POLARS_MAX_THREADS": str(threads)}
+            done = subprocess.run(code, check=True, capture_output=True, text=True, env=environment)
             new = json.loads(done.stdout)
             old = best.get(name, new)
             best[name] = {"wall": min(new["wall"], old["wall"]), "cpu": min(new["cpu"], old["cpu"]),
@@ -109,66 +178,79 @@ def measured(jobs: dict[str, list[str]], repeats: int) -> dict[str, dict[str, fl
     return best
 
 
-def show(title: str, found: dict[str, dict[str, float]], rows: int) -> None:
-    print(f"\n{title}")
-    print(f"{'':34}{'seconds':>9}{'× reading':>11}{'CPU × reading':>15}{'ns a row':>10}{'peak MB':>9}")
-    base = found["read"]
+def installed(names: list[str]) -> list[str]:
+    for name in names:
+        if name in NEEDS and find_spec(NEEDS[name]) is None:
+            print(f"{name} is left out, because {NEEDS[name]} is not installed here.")
+    return [name for name in names if name not in NEEDS or find_spec(NEEDS[name]) is not None]
+
+
+def show(title: str, names: list[str], path: Path, threads: int, repeats: int) -> None:
+    names = installed(names)
+    found = measured(names, path, threads, repeats)
+    rows = parquet.read_metadata(path).num_rows
+    print(f"\n{title}: {rows:,} rows, {path.stat().st_size / 2**20:.0f} MB, {threads} threads")
+    print(f"{'':38}{'seconds':>9}{'× scanner':>11}{'× lean':>8}{'CPU × lean':>12}{'ns a row':>10}{'peak MB':>9}")
+    scanner, lean, *_ = found.values()
     for name, each in found.items():
-        ratio, cpu = each["wall"] / base["wall"], each["cpu"] / base["cpu"]
+        ratios = each["wall"] / scanner["wall"], each["wall"] / lean["wall"], each["cpu"] / lean["cpu"]
         print(
-            f"{name:34}{each['wall']:9.2f}{ratio:11.2f}{cpu:15.2f}{each['wall'] / rows * 1e9:10.1f}"
-            f"{each['peak'] / 2**20:9.0f}"
+            f"{name:38}{each['wall']:9.2f}{ratios[0]:11.2f}{ratios[1]:8.2f}{ratios[2]:12.2f}"
+            f"{each['wall'] / rows * 1e9:10.1f}{each['peak'] / 2**20:9.0f}",
+            flush=True,
         )
 
 
-def jobs_for(path: Path, threads: int) -> dict[str, list[str]]:
-    return {
-        "read": ["read", str(path), str(threads), ""],
-        "read, a row group per thread": ["groups", str(path), str(threads), ""],
-        "Poisson, ids by place": ["poisson", str(path), str(threads), ""],
-        "Poisson, ids in a column": ["poisson", str(path), str(threads), "id"],
-        "privacy-constrained, ids by place": ["constrained", str(path), str(threads), ""],
-        "fixed size (two passes), ids": ["fixed size", str(path), str(threads), "id"],
-    }
+def memory(folder: Path, most: int) -> None:
+    """Peaks of a sum of one column, which holds no rows: those of many rows, and of a wide file."""
+    print("\nPeak memory of the sum of one column, ids by place, 2 threads")
+    rows = GROUP
+    while rows <= most:
+        path = make_long(folder / "long.parquet", rows)
+        found = measured(["sum of one column"], path, 2, 1)["sum of one column"]
+        print(f"{rows:>14,} rows of 1 column {found['wall']:8.2f} s {found['peak'] / 2**20:6.0f} MB", flush=True)
+        path.unlink()
+        rows *= 10
+    path = make_wide(folder / "wide.parquet")
+    found = measured(["sum of one column"], path, 2, 1)["sum of one column"]
+    size = path.stat().st_size / 2**20
+    print(f"       600,000 rows of 100 columns, {size:.0f} MB {found['wall']:.2f} s {found['peak'] / 2**20:.0f} MB")
+    path.unlink()
+
+
+def run(given: argparse.Namespace, folder: Path) -> None:
+    if given.only in (None, "read"):
+        path = make(folder / f"ids-{given.rows}.parquet", given.rows)
+        for threads in given.threads:
+            show("an id and ten doubles", ALL_COLUMNS, path, threads, given.repeats)
+        show("the id alone", ID_ALONE, path, given.threads[0], given.repeats)
+    if given.only in (None, "shuffled"):
+        path = make(folder / f"shuffled-{given.rows}.parquet", given.rows, shuffled=True)
+        show("shuffled ids, searched for repeats", list(SHUFFLED), path, given.threads[0], given.repeats)
+    if given.only in (None, "memory"):
+        memory(folder, given.most)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=5_000_000)
-    parser.add_argument("--curve", type=int, default=1_000_000, help="largest file of the curve, from 100000 on")
+    parser.add_argument(
+        "--most", type=int, default=10_000_000, help="rows of the longest file whose memory is measured"
+    )
+    parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--folder", help="where the files go; a temporary folder when not given")
-    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=["read", "shuffled", "memory"], help="one part of the figures")
+    parser.add_argument("--folder", type=Path, help="where files are kept; a temporary folder when not given")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        what, path, threads, id = given.child
-        child(what, path, int(threads), id or None)
-        return
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        path = Path(folder) / "data.parquet"
-        make(path, given.rows)
-        for threads in (2, 1):
-            found = measured(jobs_for(path, threads), given.repeats)
-            show(f"{given.rows:,} rows, {path.stat().st_size / 2**20:.0f} MB, {threads} threads", found, given.rows)
-        make(path, given.rows, shuffled=True)
-        jobs = jobs_for(path, 2)
-        jobs = {name: jobs[name] for name in ("read", "Poisson, ids in a column")}
-        show(f"{given.rows:,} rows with shuffled ids, 2 threads", measured(jobs, given.repeats), given.rows)
-        print("\nGrowth: seconds (× reading) and peak MB, Poisson and privacy-constrained, ids by place")
-        rows = 100_000
-        while rows <= given.curve:
-            make(path, rows)
-            for threads in (1, 2):
-                jobs = jobs_for(path, threads)
-                found = measured(
-                    {name: jobs[name] for name in ("read", *[n for n in jobs if "place" in n])}, given.repeats
-                )
-                base, *others = found.values()
-                line = "".join(
-                    f"{o['wall']:9.3f} ({o['wall'] / base['wall']:5.2f}) {o['peak'] / 2**20:5.0f}" for o in others
-                )
-                print(f"{rows:>12,} rows, {threads} threads, read {base['wall']:8.3f} {line}")
-            rows *= 10
+        what, path, threads = given.child
+        child(what, path, int(threads))
+    elif given.folder is not None:
+        run(given, given.folder)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            run(given, Path(folder))
 
 
 if __name__ == "__main__":

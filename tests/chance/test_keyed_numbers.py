@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privamp.chance.keyed import keep, keyed_numbers, keyed_pairs, smallest, threshold
+from privamp.chance.keyed import below, keep, keyed_numbers, keyed_pairs, smallest, threshold
 from privamp.chance.keys import Key, derive
 from privamp.errors import InvalidInput
 
@@ -199,3 +199,21 @@ def test_smallest_in_bulk():
         assert np.array_equal(smallest(high, low, k), order[:k])
     with pytest.raises(InvalidInput, match="k must"):
         smallest(high, low, len(IDS) + 1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 65, 16383, 16384, 16385, 50_000])
+@pytest.mark.parametrize("limit", [0, 1, 2**57, 2**63 + 1, 2**64 - 1, 2**64])
+def test_below_is_comparing_all_numbers(count, limit):
+    ids = np.arange(2**40, 2**40 + count, dtype=np.uint64)
+    expected = [k for k, number in enumerate(keyed_numbers(KEY, ids).tolist()) if number < limit]
+    assert below(KEY, ids, limit).tolist() == expected
+    assert below(KEY, range(2**40, 2**40 + count), limit).tolist() == expected
+    texts = ids[:500].astype(str)
+    assert below(KEY, texts, limit).tolist() == np.flatnonzero(keep(keyed_numbers(KEY, texts), limit / 2**64)).tolist()
+
+
+def test_below_is_exact_at_the_limit():
+    numbers = keyed_numbers(KEY, IDS)
+    middle = int(np.sort(numbers)[500])
+    assert below(KEY, IDS, middle).size == 500
+    assert below(KEY, IDS, middle + 1).size == 501

@@ -20,7 +20,7 @@ from privamp import (
 from privamp.engines import local, reading
 from privamp.engines.kernel import COUNT, WEIGHT
 from privamp.errors import InvalidInput
-from privamp.tables import sources
+from privamp.tables import pieces, sources
 from privamp.testing import seeded_key
 
 N = 4000
@@ -63,9 +63,9 @@ def in_memory(design, id="id", key=KEY, label="population"):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    for room in (sources, reading):
+    for room in (pieces, reading):
         monkeypatch.setattr(room, "BATCH", 300)
-    monkeypatch.setattr(sources, "_PIECE", 900)
+    monkeypatch.setattr(pieces, "_PIECE", 900)
 
 
 def written(folder, kind, data=DATA):
@@ -110,9 +110,11 @@ def test_folders_partitions_lists_and_shuffled_rows(tmp_path, small_pieces, desi
 def test_only_what_is_asked_for_is_read_and_kept(tmp_path, monkeypatch):
     path = written(tmp_path, "parquet")
     asked = []
-    real = sources.Piece.batches
+    real = pieces.Piece.batches
     monkeypatch.setattr(
-        sources.Piece, "batches", lambda self, columns: asked.append(tuple(columns)) or real(self, columns)
+        pieces.Piece,
+        "batches",
+        lambda self, columns, size=None: asked.append(tuple(columns)) or real(self, columns, size),
     )
     found = local.sample(path, DESIGNS[1], key=KEY, id="id", columns=["region", "x"])
     assert found.column_names == ["region", "x", WEIGHT, COUNT]

@@ -217,7 +217,7 @@ def test_a_full_disk_leaves_nothing_half_written(folder):
 
 @posix
 def test_a_killed_run_is_repeated_with_the_same_sample(folder):
-    small = "from privamp.tables import secret_files, sources; secret_files._GROUP_ROWS = 100; sources._PIECE = 1000\n"
+    small = "from privamp.tables import pieces, secret_files; secret_files._GROUP_ROWS = 100; pieces._PIECE = 1000\n"
     process = in_a_process(SLOW, small)
     assert process.stderr.read(3) == b"..."  # some pieces are done
     process.kill()
@@ -239,7 +239,7 @@ def test_a_killed_run_is_repeated_with_the_same_sample(folder):
 @posix
 def test_an_interrupt_cleans_up_and_a_second_writer_waits_its_turn(folder):
     small = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    small += "from privamp.tables import sources; sources._PIECE = 1000\n"
+    small += "from privamp.tables import pieces; pieces._PIECE = 1000\n"
     process = in_a_process(SLOW, small)
     assert process.stderr.read(2) == b".."
     with pytest.raises(InvalidInput, match="another process is writing"):

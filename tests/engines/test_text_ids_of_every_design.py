@@ -13,7 +13,7 @@ from privamp.core.design import Design
 from privamp.engines import local, reading
 from privamp.engines.kernel import COUNT, WEIGHT
 from privamp.errors import InvalidInput
-from privamp.tables import sources
+from privamp.tables import pieces
 from privamp.testing import seeded_key
 
 TEXTS = ["", "a", "é漢😀", "x" * 16, "x" * 17, "long " * 300, "a\0b", "7"]
@@ -60,7 +60,7 @@ def answer(draw, *arguments):
 
 @pytest.mark.parametrize("kind", concrete(), ids=lambda kind: kind.__name__)
 def test_a_file_with_text_ids_gives_the_sample_drawn_in_memory(tmp_path, monkeypatch, kind):
-    for room in (sources, reading):
+    for room in (pieces, reading):
         monkeypatch.setattr(room, "BATCH", 2)
     seen = set()
     for number, (design, people) in enumerate(cases(kind)):

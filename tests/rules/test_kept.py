@@ -55,6 +55,29 @@ def test_kept_is_what_comparing_everybody_keeps(name):
     np.testing.assert_array_equal(weights, w[expected])
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_candidates_by_number_alone_hold_everybody_who_is_kept(name):
+    rule, x, key = RULES[name], records(), seeded_key(3)
+    ids = np.arange(N, dtype=np.uint64)
+    kept, _ = rule.kept(x, keyed_numbers(key, ids))
+    some = ImportanceSampling(rule).candidates(ids, key)
+    assert set(kept) <= set(some)
+    assert some.size < N
+    if name == "uniform":
+        assert some.size == kept.size
+
+
+def test_a_limit_for_shorter_records_would_lose_some():
+    rule, key = privacy_constrained(LinearProfile.of(Laplace(scale=30.0)), 1.0, radius=4.0), seeded_key(3)
+    short = privacy_constrained(LinearProfile.of(Laplace(scale=30.0)), 1.0, radius=1.0)
+    ids = np.arange(N, dtype=np.uint64)
+    kept, _ = rule.kept(records(), keyed_numbers(key, ids))
+    some, fewer = (ImportanceSampling(each).candidates(ids, key) for each in (rule, short))
+    assert set(kept) <= set(some)
+    assert some.size < N / 4
+    assert not set(kept) <= set(fewer)
+
+
 def test_numbers_at_the_very_limit_decide_alike():
     """One number just below, one at the limit of every record: the cell's bound must let the first one through."""
     rule = RULES["pure"]

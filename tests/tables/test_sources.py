@@ -8,7 +8,7 @@ from pyarrow import csv, parquet  # noqa: E402
 
 from privamp import ExactLaplace, InvalidInput, Poisson, WithoutReplacement  # noqa: E402
 from privamp.engines import local  # noqa: E402
-from privamp.tables import sources  # noqa: E402
+from privamp.tables import pieces, sources  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
 
 KEY = seeded_key(4)
@@ -101,22 +101,22 @@ def test_other_differences_of_types_are_refused(folder, kind):
 def test_pieces_are_bounded_in_bytes(tmp_path, monkeypatch):
     parquet.write_table(people(0, 4000), tmp_path / "a.parquet", row_group_size=500)
     assert len(sources.files(tmp_path).pieces) == 1
-    monkeypatch.setattr(sources, "_BYTES", 3 * 12_000)
+    monkeypatch.setattr(pieces, "_BYTES", 3 * 12_000)
     assert 3 <= len(sources.files(tmp_path).pieces) <= 8
     assert sources.files(tmp_path).rows == 4000
 
 
 def test_a_sum_reads_only_its_columns(folder, monkeypatch):
     read = []
-    batches = sources.Piece.batches
+    batches = pieces.Piece.batches
 
-    def recorded(self, columns):
+    def recorded(self, columns, size=None):
         read.extend(columns)
-        return batches(self, columns)
+        return batches(self, columns, size)
 
     noise = ExactLaplace(scale=1e-3, sensitivity=1.0)
     everything = local.draw(folder, Poisson(0.3), key=KEY, id="id", label="people")
-    monkeypatch.setattr(sources.Piece, "batches", recorded)
+    monkeypatch.setattr(pieces.Piece, "batches", recorded)
     answer = everything.release_sum(noise, "x")
     assert set(read) == {"id", "x"}
     rows = local.sample(folder, Poisson(0.3), key=KEY, id="id", label="people").to_pydict()

@@ -11,6 +11,7 @@ floor(p 2^64) / 2^64.
 """
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -53,6 +54,19 @@ def keyed_pairs(key: Key, ids: NDArray[Any], stage: int = 0) -> tuple[Numbers, N
     high, low = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
     _fill(key, ids, stage, high, low)
     return high, low
+
+
+def below(key: Key, ids: NDArray[Any] | range, limit: int) -> NDArray[np.intp]:
+    """Return the positions of the ids whose `keyed_numbers` are below `limit`, in order.
+
+    Numbers are compared as they are made and never stored. A range stands for the ids of records by place.
+    """
+    if limit >= 2**64:
+        return np.arange(len(ids))
+    if len(ids) <= _FEW or not (isinstance(ids, range) or ids.dtype.kind == "u"):
+        return np.flatnonzero(keyed_numbers(key, _array(ids)) < np.uint64(limit))
+    found = [at + np.flatnonzero(coded[:, 0] < np.uint64(limit)) for at, coded in _coded(key, ids, 0)]
+    return np.concatenate(found)
 
 
 def threshold(probability: float | Fraction) -> int:
@@ -128,8 +142,8 @@ def _fill(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers |
 
 def _fill_from_whole_numbers(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:
     """AES-256 of the 16-byte block (id, stage), little-endian, one independent block per record."""
-    encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
     if len(ids) <= _FEW:
+        encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
         few = np.empty((len(ids), 2), "<u8")
         few[:, 0], few[:, 1] = ids, stage
         found = np.frombuffer(encrypt.update(few.tobytes()), "<u8")
@@ -137,18 +151,29 @@ def _fill_from_whole_numbers(key: Key, ids: NDArray[Any], stage: int, high: Numb
         if low is not None:
             low[:] = found[1::2]
         return
+    for at, coded in _coded(key, ids, stage):
+        high[at : at + len(coded)] = coded[:, 0]
+        if low is not None:
+            low[at : at + len(coded)] = coded[:, 1]
+
+
+def _coded(key: Key, ids: NDArray[Any] | range, stage: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+    """The blocks of a chunk of ids after another, with its position; each is overwritten by the next."""
+    encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
     blocks = np.empty((min(_CHUNK, len(ids) + 1), 2), "<u8")
     blocks[:, 1] = stage
     coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into needs one spare block
     source, target = blocks.data.cast("B"), coded.data.cast("B")
     for at in range(0, len(ids), _CHUNK):
-        piece = ids[at : at + _CHUNK]
+        piece = _array(ids[at : at + _CHUNK])
         n = len(piece)
         blocks[:n, 0] = piece
         encrypt.update_into(source[: 16 * n], target)
-        high[at : at + n] = coded[:n, 0]
-        if low is not None:
-            low[at : at + n] = coded[:n, 1]
+        yield at, coded[:n]
+
+
+def _array(ids: NDArray[Any] | range) -> NDArray[Any]:
+    return np.arange(ids.start, ids.stop, dtype=np.uint64) if isinstance(ids, range) else ids
 
 
 def _fill_from_text(key: Key, ids: NDArray[Any], stage: int, high: Numbers, low: Numbers | None) -> None:

@@ -1,9 +1,9 @@
 """The keyed function of text: AES-256 in CBC-MAC over (stage, length) and the text in UTF-8, 16 bytes.
 
 The length comes first, so no message is a prefix of another, and CBC-MAC is then a pseudo-random function if AES
-is (Bellare, Kilian & Rogaway 2000; after n texts of up to b blocks an attacker gains about (n b)^2 / 2^128). A hash per
-text in Python costs several times as much: here the first blocks of many texts are one call, then their second ones,
-and the block (stage, length) is coded once for each length that occurs.
+is (Petrank & Rackoff 2000; after n texts of up to b blocks an attacker gains about (n b)^2 / 2^128; the argument is in
+docs/decisions/keyed_draws.md). A hash per text in Python costs several times as much: here the first blocks of many
+texts are one call, then their second ones, and the block (stage, length) is coded once for each length that occurs.
 A long text is one call of its own: the last block of AES in CBC mode is the same number.
 """
 

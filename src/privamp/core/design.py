@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..chance.keys import Key, given_key
 from ..errors import NoTheorem
@@ -203,6 +204,11 @@ class Design(Answers, ABC):
     def decided(self, batch: Batch, subkey: Key) -> Drawn:
         """The whole draw of one batch, for designs that decide each record independently."""
         return self.finish(self.merge([self.partial(batch, subkey)]), subkey)
+
+    def candidates(self, ids: NDArray[Any] | range, subkey: Key) -> NDArray[np.intp] | None:
+        """Positions of the records that may be kept, by their keyed numbers alone; None for all. Nothing else is read
+        of the others. A range stands for the ids of records by place."""
+        return None
 
     def subkey(self, key: Key, label: str, round: int) -> Key:
         """The key of one draw: the same key, identity, label and round are the same sample and the same ledger."""

@@ -44,6 +44,10 @@ class Batch:
         """Positions in the population."""
         return np.arange(self.offset, self.offset + self.ids.size, dtype=np.int64)
 
+    def at(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Positions in the population of some of the records."""
+        return rows + self.offset
+
     def column(self, name: str) -> NDArray[Any]:
         """A column the design needs; raises if it is missing."""
         if name not in self.columns:

@@ -14,11 +14,12 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keyed import among_smallest, keyed_pairs, smallest
+from ..chance.keyed import among_smallest, below, keyed_numbers, keyed_pairs, smallest
 from ..chance.keys import Key
 from ..chance.stream import Stream
 from ..core.design import Design
@@ -119,12 +120,15 @@ class FixedSize(Design):
 
     def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """The batch's records that come first in the keyed order."""
-        high, low = keyed_pairs(subkey, batch.ids)
+        first = self._first(batch.ids, subkey)
+        high, low = keyed_pairs(subkey, batch.ids[first])
+        return BottomK(high, low, batch.at(first), int(batch.ids.size))
+
+    def _first(self, ids: NDArray[Any], subkey: Key) -> NDArray[np.intp]:
         cut = public_cut(self.most_distinct, self.population)
-        first = among_smallest(high, self.most_distinct) if cut is None else np.flatnonzero(high < cut)
-        if first.size == batch.ids.size:
-            return BottomK(high, low, batch.positions, int(batch.ids.size))
-        return BottomK(high[first], low[first], batch.positions[first], int(batch.ids.size))
+        if cut is not None:
+            return below(subkey, ids, int(cut))
+        return among_smallest(keyed_numbers(subkey, ids), self.most_distinct)
 
     def merge(self, parts: Iterable[BottomK]) -> BottomK:
         """The first records over all batches, in their order."""

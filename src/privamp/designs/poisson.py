@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keyed import keep, keyed_numbers
+from ..chance.keyed import below, threshold
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
@@ -186,9 +186,13 @@ class Poisson(Design):
         """In or out; the others' coins are their own."""
         return (Hub.kept(self.rate, 1),)
 
+    def candidates(self, ids: NDArray[Any] | range, subkey: Key) -> NDArray[np.intp] | None:
+        """Those that are kept."""
+        return below(subkey, ids, threshold(self.rate))
+
     def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
         """Positions of the kept records of one batch."""
-        return batch.positions[keep(keyed_numbers(subkey, batch.ids), self.rate)]
+        return batch.at(below(subkey, batch.ids, threshold(self.rate)))
 
     def merge(self, parts: Iterable[NDArray[np.int64]]) -> NDArray[np.int64]:
         """Kept positions of all batches, in order."""

@@ -31,6 +31,10 @@ class Records(Batch):
         """Positions in the population."""
         return self.places
 
+    def at(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+        """Positions in the population of some of the records."""
+        return self.places[rows]
+
 
 def within(batch: Batch, column: str, names: Sequence[Name]) -> dict[Name, Records]:
     """The records of each named stratum that occurs in the batch."""

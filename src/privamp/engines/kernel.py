@@ -208,16 +208,25 @@ class Kernel:
         drawn = self.verdict(batch, offset)
         return weighted(batch.take(pa.array(drawn.positions)), drawn.weights, drawn.counts)
 
-    def verdict(self, batch: pa.RecordBatch, offset: int = 0) -> Drawn:
-        """Which rows are kept, counted from the start of the batch, in order; only needs the columns `uses`."""
+    def verdict(self, batch: pa.RecordBatch, offset: int = 0, ids: Any = None) -> Drawn:
+        """Which rows are kept, counted from the start of the batch, in order; only needs the columns `uses`. `ids` are
+        those of the batch, if they are known already."""
         if not self.streams:
             raise InvalidInput(f"{type(self.design).__name__} decides only after all records are read; use two passes")
-        return self.design.decided(self._records(batch, offset, 0), self.subkey)
+        some, ids = self._candidates(batch, offset, ids)
+        if some is None:
+            return self.design.decided(Batch(ids, 0, self._columns(batch)), self.subkey)
+        columns = self._columns(batch.take(pa.array(some)) if self.reads else batch)
+        return self.design.decided(Records(ids, 0, columns, some), self.subkey)
 
-    def partial(self, batch: pa.RecordBatch, offset: int | None = None) -> Any:
+    def partial(self, batch: pa.RecordBatch, offset: int | None = None, ids: Any = None) -> Any:
         """What a batch contributes to the draw. Rows are identified by position from `offset` on, or by ticket if it is
-        None."""
-        return self.design.partial(self._records(batch, offset or 0, offset), self.subkey)
+        None; `ids` as in `verdict`."""
+        ids = self._ids(batch, offset or 0) if ids is None else ids
+        columns = self._columns(batch)
+        if offset is None:
+            return self.design.partial(Records(ids, 0, columns, self._tickets(ids)), self.subkey)
+        return self.design.partial(Batch(ids, offset, columns), self.subkey)
 
     def merge(self, parts: Iterable[Any]) -> Any:
         """Contributions of several batches, in any order, as one."""
@@ -272,12 +281,17 @@ class Kernel:
         design, (key, is_test), id, reads, clip = pickle.loads(secret)
         return cls(design, build(key, is_test=is_test), id, reads, clip)
 
-    def _records(self, batch: pa.RecordBatch, offset: int, first: int | None) -> Batch:
-        """The records as the design takes them, at positions from `first` on or by ticket."""
-        ids = self._ids(batch, offset)
-        places = self._tickets(ids) if first is None else np.arange(first, first + ids.size, dtype=np.int64)
-        columns = {name: self._column(batch, name, where) for name, where in self.reads}
-        return Records(ids, offset, columns, places)
+    def _candidates(self, batch: pa.RecordBatch, offset: int, ids: Any) -> tuple[NDArray[np.intp] | None, Any]:
+        """Positions and ids of the records that may be kept; None for all positions."""
+        if self.id is None:
+            some = self.design.candidates(range(offset, offset + batch.num_rows), self.subkey)
+            return some, self._ids(batch, offset) if some is None else (some + offset).astype(np.uint64)
+        ids = self._ids(batch, offset) if ids is None else ids
+        some = self.design.candidates(ids, self.subkey)
+        return some, ids if some is None else ids[some]
+
+    def _columns(self, batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
+        return {name: self._column(batch, name, where) for name, where in self.reads}
 
     def _column(self, batch: pa.RecordBatch, name: str, places: Sequence[str]) -> NDArray[Any]:
         read = self.design.reads[name]

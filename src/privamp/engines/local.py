@@ -165,9 +165,13 @@ def _job(source: Any, kernel: Kernel, read: TableOptions) -> Reading:
     for name in wanted:
         if name not in found.schema.names:
             raise InvalidInput(f"the data has no column {name!r}; it has {', '.join(map(repr, found.schema.names))}")
+    return Reading(found, kernel, wanted, read.trust_ids, _threads(read), read.progress)
+
+
+def _threads(read: TableOptions) -> int:
     threads = _cores() if read.threads is None else read.threads
     whole(1, threads=threads)
-    return Reading(found, kernel, wanted, read.trust_ids, threads, read.progress)
+    return threads
 
 
 def _of_frame(frame: Any, kernel: Kernel, read: TableOptions) -> Any:
@@ -178,7 +182,7 @@ def _of_frame(frame: Any, kernel: Kernel, read: TableOptions) -> Any:
     held = frames.held(frame)
     decisive = sources.table(frames.as_table(held, kernel.uses))
     kernel.schema(decisive.schema)
-    chosen = Reading(decisive, kernel, (), read.trust_ids).chosen()
+    chosen = Reading(decisive, kernel, (), read.trust_ids, _threads(read)).chosen()
     return frames.rows_of(held, chosen, read.columns, like=frame)
 
 

@@ -1,7 +1,8 @@
 """Reading a source for a kernel: piece by piece, on threads, few pieces at a time, results in order.
 
-Memory use is a few pieces, whatever the number of rows. A piece of a Parquet file is read twice: first the columns that
-decide the draw, then, if any of its rows is kept, the others; no column is decoded twice.
+Memory use is a few pieces, whatever the number of rows. A piece of a Parquet file is read column by column: first those
+that decide the draw, then, if any of its rows is kept, the others one by one; no column is decoded twice. Row groups
+that take too much memory, or are fewer than the threads, are streamed in batches of all columns.
 """
 
 from collections import deque
@@ -13,9 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidInput
 from ..tables.id_columns import ids_of
-from ..tables.sources import BATCH, Piece, Source
+from ..tables.pieces import BATCH, Piece
+from ..tables.sources import Source
 from ..tables.unique_ids import SeenIds
 from .kernel import COUNT, WEIGHT, Chosen, Ints, Kernel
 from .options import Progress
@@ -64,7 +65,7 @@ class Reading:
 
         def partial(piece: Piece, offset: int) -> Any:
             batches = self._deciding(piece, seen)
-            return self.kernel.folded(self.kernel.partial(batch, offset + start) for start, batch in batches)
+            return self.kernel.folded(self.kernel.partial(batch, offset + start, ids) for start, batch, ids in batches)
 
         whole = self.kernel.folded(self._in_order(partial, self.kernel.uses))
         self._check(seen)
@@ -99,53 +100,58 @@ class Reading:
             self.progress(done + after * (rows or 0), None if rows is None else passes * rows)
 
     def _placed(self, columns: Sequence[str]) -> Iterator[Placed]:
-        """Every piece with the offset of its first row; a file of unknown length batch by batch."""
-        offset = 0
-        for piece in self.source.pieces:
-            known = (piece,) if piece.rows is not None else piece.held(columns or self.source.schema.names[:1])
-            for part in known:
+        """Every piece with the offset of its first row; batch by batch where a piece cannot be held or its length is
+        unknown."""
+        offset, pieces = 0, self.source.divided(2 * self.threads if self.threads > 1 else 1).pieces
+        read = columns or self.source.schema.names[:1]
+        for piece in pieces:
+            is_whole = piece.rows is not None and not self._is_streamed(piece, read, len(pieces))
+            for part in (piece,) if is_whole else piece.held(read, use_threads=self.threads > 1):
                 yield part, offset
                 offset += part.rows or 0
 
-    def _deciding(self, piece: Piece, seen: SeenIds) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The columns that decide the draw, with the position of each batch in the piece; ids are checked in
-        passing."""
+    def _is_streamed(self, piece: Piece, columns: Sequence[str], pieces: int) -> bool:
+        is_shared = piece.is_plain and pieces < self.threads and (piece.rows or 0) > BATCH
+        return is_shared or piece.is_large(columns)
+
+    def _deciding(self, piece: Piece, seen: SeenIds) -> Iterator[tuple[int, pa.RecordBatch, Any]]:
+        """The columns that decide the draw, with the position of each batch in the piece, and the ids, if they are in a
+        column; they are checked in passing."""
         if not self.kernel.uses:
             rows = piece.rows or 0
             for start in range(0, max(rows, 1), BATCH):
-                yield start, pa.record_batch([pa.nulls(min(BATCH, rows - start))], names=[""])
+                yield start, pa.record_batch([pa.nulls(min(BATCH, rows - start))], names=[""]), None
             return
         start = 0
         for batch in piece.batches(self.kernel.uses):
-            if self.kernel.id is not None:
-                self._look(batch.column(self.kernel.id), seen)
-            yield start, batch
+            yield start, batch, self._ids(batch, seen)
             start += batch.num_rows
         if start == 0:
-            yield 0, pa.RecordBatch.from_pylist([], schema=_part(self.source.schema, self.kernel.uses))
+            yield 0, pa.RecordBatch.from_pylist([], schema=_part(self.source.schema, self.kernel.uses)), None
 
-    def _look(self, ids: pa.Array, seen: SeenIds) -> None:
-        if ids.null_count:
-            raise InvalidInput(
-                f"the id column {self.kernel.id!r} has missing ids, but every record needs one; fill them first"
-            )
+    def _ids(self, batch: pa.RecordBatch, seen: SeenIds) -> Any:
+        if self.kernel.id is None:
+            return None
+        ids = ids_of(batch.column(self.kernel.id), self.kernel.id)
         if not self.trust_ids:
-            seen.add(ids_of(ids, str(self.kernel.id)))
-
-    def _just_ids(self) -> Iterator[pa.RecordBatch]:
-        for piece in self.source.pieces:
-            yield from piece.batches([str(self.kernel.id)])
+            seen.add(ids)
+        return ids
 
     def _check(self, seen: SeenIds) -> None:
         name = str(self.kernel.id)
-        seen.check(lambda: (ids_of(batch.column(name), name) for batch in self._just_ids()))
+
+        def ids(piece: Piece, offset: int) -> list[Any]:
+            return [ids_of(batch.column(name), name) for batch in piece.batches([name])]
+
+        quietly = replace(self, progress=None)
+        seen.check(lambda: (each for several in quietly._in_order(ids, [name]) for each in several))
 
     def _kept(self, piece: Piece, offset: int, seen: SeenIds) -> pa.Table:
         """The kept rows of a piece."""
         at_hand = [name for name in self.columns if name in self.kernel.uses]
         drawn, rows = [], []
-        for start, batch in self._deciding(piece, seen):
-            verdict = self.kernel.verdict(batch, offset + start)
+        for start, batch, ids in self._deciding(piece, seen):
+            verdict = self.kernel.verdict(batch, offset + start, ids)
             drawn.append(Chosen(verdict.positions + start, verdict.counts, verdict.weights))
             rows.append(batch.select(at_hand).take(pa.array(verdict.positions)))
         positions, counts, weights = (
@@ -165,21 +171,21 @@ class Reading:
             return self.schema.empty_table()
         found = {} if known is None else dict(zip(known.column_names, known.columns, strict=True))
         missing = [name for name in self.columns if name not in found]
-        if missing:
-            rest = pa.Table.from_batches(_taken(piece, positions, missing))
-            found |= dict(zip(missing, rest.columns, strict=True))
+        for together in [[name] for name in missing] if piece.reads_columns_apart else [missing]:
+            found |= _taken(piece, positions, together)
         columns = [found[name] for name in self.columns]
         return pa.Table.from_arrays([*columns, pa.array(weights), pa.array(counts)], schema=self.schema)
 
 
-def _taken(piece: Piece, positions: Ints, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _taken(piece: Piece, positions: Ints, columns: Sequence[str]) -> dict[str, pa.ChunkedArray]:
     """Rows of a piece at ascending positions."""
-    start = 0
-    for batch in piece.batches(columns):
+    start, rows = 0, []
+    for batch in piece.batches(columns, size=piece.rows) if columns else ():
         first, last = np.searchsorted(positions, [start, start + batch.num_rows])
         if last > first:
-            yield batch.take(pa.array(positions[first:last] - start))
+            rows.append(batch.take(pa.array(positions[first:last] - start)))
         start += batch.num_rows
+    return dict(zip(columns, pa.Table.from_batches(rows).columns, strict=True)) if rows else {}
 
 
 def _part(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:

@@ -20,7 +20,8 @@ from ..chance.keys import Key, derive
 from ..errors import InvalidInput
 from ..tables.columns import is_text
 from ..tables.csv_text import TEXT
-from ..tables.sources import Piece, Source
+from ..tables.pieces import Piece
+from ..tables.sources import Source
 from .values import decoded, words_of
 
 Flags = NDArray[np.bool_]

@@ -34,6 +34,7 @@ _CELLS = 48  # of norms; records 24 octaves shorter than the longest share a cel
 _HALF_OCTAVE = 51  # bits below the exponent and the first bit of the mantissa
 _OWN_FUNCTION = "the profile's own function looks at one record at a time and allows every record"
 _LARGEST = float(np.finfo(np.float64).max)
+_EVERY_NUMBER = np.uint64(2**64 - 1)
 _ROUNDING = 1.0 + 1e-9  # weights fall with the norm, up to their last digits
 
 
@@ -141,6 +142,14 @@ class Rule(ABC):
         kept = keep(numbers[candidates], probabilities_below(w))
         return candidates[kept], w[kept]
 
+    @property
+    def largest_number(self) -> np.uint64 | None:
+        """A keyed number above which no record of the domain is kept; None where there is none."""
+        if not self.decides_by_norm or self.farthest is None or not 0.0 <= self.farthest <= _LARGEST:
+            return None
+        limit = _limits(self.of_norms(as_floats([self.farthest])))[0]
+        return None if limit == _EVERY_NUMBER else limit
+
     def losses(self, records: Any) -> FloatArray:
         """The personal loss of every record, rounded up: its epsilon, at the rule's delta for Gaussian noise."""
         w = self.weights(records)
@@ -204,9 +213,7 @@ class Rule(ABC):
         top = u.max()
         first = max((int(top.view(np.int64)) >> _HALF_OCTAVE) - _CELLS, 0)  # and all below it
         ends = (np.arange(first + 1, first + _CELLS + 2) << _HALF_OCTAVE).view(np.float64)
-        most = self.of_norms(np.minimum(ends, top)) * _ROUNDING
-        limits = np.full(most.shape, 2**64 - 1, np.uint64)
-        limits[most < 1.0] = (most[most < 1.0] * 2.0**64).astype(np.uint64)
+        limits = _limits(self.of_norms(np.minimum(ends, top)))
         candidates = np.flatnonzero(numbers <= limits[-1])  # the others cannot be kept, whatever their norm
         cell = u[candidates].view(np.int64) >> _HALF_OCTAVE
         cell -= first
@@ -222,6 +229,14 @@ class Rule(ABC):
                 "first"
             )
         return np.minimum(u, self.radius)
+
+
+def _limits(probabilities: FloatArray) -> NDArray[np.uint64]:
+    """Keyed numbers above which a record of at most this probability is not kept."""
+    most = probabilities * _ROUNDING
+    limits = np.full(most.shape, _EVERY_NUMBER, np.uint64)
+    limits[most < 1.0] = (most[most < 1.0] * 2.0**64).astype(np.uint64)
+    return limits
 
 
 def _rows(records: Any) -> NDArray[Any]:

@@ -111,4 +111,4 @@ def _whole_numbers(column: pa.Array, name: str) -> NDArray[np.uint64]:
     ids = column.to_numpy(zero_copy_only=False)
     if ids.dtype.kind == "i" and ids.size and int(ids.min()) < 0:
         raise InvalidInput(f"the id column {name!r} has negative ids; cast it to text, or shift it")
-    return np.asarray(ids, dtype=np.uint64)
+    return ids.view(np.uint64) if ids.dtype == np.int64 else np.asarray(ids, dtype=np.uint64)

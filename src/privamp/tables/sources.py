@@ -1,14 +1,13 @@
 """Data sources: files and folders (Parquet, CSV, Feather) and frames, in pieces that can be read one by one.
 
-A piece is a range of consecutive rows: a few row groups of a Parquet file, or a whole file of another kind. Rows have a
-fixed order, by file name and then by position, so that a row's offset can be its id. Reading is bounded: a batch at a
-time per piece, and no read-ahead. Errors never repeat Arrow's messages, because these quote values.
+A piece is a range of consecutive rows: a few row groups of a Parquet file, or a whole file of another kind
+(pieces.py). Rows have a fixed order, by file name and then by position, so that a row's offset can be its id. Reading
+is bounded: a batch at a time per piece, and no read-ahead.
 """
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from .addresses import fragments_at, is_address
 from .csv_ids import exactly_read
 from .csv_text import CsvText
 from .lakes import check_plain, check_plain_inside
+from .pieces import InMemory, Piece, divided, pieces_of, readable
 
 try:
     import pyarrow as pa
@@ -28,45 +28,9 @@ try:
 except ModuleNotFoundError as error:
     raise missing(error, "reading files and frames") from None
 
-BATCH = 1 << 16  # rows
-_PIECE = 1 << 20  # rows of a piece, unless one row group has more,
-_BYTES = 1 << 26  # and what its columns take
 _WAY_OUT = "read it on Spark, or write it to plain files first"
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Consecutive rows; `rows` is None if their number is known only after reading."""
-
-    name: str
-    rows: int | None
-    fragment: Any = field(repr=False)
-    schema: pa.Schema = field(repr=False)
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows in order, with these columns."""
-        with readable(self.name):
-            yield from self.fragment.to_batches(
-                schema=self.schema,
-                columns=list(columns),
-                batch_size=BATCH,
-                batch_readahead=0,
-                fragment_readahead=0,
-                use_threads=False,
-            )
-
-    def held(self, columns: Sequence[str]) -> Iterator["Piece"]:
-        """The same rows as pieces in memory, one per batch."""
-        for batch in self.batches(columns):
-            data = pa.Table.from_batches([batch])
-            yield Piece(self.name, batch.num_rows, _InMemory(data), data.schema)
-
-    @classmethod
-    def empty(cls, schema: pa.Schema) -> "Piece":
-        """A piece with these columns and no rows."""
-        return cls("nothing", 0, _InMemory(schema.empty_table()), schema)
 
 
 GUESSED = "the types of a CSV file's columns are public: Arrow guesses them, so one record may change them or stop it"
@@ -86,6 +50,10 @@ class Source:
         counts = [piece.rows for piece in self.pieces]
         return None if None in counts else sum(count or 0 for count in counts)
 
+    def divided(self, least: int) -> "Source":
+        """The same rows in at least so many pieces, or in as many as there can be."""
+        return replace(self, pieces=divided(self.pieces, least))
+
 
 def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Source:
     """The given files, or those in a folder (with partitions like region=north, which become columns), here or at an
@@ -104,7 +72,11 @@ def files(paths: Paths, *, id: str | None = None, as_text: bool = False) -> Sour
         (name, schema, fragment if isinstance(fragment, CsvText) else exactly_read(fragment, schema, id))
         for name, _, fragment in found
     ]
-    pieces = tuple(piece for name, schema, fragment in read for piece in _pieces(name, schema, fragment))
+    pieces = tuple(
+        piece
+        for name, schema, fragment in read
+        for piece in pieces_of(name, schema, fragment, is_local=not is_address(name))
+    )
     is_guessed = not as_text and any(name.lower().endswith(".csv") for name, _, _ in found)
     return Source(schema, pieces, assumes=(GUESSED,) if is_guessed else ())
 
@@ -124,7 +96,7 @@ def arrow_dataset(data: Any) -> Source:
     except (AttributeError, ValueError):  # not of files, or filtered
         return Source(schema, (Piece("the data set", None, _Rescanned(data), schema),))
     _check_once([each.path for each in fragments if isinstance(each.filesystem, fs.LocalFileSystem)])
-    pieces = tuple(piece for each in fragments for piece in _pieces(each.path, schema, each))
+    pieces = tuple(piece for each in fragments for piece in pieces_of(each.path, schema, each))
     is_guessed = any(isinstance(each.format, dataset.CsvFileFormat) for each in fragments)
     return Source(schema, pieces, assumes=(GUESSED,) if is_guessed else ())
 
@@ -141,23 +113,7 @@ def check_apart(paths: Any, out: str | os.PathLike[str]) -> None:
 
 def table(data: pa.Table) -> Source:
     """A table in memory, or a frame as one."""
-    return Source(data.schema, (Piece("the table", data.num_rows, _InMemory(data), data.schema),))
-
-
-@contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Turn Arrow's errors, which may quote records, into one sentence."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise InvalidInput(f"{name!r} does not exist; check the path") from None
-    except PermissionError:
-        raise InvalidInput(f"{name!r} cannot be read; check its permissions") from None
-    except (OSError, pa.ArrowException):
-        raise InvalidInput(
-            f"{name!r} is not a valid file of the kind its name says: it is corrupt, truncated, or was changed while "
-            "it was read"
-        ) from None
+    return Source(data.schema, (Piece("the table", data.num_rows, InMemory(data), data.schema),))
 
 
 def named_paths(path: str | os.PathLike[str]) -> list[Path]:
@@ -280,35 +236,6 @@ def _named(path: Path) -> list[Path]:
     check_plain_inside([Path(each.path).relative_to(path) for each in inside], str(path), _WAY_OUT)
     listed = sorted(Path(each.path) for each in inside if each.is_file)
     return [file for file in listed if folders.is_shown(file, path)]
-
-
-def _pieces(name: str, schema: pa.Schema, fragment: Any) -> Iterator[Piece]:
-    if not hasattr(fragment, "row_groups"):
-        yield Piece(name, None, fragment, schema)
-        return
-    with readable(name):
-        numbers = [group.id for group in fragment.row_groups]  # in the file, of which a fragment may be a part
-        counts = [group.num_rows for group in fragment.row_groups]
-        sizes = [group.total_byte_size for group in fragment.row_groups]
-        if not counts:  # a table without rows, which has a schema all the same
-            yield Piece(name, 0, fragment, schema)
-        first = 0
-        while first < len(counts):
-            last, rows, size = first + 1, counts[first], sizes[first]
-            while last < len(counts) and rows + counts[last] <= _PIECE and size + sizes[last] <= _BYTES:
-                rows, size, last = rows + counts[last], size + sizes[last], last + 1
-            yield Piece(name, rows, fragment.subset(row_group_ids=numbers[first:last]), schema)
-            first = last
-
-
-@dataclass(frozen=True, slots=True)
-class _InMemory:
-    """A table that is read like a fragment."""
-
-    data: pa.Table
-
-    def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[pa.RecordBatch]:
-        yield from self.data.select(columns).to_batches(max_chunksize=batch_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,130 @@
+"""Pieces of a file: as many as there are threads, bounded in bytes, and the same rows however they are read."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+from pyarrow import dataset, parquet  # noqa: E402
+
+from privamp import Poisson, WithoutReplacement  # noqa: E402
+from privamp.engines import local  # noqa: E402
+from privamp.tables import parquet_rows, pieces, sources  # noqa: E402
+from privamp.testing import seeded_key  # noqa: E402
+
+KEY = seeded_key(9)
+N = 3000
+DATA = pa.table({
+    "id": np.arange(N), "x": np.linspace(-1, 1, N), "a.b": np.arange(N) % 7,
+    "kind": pa.array(["u", None, "w"] * (N // 3)).dictionary_encode(),
+    "text": [f"t{k % 11}" * (k % 5) for k in range(N)], "list": [[1.0] * (k % 4) for k in range(N)],
+    "part": [{"b": k} for k in range(N)],
+})  # fmt: skip
+
+
+def rows_of(found, columns=DATA.column_names):
+    return pa.Table.from_batches([batch for piece in found for batch in piece.batches(columns)])
+
+
+def test_a_file_of_small_row_groups_makes_a_piece_for_every_thread(tmp_path):
+    parquet.write_table(DATA, tmp_path / "a.parquet", row_group_size=N // 20)
+    source = sources.files(tmp_path)
+    assert len(source.pieces) == 1
+    for threads in (2, 3, 16, 20):
+        several = source.divided(threads)
+        assert len(several.pieces) >= threads
+        assert several.rows == N
+        assert rows_of(several.pieces).equals(DATA)
+    assert len(source.divided(99).pieces) == 20
+
+
+def test_one_large_row_group_among_small_ones_leaves_enough_pieces(tmp_path):
+    with parquet.ParquetWriter(tmp_path / "a.parquet", DATA.schema) as writer:
+        writer.write_table(DATA.slice(0, 2900))
+        for start in range(2900, N, 10):
+            writer.write_table(DATA.slice(start, 10))
+    several = sources.files(tmp_path).divided(8).pieces
+    assert len(several) >= 8
+    assert rows_of(several).equals(DATA)
+
+
+def test_a_table_in_memory_is_divided_too(monkeypatch):
+    monkeypatch.setattr(pieces, "BATCH", 100)
+    several = sources.table(DATA).divided(4)
+    assert len(several.pieces) == 4
+    assert several.rows == N
+
+
+@pytest.mark.parametrize("columns", [["x"], ["text", "a.b"], DATA.column_names, ["region", "id"], ["region"]], ids=str)
+def test_rows_are_the_same_by_a_data_set_decoded_and_streamed(tmp_path, monkeypatch, columns):
+    for region in ("n", "s"):
+        (tmp_path / f"region={region}").mkdir()
+        half = DATA.slice(0, N // 2) if region == "n" else DATA.slice(N // 2)
+        parquet.write_table(half, tmp_path / f"region={region}" / "a.parquet", row_group_size=400)
+    monkeypatch.setattr(parquet_rows, "_STREAMED", 1000)
+    monkeypatch.setattr(parquet_rows, "_FEWEST", 64)
+    source = sources.files(tmp_path)
+    expected = dataset.dataset(tmp_path, partitioning="hive").to_table(columns=columns)
+    assert all(piece.is_plain for piece in source.pieces)
+    streamed = [part for piece in source.pieces for part in piece.held(columns, use_threads=True)]
+    assert rows_of(source.pieces, columns).cast(expected.schema).equals(expected)
+    assert rows_of(streamed, columns).cast(expected.schema).equals(expected)
+    assert len(streamed) > 8 or columns == ["region"]
+
+
+def test_streamed_batches_are_bounded_in_bytes(tmp_path, monkeypatch):
+    wide = pa.table({f"x{k}": np.arange(N) / 3.0 for k in range(20)})
+    parquet.write_table(wide, tmp_path / "a.parquet", use_dictionary=False, compression="none")
+    monkeypatch.setattr(parquet_rows, "_STREAMED", 16_000)
+    monkeypatch.setattr(parquet_rows, "_FEWEST", 1)
+    monkeypatch.setattr(pieces, "_LARGE", 100_000)
+    [piece] = sources.files(tmp_path).pieces
+    assert piece.is_large(wide.column_names)
+    assert not piece.is_large(["x3"])  # 24,000 bytes
+    sizes = [part.fragment.data.nbytes for part in piece.held(wide.column_names)]
+    assert max(sizes) <= 16_200  # and whether entries are missing, a bit each
+    assert sum(sizes) >= 20 * 8 * N
+
+
+@pytest.mark.parametrize("design", [Poisson(0.2), WithoutReplacement(300, N)], ids=str)
+@pytest.mark.parametrize("id", ["id", None], ids=["ids", "places"])
+def test_one_row_group_is_shared_by_threads_and_gives_the_same_sample(tmp_path, monkeypatch, design, id):
+    parquet.write_table(DATA, tmp_path / "a.parquet")
+    expected = local.sample(tmp_path, design, key=KEY, id=id, threads=1)
+    for name, value in (("BATCH", 200), ("_LARGE", 1 << 27)):
+        monkeypatch.setattr(pieces, name, value)
+    monkeypatch.setattr("privamp.engines.reading.BATCH", 200)
+    assert local.sample(tmp_path, design, key=KEY, id=id, threads=3).equals(expected)
+    monkeypatch.setattr(pieces, "_LARGE", 1)
+    assert local.sample(tmp_path, design, key=KEY, id=id, threads=1).equals(expected)
+
+
+PEAK = """
+import pyarrow as pa
+from privamp import ExactLaplace, Poisson
+from privamp.engines import local
+from privamp.testing import seeded_key
+people = local.draw("wide.parquet", Poisson(0.01), key=seeded_key(1), threads=2)
+{}
+print(pa.default_memory_pool().max_memory())
+"""
+ONE_SUM = 'people.release_sum(ExactLaplace(scale=1.0, sensitivity=1.0), "x7")'
+ALL_ROWS = "list(people.reveal_secret())"
+HELD = 'import pyarrow.parquet; pyarrow.parquet.read_table("wide.parquet")'
+
+
+def test_a_wide_row_group_is_never_held_as_a_whole(tmp_path):
+    """100 columns of 8 bytes: a sum of one needs little more than that column, a sample of all little more than one."""
+    rows = 60_000
+    wide = pa.table({f"x{k}": np.random.default_rng(k).normal(size=rows) for k in range(100)})
+    parquet.write_table(wide, tmp_path / "wide.parquet")
+
+    def peak(work):
+        code = [sys.executable, "-c", PEAK.format(work)]
+        return int(subprocess.run(code, cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
+
+    assert peak(ONE_SUM) < 12 * 8 * rows
+    assert peak(ALL_ROWS) < 25 * 8 * rows
+    assert peak(HELD) > 100 * 8 * rows  # the check can fail
