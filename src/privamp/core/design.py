@@ -200,6 +200,15 @@ class Design(Answers, ABC):
         """The largest number of records in a merged part, where merging makes parts smaller."""
         return None
 
+    @property
+    def number_bound(self) -> int | None:
+        """A public number that the keyed number (stage 0) of every drawn record lies below; None: there is none."""
+        return None
+
+    def counted(self, part: Any, records: int) -> Any:
+        """A merged part of the records below `number_bound`, told how many records there are in all."""
+        return part
+
     def decided(self, batch: Batch, subkey: Key) -> Drawn:
         """The whole draw of one batch, for designs that decide each record independently."""
         return self.finish(self.merge([self.partial(batch, subkey)]), subkey)

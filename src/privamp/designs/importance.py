@@ -182,6 +182,11 @@ class ImportanceSampling(Design):
         largest = float(self.rule.of_norms(as_floats([end]))[0]) if end is not None and np.isfinite(end) else 1.0
         return Multiplicity.binomial(records, largest)
 
+    @property
+    def number_bound(self) -> int | None:
+        """That of the rule."""
+        return self.rule.number_bound
+
     def partial(self, batch: Batch, subkey: Key) -> Part:
         """Positions, weights and norms of the kept records of one batch."""
         records = batch.column(self.column)

@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keyed import keep, keyed_numbers
+from ..chance.keyed import keep, keyed_numbers, threshold
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
@@ -185,6 +185,11 @@ class Poisson(Design):
     def components(self) -> tuple[Hub, ...]:
         """In or out; the others' coins are their own."""
         return (Hub.kept(self.rate, 1),)
+
+    @property
+    def number_bound(self) -> int | None:
+        """A record is kept when its number is below this."""
+        return threshold(self.rate)
 
     def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
         """Positions of the kept records of one batch."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..chance.keyed import keep
+from ..chance.keyed import keep, threshold
 from ..core.claim import Claim
 from ..core.curves import pure_curve
 from ..core.guarantee import Guarantee, Part
@@ -128,6 +128,16 @@ class Rule(ABC):
     def probabilities(self, records: Any) -> FloatArray:
         """The probability of every record, as it is drawn."""
         return probabilities_below(self.weights(records))
+
+    @property
+    def number_bound(self) -> int | None:
+        """No record is kept by a number from here on: weights fall as norms grow, so the end of the domain bounds all.
+        None where that is not known, or is no bound."""
+        end = self.farthest
+        if not self.decides_by_norm or end is None or not 0.0 <= end <= _LARGEST:
+            return None
+        most = float(self.of_norms(np.array([end]))[0]) * _ROUNDING
+        return threshold(most) + 1 if most < 1.0 else None
 
     def kept(self, records: Any, numbers: NDArray[np.uint64]) -> tuple[NDArray[np.intp], FloatArray]:
         """Positions of the records that their keyed numbers keep, and their weights."""
