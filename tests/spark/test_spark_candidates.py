@@ -95,7 +95,7 @@ def test_ids_that_are_refused_are_not_passed_over(spark: Any, odd: Any) -> None:
     for seed in range(3):
         kernel = Kernel.of(Poisson(1e-9), seeded_key(895 + seed), id="uid")
         assert [row.uid for row in candidates(rows, kernel).collect()] == [odd]
-    with pytest.raises(InvalidInput, match="negative ids|missing ids"):
+    with pytest.raises(InvalidInput, match=r"negative ids|missing ids"):
         sample(rows, WithoutReplacement(1, 1000), id="uid", trust_ids=True)
 
 

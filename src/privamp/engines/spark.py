@@ -105,7 +105,7 @@ def drawn(
 ) -> Draw:
     """The draw of the kernel, with the digest of its table; without it where a design of one pass is read once.
 
-    Where Spark may show how many rows are drawn, fixed sizes are decided among the candidates, and the digest is theirs.
+    Where Spark may show how many rows are drawn, fixed sizes are decided among the candidates; the digest is theirs.
     """
     if not trust_ids:
         check_unique(df, str(kernel.id))
