@@ -92,9 +92,8 @@ def calibrate(
     target = _Target(epsilon, delta)
     if isinstance(design, (Design, Schedule)):
         make, drawn = mechanism, design
-        noise = _solve(
-            lambda x, rough: guaranteed(make(x), drawn, rough), target, within or (_SMALLEST, _LARGEST), steps
-        )  # type: ignore[operator]
+        within = within or (_SMALLEST, _LARGEST)
+        noise = _solve(lambda x, rough: guaranteed(make(x), drawn, rough), target, within, steps)  # type: ignore[operator]
         return make(noise)  # type: ignore[operator]
     known = mechanism
     sample = _solve(lambda x, rough: guaranteed(known, design(x), rough), target, within or (1e-12, 1.0), steps)  # type: ignore[arg-type]

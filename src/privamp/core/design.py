@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..chance.keyed import below
 from ..chance.keys import Key, given_key
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
@@ -201,14 +202,32 @@ class Design(Answers, ABC):
         """The largest number of records in a merged part, where merging makes parts smaller."""
         return None
 
+    @property
+    def number_bound(self) -> int | None:
+        """A public number that the keyed number (stage 0) of every drawn record lies below; None: there is none."""
+        return None
+
+    @property
+    def drawn_below(self) -> int | None:
+        """`number_bound`, if the class has its own: one made from ours may draw in another way."""
+        kind = type(self)
+        is_own = kind.__module__.startswith("privamp.") or "number_bound" in vars(kind)
+        return self.number_bound if is_own else None
+
+    def counted(self, part: Any, records: int) -> Any:
+        """A merged part of the records below `number_bound`, told how many records there are in all."""
+        return part
+
     def decided(self, batch: Batch, subkey: Key) -> Drawn:
         """The whole draw of one batch, for designs that decide each record independently."""
         return self.finish(self.merge([self.partial(batch, subkey)]), subkey)
 
     def candidates(self, ids: NDArray[Any] | range, subkey: Key) -> NDArray[np.intp] | None:
-        """Positions of the records that may be kept, by their keyed numbers alone; None for all. Nothing else is read
-        of the others. A range stands for the ids of records by place."""
-        return None
+        """Positions of the records below `drawn_below`; None for all. Nothing else is read of the others.
+
+        A range stands for the ids of records by place.
+        """
+        return None if self.drawn_below is None else below(subkey, ids, self.drawn_below)
 
     def subkey(self, key: Key, label: str, round: int) -> Key:
         """The key of one draw: the same key, identity, label and round are the same sample and the same ledger."""

@@ -12,7 +12,7 @@ a chance of at most exp(-50) < 2e-22, whatever the records are, and then the dra
 import math
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -117,6 +117,16 @@ class FixedSize(Design):
     def most_held(self) -> int | None:
         """No more than can be drawn."""
         return self.most_distinct
+
+    @property
+    def number_bound(self) -> int | None:
+        """The public cut."""
+        cut = public_cut(self.most_distinct, self.population)
+        return None if cut is None else int(cut)
+
+    def counted(self, part: BottomK, records: int) -> BottomK:
+        """The same first records, of so many."""
+        return replace(part, seen=records)
 
     def partial(self, batch: Batch, subkey: Key) -> BottomK:
         """The batch's records that come first in the keyed order."""

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..chance.keyed import below, keyed_numbers
+from ..chance.keyed import keyed_numbers
 from ..chance.keys import Key
 from ..core.curves import pure_curve
 from ..core.design import Design, Units
@@ -182,10 +182,10 @@ class ImportanceSampling(Design):
         largest = float(self.rule.of_norms(as_floats([end]))[0]) if end is not None and np.isfinite(end) else 1.0
         return Multiplicity.binomial(records, largest)
 
-    def candidates(self, ids: NDArray[Any] | range, subkey: Key) -> NDArray[np.intp] | None:
-        """Those whose number would keep a record at the end of the domain, which is kept most often."""
-        most = self.rule.largest_number
-        return None if most is None else below(subkey, ids, int(most) + 1)
+    @property
+    def number_bound(self) -> int | None:
+        """That of the rule: a record at the end of the domain is kept most often."""
+        return self.rule.number_bound
 
     def partial(self, batch: Batch, subkey: Key) -> Part:
         """Positions, weights and norms of the kept records of one batch."""

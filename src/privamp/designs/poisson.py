@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,9 +186,10 @@ class Poisson(Design):
         """In or out; the others' coins are their own."""
         return (Hub.kept(self.rate, 1),)
 
-    def candidates(self, ids: NDArray[Any] | range, subkey: Key) -> NDArray[np.intp] | None:
-        """Those that are kept."""
-        return below(subkey, ids, threshold(self.rate))
+    @property
+    def number_bound(self) -> int:
+        """A record is kept when its number is below this."""
+        return threshold(self.rate)
 
     def partial(self, batch: Batch, subkey: Key) -> NDArray[np.int64]:
         """Positions of the kept records of one batch."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from ..chance.keyed import threshold
 from ..core.hub_plan import Hub
 from ..core.identity import keep_plain
 from ..core.mechanism import Mechanism
@@ -125,6 +126,11 @@ class PoissonPPS(OwnCoins):
         from .proportional_pps import ProportionalPPS
 
         return ProportionalPPS(size, low, high, at_least, capping)
+
+    @property
+    def number_bound(self) -> int | None:
+        """No probability is above `high`."""
+        return threshold(self.high)
 
     def probabilities(self, batch: Batch) -> FloatArray:
         """One per record, cut to the declared range."""

@@ -74,7 +74,7 @@ def _root(log_p: FloatArray, log_f: FloatArray) -> FloatArray:
     numerator = np.logaddexp(_from(log_p + log_f), _up_to(log_p)[:, :-1])
     root = np.take_along_axis(numerator - np.logaddexp(chances, scaled), first[:, None], axis=1)[:, 0]
     high = np.clip(root * (1.0 + _ROUNDED) + _ROUNDED, log_f[first], log_f[first + 1])
-    return np.where(log_p[:, 0] > -np.inf, np.minimum(high, largest), largest)
+    return as_floats(np.where(log_p[:, 0] > -np.inf, np.minimum(high, largest), largest))
 
 
 def _passes(chances: FloatArray, scaled: FloatArray, log_gaps: FloatArray) -> NDArray[np.bool_]:

@@ -61,7 +61,7 @@ def sample(
     read = options_of(SparkOptions, options, asked)
     df = plain(df, design, read.reads)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
-    draw = drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records, pin=False)
+    draw = drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records, pin=False, is_shown=True)
     if draw.chosen is not None:
         draw.check_table()
     return draw.rows()
@@ -101,8 +101,12 @@ def drawn(
     trust_ids: bool = False,
     driver_records: int = DRIVER_RECORDS,
     pin: bool = True,
+    is_shown: bool = False,
 ) -> Draw:
-    """The draw of the kernel, with the digest of its table; without it where a design of one pass is read once."""
+    """The draw of the kernel, with the digest of its table; without it where a design of one pass is read once.
+
+    Where Spark may show how many rows are drawn, fixed sizes are decided among the candidates; the digest is theirs.
+    """
     if not trust_ids:
         check_unique(df, str(kernel.id))
     if kernel.streams:
@@ -110,7 +114,7 @@ def drawn(
         return draw.pinned() if pin else draw
     if kernel.design.holds_everyone:
         _check_room(df, kernel.design, driver_records)
-    return _decided(df, kernel)
+    return _decided(Draw(df, kernel, is_shown=is_shown))
 
 
 def check_unique(df: "DataFrame", id: str) -> None:
@@ -133,11 +137,12 @@ def check_unique(df: "DataFrame", id: str) -> None:
         )
 
 
-def _decided(df: "DataFrame", kernel: Kernel) -> Draw:
+def _decided(draw: Draw) -> Draw:
     """First pass of two: parts from the workers, merged, finished on the driver; the digest comes with them."""
+    df, kernel, source = draw.df, draw.kernel, draw.source
     nobody = pa.RecordBatch.from_pylist([], schema=arrow_schema(df.select(*map(column, kernel.uses))))
     secret, key = kernel.secret_bytes(), new_secret()
-    make = Draw(df, kernel).keeper()
+    make = draw.keeper()
 
     def contribute(batches: Batches) -> list[bytes]:
         own, keeper = Kernel.from_secret_bytes(secret), make()
@@ -151,16 +156,21 @@ def _decided(df: "DataFrame", kernel: Kernel) -> Draw:
         whole = own.folded(unpadded(message[SIZE:]) for message in several)
         return joined(message[:SIZE] for message in several) + padded(whole)
 
-    found = _few(sent(df, kernel.uses, contribute, key), kernel, merge, key)
+    found = _few(sent(source, kernel.uses, contribute, key), kernel, merge, key)
     parts = [unpadded(message[SIZE:]) for message in found] or [contribution(kernel, nobody)]
-    chosen = kernel.finish(kernel.folded(parts))
-    return Draw(df, kernel, None, chosen, TableDigest(message[:SIZE] for message in found))
+    whole = kernel.folded(parts)
+    if source is not df:
+        whole = kernel.design.counted(whole, answer(df.select(column(str(kernel.id))).count))
+    return replace(draw, chosen=kernel.finish(whole), pin=TableDigest(message[:SIZE] for message in found))
 
 
 def _few(parts: "DataFrame", kernel: Kernel, merge: Callable[[list[bytes]], bytes], secret: bytes) -> list[bytes]:
-    """The messages on the driver; where they are many and large, the workers merge them in a tree before."""
-    records = kernel.design.most_held
-    if records is None or records <= _SMALL:
+    """The messages on the driver; where they are many and large, the workers merge them in a tree before.
+
+    Below a public bound there are about as many records in all parts together as are drawn.
+    """
+    records, bound = kernel.design.most_held, kernel.design.number_bound
+    if records is None or records <= _SMALL or bound is not None:
         return received(parts, secret)
     held = parts = parts.persist()
     try:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..chance.keys import Key
 from ..chance.known_answer import check_known_answer
 from .kernel import COUNT, WEIGHT, Chosen, Kernel, weighted
+from .spark_candidates import candidates
 from .spark_digest import SIZE, TableDigest, Tally, tallies
 from .spark_messages import Batches, column, guarded, messages, padded, unpadded
 from .spark_reading import readable, usable
@@ -79,11 +80,17 @@ class Draw:
     pin: TableDigest | None = field(default=None, repr=False)  # None: the table is read once
     pin_key: Key | None = field(default=None, repr=False)  # None: the draw's own
     is_held: bool = False  # whether `df` is the drawn rows
+    is_shown: bool = False  # whether Spark may show how many rows are drawn, so that it may filter them itself
 
     @property
     def uses(self) -> tuple[str, ...]:
         """The columns that every job reads, the id first: those that decide the draw, or rows as they were drawn."""
         return (str(self.kernel.id), WEIGHT, COUNT) if self.is_held else deciding(self.kernel, self.view)
+
+    @property
+    def source(self) -> "DataFrame":
+        """The rows among which the kernel decides."""
+        return candidates(self.df, self.kernel) if self.is_shown and not self.is_held else self.df
 
     def keeper(self) -> Callable[[], Keeper]:
         """Makes a keeper on a worker; to be sent there."""
@@ -109,7 +116,7 @@ class Draw:
                 keeper.kept(batch)
             return [keeper.tally()]
 
-        self.check(messages(self.df, self.uses, work))
+        self.check(messages(self.source, self.uses, work))
 
     def pinned(self) -> "Draw":
         """The draw with the digest of its table."""
@@ -147,7 +154,7 @@ class Draw:
 
             return guarded(work, batches)
 
-        return self.df.mapInArrow(keep, with_weights(self.df))
+        return replace(self, is_shown=True).source.mapInArrow(keep, with_weights(self.df))
 
     def to_arrow(self, columns: Sequence[str]) -> pa.Table:
         """These columns of the drawn rows, on the driver; Spark sees messages of a few rounded lengths."""

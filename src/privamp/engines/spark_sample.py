@@ -13,7 +13,6 @@ from ..core.guarantee import Guarantee
 from ..core.ledger import BudgetLike
 from ..core.mechanism import Mechanism
 from ..core.neighbors import Neighbors
-from ..core.sample import Bounded
 from ..errors import InvalidInput
 from ..mechanisms.fixed_point import ExactGaussian, ExactLaplace, GridUnits, in_grid_units
 from ..validation import options_of
@@ -97,7 +96,7 @@ class SparkSample(StoredSample):
         `made` turns their sum into the value to which noise is added; by default the sum itself, in units of the grid.
         """
         total = made(self.secret_total(columns, units, shape))
-        return super().release(mechanism, Bounded(lambda rows: total))
+        return self._registered(mechanism, lambda stream: mechanism.release(total, stream))
 
     def secret_total(self, columns: Sequence[str], units: Units, shape: Sequence[int]) -> Whole:
         """That sum without noise. The table was compared with that of the draw."""

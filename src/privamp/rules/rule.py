@@ -143,12 +143,15 @@ class Rule(ABC):
         return candidates[kept], w[kept]
 
     @property
-    def largest_number(self) -> np.uint64 | None:
-        """A keyed number above which no record of the domain is kept; None where there is none."""
+    def number_bound(self) -> int | None:
+        """A keyed number from which on no record of the domain is kept; None where there is none.
+
+        Weights fall as norms grow, so the end of the domain bounds all.
+        """
         if not self.decides_by_norm or self.farthest is None or not 0.0 <= self.farthest <= _LARGEST:
             return None
         limit = _limits(self.of_norms(as_floats([self.farthest])))[0]
-        return None if limit == _EVERY_NUMBER else limit
+        return None if limit == _EVERY_NUMBER else int(limit) + 1
 
     def losses(self, records: Any) -> FloatArray:
         """The personal loss of every record, rounded up: its epsilon, at the rule's delta for Gaussian noise."""

@@ -130,7 +130,7 @@ def divided(pieces: Sequence[Piece], least: int) -> tuple[Piece, ...]:
 
 
 def _may_be_large(group: Any) -> bool:
-    return group.total_byte_size > _LARGE or group.num_rows > _PIECE
+    return bool(group.total_byte_size > _LARGE or group.num_rows > _PIECE)
 
 
 def _part(fragment: Any, groups: Sequence[Any]) -> dict[str, Any]:
