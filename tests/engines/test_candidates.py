@@ -19,7 +19,7 @@ DESIGNS = [Poisson(0.02), ImportanceSampling(RULE), PoissonPPS(0.05, low=0.001, 
 
 def kernel_of(design: Any) -> tuple[Kernel, pa.RecordBatch]:
     batch = pa.record_batch({"id": np.arange(N, dtype=np.uint64), "x": np.abs(VALUES)})
-    return Kernel.of(design, seeded_key(1), id="id", reads={name: ("x",) for name in design.reads}), batch
+    return Kernel.of(design, seeded_key(1), id="id", reads=dict.fromkeys(design.reads, ("x",))), batch
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: type(design).__name__)
