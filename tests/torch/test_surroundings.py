@@ -31,7 +31,7 @@ def test_the_page_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shown = [code for code in shown if "transformers" not in code]  # run in test_page_from_opacus.py
-    assert len(shown) == 2
+    assert len(shown) == 3
     namespace: dict[str, object] = {}
     for code in shown:
         exec(compile(code, "docs/torch.md", "exec"), namespace)
