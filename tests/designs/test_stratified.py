@@ -22,8 +22,10 @@ from privamp import (
     WithoutReplacement,
     amplify,
 )
+from privamp.core.curves import pure_curve
+from privamp.core.profile import Profile
 from privamp.designs.strata import _moves, joined, split
-from privamp.designs.stratified import WITHIN
+from privamp.designs.stratified import WITHIN, _moved
 from privamp.mechanisms.per_stratum import PerStratum
 from privamp.survey import estimate, guarantees
 from privamp.testing import seeded_key
@@ -261,3 +263,13 @@ def test_strata_of_fixed_sizes_count_their_own_records_only():
         by=["x"] * 8,
     )  # fmt: skip
     assert each["x"].value == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_record_that_moves_loses_what_leaving_and_entering_lose_together():
+    """P lacks what Q has in the second stratum: its losses add up forward and backward, never forward twice."""
+    out = Profile(pure_curve(1.0), pure_curve(0.5))
+    into = Profile(pure_curve(0.3), pure_curve(0.2))
+    moved = _moved(out, into)
+    for curve, end in ((moved.forward, 1.0 + 0.2), (moved.backward, 0.3 + 0.5)):
+        assert np.isneginf(curve(np.array([end * (1.0 + 1e-9)]))[0])
+        assert np.isfinite(curve(np.array([end * 0.99]))[0])
