@@ -245,7 +245,7 @@ def test_every_library_is_declared() -> None:
     assert {re.match(r"[\w-]+", line)[0] for line in project["dependencies"]} == CORE
     frames = {"polars", "duckdb"}  # bring themselves: their own frames are audited where they are installed
     others = {"fsspec"}  # and the package of a file system; a refusal says what to install
-    others |= {"triton"}  # comes with torch for CUDA, and is used only where it is there
+    others |= {"triton", "llvmlite", "py4j"}  # come with torch for CUDA, numba and PySpark
     assert imported_libraries() - CORE - frames - others <= _BROUGHT_BY.keys()
     extras = project["optional-dependencies"]
     assert {extra for _, extra in _BROUGHT_BY.values()} <= extras.keys()

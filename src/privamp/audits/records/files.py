@@ -33,6 +33,7 @@ from ...errors import InvalidInput
 from ...mechanisms.fixed_point import ExactGaussian, ExactLaplace
 from ...mechanisms.geometric import GeometricCount
 from ...numerics.row_norms import clipped, finite, norms
+from ...numerics.whole_sums import toward_zero
 from ...rules.privacy_constrained import privacy_constrained
 from ...rules.profiles import LinearProfile
 from ...rules.uniform import uniform
@@ -129,7 +130,7 @@ class Setting:
 def _small_pieces() -> ExitStack:
     """Batches of four rows, pieces of at most seven unless a row group has more, norms three at a time."""
     stack = ExitStack()
-    stack.enter_context(patch.multiple("privamp.tables.sources", BATCH=4, _PIECE=7))
+    stack.enter_context(patch.multiple("privamp.tables.pieces", BATCH=4, _PIECE=7))
     stack.enter_context(patch("privamp.engines.reading.BATCH", 4))
     stack.enter_context(patch("privamp.engines.kernel._CHUNK", 3))
     return stack
@@ -308,7 +309,17 @@ def _batch_formula() -> AbstractContextManager[Any]:
             return clipped(x, radius, p) * (1.0 - 2.0**-20)
         return clipped(x, radius, p)
 
-    return patch("privamp.mechanisms.fixed_point.clipped", lengths)
+    return _clipping_by(lengths)
+
+
+def _clipping_by(clip: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """Sums of rows that this function clips."""
+
+    def total(x: Any, radius: Any, p: float, grid: float, weights: Any, counts: Any) -> Any:
+        units = toward_zero(clip(x, radius, p), grid, weights)
+        return np.tensordot(counts, units, axes=1)
+
+    return patch("privamp.mechanisms.fixed_point.clipped_total", total)
 
 
 def _another_column() -> AbstractContextManager[Any]:
@@ -321,7 +332,7 @@ def _another_column() -> AbstractContextManager[Any]:
 
 def _unweighted_clip() -> AbstractContextManager[Any]:
     """Rows longer than the rule's radius are not shortened."""
-    return patch("privamp.mechanisms.fixed_point.clipped", lambda x, radius, p=2.0: finite(x))
+    return _clipping_by(lambda x, radius, p: finite(x))
 
 
 _MISTAKES: dict[str, tuple[Any, Setting]] = {
