@@ -169,3 +169,9 @@ def test_a_wrong_guess_does_not_move_the_answer(wrong, monkeypatch):
     found = calibrate(Gaussian, Poisson(0.1), epsilon=1.0, delta=1e-6, steps=10)
     assert found.sigma == pytest.approx(right.sigma, rel=3e-7)
     assert compose(amplify(found, Poisson(0.1)), 10).delta(1.0) <= 1e-6
+
+
+def test_noise_may_be_sought_from_zero_on():
+    found = calibrate(Gaussian, Poisson(0.1), epsilon=1.0, delta=1e-6, within=(0, 100.0))
+    assert amplify(found, Poisson(0.1)).delta(1.0) <= 1e-6
+    assert found.sigma == pytest.approx(1.4326, abs=1e-4)

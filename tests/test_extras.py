@@ -84,7 +84,7 @@ for found in pkgutil.walk_packages(privamp.__path__, "privamp.", onerror=lambda 
         "privamp.tables.addresses", "privamp.tables.folders",
         "privamp.tables.csv_ids", "privamp.tables.csv_text", "privamp.tables.id_columns",
         "privamp.tables.secret_files", "privamp.kmeans.estimator", "privamp.cli.train.run",
-        "privamp.report.notebook_figure",
+        "privamp.report.notebook_figure", "privamp.tables.parquet_rows", "privamp.tables.pieces",
     }  # fmt: skip
     beyond = ("adapters", "audits.records", "torch", "engines", "queries", "spark", "app.web")
     rooms = tuple(f"privamp.{room}." for room in beyond)

@@ -134,7 +134,7 @@ def _solve(at: Callable[[float, bool], Guarantee], target: _Target, within: tupl
         if isinstance(low, int) and isinstance(high, int):
             return _whole(excess, low, high)
         precision = 1e-10 if steps == 1 else 1e-7
-        if target.delta > 0.0:
+        if target.delta > 0.0 and low > 0.0:  # the guess is sought in log x
             found = _from_guess(excess, cache(lambda x: target.rough(at(x, True))), low, high, precision)
             if found is not None:
                 return found

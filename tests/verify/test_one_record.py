@@ -261,3 +261,19 @@ def test_secrets_are_not_opened():
         return Poisson(0.5).draw(Population(len(x)), seeded_key(1)), Key.generate(), released(float(x.sum()))
 
     assert kinds(job) == set()
+
+
+def test_a_data_set_that_is_filled_again_is_run_again():
+    """The first data sets of all pairs are one array, whose content changes between them."""
+
+    def job(x):
+        return Laplace(2.0).release(float(np.where(abs(x) > 5, x, np.clip(x, -1, 1)).sum()), seeded_stream(1))
+
+    def pairs():
+        base = np.full(4, 0.5)
+        x = np.append(base, 0.0)
+        for value in (0.0, 0.7, 1000.0):
+            x[-1] = value
+            yield Pair(f"{value} added", x, base)
+
+    assert not check_release(job, pairs()).ok

@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from ..numerics import rounding
 from ..numerics.log_domain import FloatArray, as_floats
 from ..numerics.printing import shown_up
+from ..numerics.roots import NumericalFailure
 from .claim import Claim
 from .neighbors import Neighbors
 from .profile import Profile
@@ -156,7 +157,9 @@ class Guarantee:
     def delta(self, epsilon: ArrayLike) -> FloatArray | float:
         """The certified delta at epsilon (any real number); zero only where it is exactly zero."""
         log_delta = self.upper.log_delta(epsilon)
-        value = np.where(log_delta > -np.inf, np.maximum(np.exp(log_delta), _SMALLEST), 0.0)
+        if np.any(np.isnan(log_delta)):
+            raise NumericalFailure("delta could not be computed here; try another epsilon, or declare fewer records")
+        value = np.where(log_delta == -np.inf, 0.0, np.maximum(np.exp(log_delta), _SMALLEST))
         return float(value) if np.ndim(epsilon) == 0 else value
 
     def epsilon(self, delta: float = 0.0) -> float:

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import bdtr
 
 from ..core.profile import Curve
 from ..numerics.count_laws import binomial_above, binomial_at_most
 from ..numerics.log_domain import FloatArray, as_floats
 
-_UP, _OFF = 1.0 + 1e-10, 1e-12  # chances and tails are computed to well within these
+_UP, _OFF = 1.0 + 1e-10, 1e-10  # chances and tails are computed to well within these
 _DEVIATIONS = 9.0  # around B/p, where the number of others matters
 _SHARE = 0.01  # of a standard deviation of K: what a narrow block may move its mean
 _MOST_BLOCKS = 2048
@@ -137,5 +136,5 @@ def expected_kept(rate: float, most: int, records: int) -> float:
     """E min(Binomial(records, rate), most)."""
     if most >= records:
         return records * rate
-    below = records * rate * float(bdtr(most - 2, records - 1, rate)) if most >= 2 else 0.0
+    below = records * rate * float(binomial_at_most(most - 2, records - 1, rate)) if most >= 2 else 0.0
     return below + most * float(binomial_above(most - 1, records, rate))

@@ -190,7 +190,7 @@ class SharedRate(Design):
     def merge(self, parts: Iterable[Labelled]) -> Labelled:
         """The ids and strata of all batches: shares need the number of all records."""
         found = list(parts)
-        return Labelled(joined(p.front for p in found), np.concatenate([p.strata for p in found]))
+        return Labelled(joined(p.front for p in found), _together([p.strata for p in found]))
 
     def finish(self, part: Labelled, subkey: Key) -> Drawn:
         """Each stratum's share, first in its part of the order."""
@@ -297,6 +297,25 @@ class SharedRate(Design):
 
 def _labels(column: NDArray[Any]) -> NDArray[Any]:
     """Labels that can be sorted: of a list with several types the text of each; what is no label is one stratum."""
-    if column.dtype.kind != "O":
-        return column
-    return texts_of([str(name) if isinstance(name, (str, int, float)) else "" for name in column.tolist()])
+    if column.dtype.kind == "f":
+        return _texts(column) if np.isnan(column).any() else column + 0.0  # one zero
+    return _texts(column) if column.dtype.kind == "O" else column
+
+
+def _together(batches: list[NDArray[Any]]) -> NDArray[Any]:
+    """The labels of all batches, as texts if those of one are: a missing label renames no other."""
+    is_mixed = any(labels.dtype.kind == "O" for labels in batches)
+    return np.concatenate([_texts(labels) for labels in batches] if is_mixed else batches)
+
+
+def _texts(labels: NDArray[Any]) -> NDArray[Any]:
+    if labels.dtype.kind == "O":
+        return texts_of([_text(label) for label in labels.tolist()])
+    names, which = np.unique(labels + 0.0 if labels.dtype.kind == "f" else labels, return_inverse=True)
+    return texts_of([_text(name) for name in names])[which]
+
+
+def _text(label: Any) -> str:
+    """What the stratum's size is drawn by."""
+    is_label = isinstance(label, (str, int, float, np.generic)) and label == label
+    return str(label) if is_label else ""

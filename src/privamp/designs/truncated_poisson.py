@@ -53,6 +53,7 @@ from .poisson import Poisson
 
 AR, RO = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PAGE = "docs/designs/truncated_poisson.md"
+_TAILS = 1e-10  # relative: tails of a binomial law are computed to well within it
 
 
 def _added(design: "TruncatedPoisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -98,7 +99,7 @@ def _swapped(design: "TruncatedPoisson", mechanism: Mechanism, neighbors: Neighb
 
 
 def _at_mean(design: "TruncatedPoisson", mechanism: Mechanism, neighbors: Neighbors) -> Profile:
-    chance = min(design.chance(max(design.at_least, 1)) * (1.0 + 1e-12), design.rate)  # a sum of tails, rounded up
+    chance = min(design.chance(max(design.at_least, 1)) * (1.0 + _TAILS), design.rate)
     return _simple(chance, Profile.maximum([mechanism.profile(AR), mechanism.profile(RO)]).symmetrised())
 
 
@@ -108,7 +109,7 @@ def _by_size(design: "TruncatedPoisson", mechanism: Mechanism, neighbors: Neighb
         return _simple(min(1.0, design.most / n), swap)
     m = np.arange(1, design.most + 1)
     full = binomial_above(design.most - 1, n, design.rate)
-    chances = np.append(binomial_chance(m[:-1], n, design.rate), full) * (1.0 + 1e-10)
+    chances = np.append(binomial_chance(m[:-1], n, design.rate), full) * (1.0 + _TAILS)
     live = chances > 0
     q, chances = (m[live] / n)[:, None], chances[live]
     if not q.size:
@@ -313,8 +314,8 @@ class TruncatedPoisson(Design):
         if neighbors.records > 1:
             return {}
         if neighbors.kind == AR.kind:
-            alone = mechanism.mixture(AR, Multiplicity.binomial(1, self.chance(self.at_least + 1)))
+            alone = mechanism.mixture(AR, Multiplicity.binomial(1, (1.0 - _TAILS) * self.chance(self.at_least + 1)))
         else:
-            alone = mechanism.opposite_mixture(self.chance(max(self.at_least, 1)))
+            alone = mechanism.opposite_mixture((1.0 - _TAILS) * self.chance(max(self.at_least, 1)))
         found = {} if alone is None else {"alone": alone}
         return found | kept_sizes.attacks(self, mechanism, neighbors)

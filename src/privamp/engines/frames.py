@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from ..errors import InvalidInput
-from .kernel import COUNT, WEIGHT, Chosen
+from .kernel import COUNT, WEIGHT, Chosen, Kernel
 
 
 def kind_of(source: Any) -> str | None:
@@ -83,6 +83,6 @@ def rows_of(frame: Any, chosen: Chosen, columns: Sequence[str] | None, like: Any
         rows = rows.with_columns([series(name, values) for name, values in extra.items()])
         return rows.lazy() if kind_of(like) == "lazy polars" else rows
     rows = (frame if columns is None else frame.select(list(columns))).take(pa.array(chosen.tickets))
-    for name, values in extra.items():
-        rows = rows.append_column(name, pa.array(values))
+    arrays = [*rows.columns, *map(pa.array, extra.values())]  # a table without columns would have no rows
+    rows = pa.Table.from_arrays(arrays, schema=Kernel.extended(rows.schema))
     return sys.modules["duckdb"].from_arrow(rows) if kind_of(like) == "duckdb" else rows

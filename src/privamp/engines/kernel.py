@@ -30,7 +30,7 @@ from ..designs.strata import Records
 from ..errors import InvalidInput
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import clipped
-from ..tables.columns import array_of, can_hold, is_text, numbers_of
+from ..tables.columns import array_of, can_hold, is_text, labels_of, numbers_of
 from ..tables.id_columns import check_id_type, ids_of
 from .row_numbers import is_list, is_number, of_lists
 
@@ -295,15 +295,17 @@ class Kernel:
 
     def _column(self, batch: pa.RecordBatch, name: str, places: Sequence[str]) -> NDArray[Any]:
         read = self.design.reads[name]
-        if isinstance(read, Labels) and read.names is not None and batch.column(places[0]).null_count:
-            return np.array([*batch.column(places[0]).to_pylist(), None], dtype=object)[:-1]  # a missing label is none
         if isinstance(read, Labels) and isinstance(read.names, range) and is_text(batch.schema.field(places[0]).type):
             raise InvalidInput(
                 f"the column {places[0]!r} must hold whole numbers for a design without labels, got text instead; "
                 "declare labels=… for names"
             )
-        if self.design.parts or not isinstance(read, Vectors):
+        if isinstance(read, Labels):
+            return labels_of(batch.column(places[0]), places[0])
+        if not isinstance(read, Vectors):
             return array_of(batch, places, name)
+        if self.design.parts:
+            return numbers_of(batch, places)
         rule = read.rule
         if rule.influence is not None:  # the rule reads only the norm, so the norm can replace the record
             return _norms(batch, places, rule)

@@ -36,18 +36,23 @@ def binomial_log_chance(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> 
 
 def binomial_at_most(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> FloatArray:
     """Pr[Binomial(draws, rate) <= count]."""
-    k, n, p = np.broadcast_arrays(as_floats(count), as_floats(draws), as_floats(rate))
-    inside = (k >= 0) & (k < n)
-    tail = betaincc(np.where(inside, k, 0.0) + 1.0, np.where(inside, n - k, 1.0), p)
-    return as_floats(np.where(inside, tail, np.where(k < 0, 0.0, 1.0)))
+    return _tails(count, draws, rate)[0]
 
 
 def binomial_above(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> FloatArray:
     """Pr[Binomial(draws, rate) > count]."""
+    return _tails(count, draws, rate)[1]
+
+
+def _tails(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Both, the larger as 1 minus the smaller: of very many draws `betainc` knows 8 digits only where it is large."""
     k, n, p = np.broadcast_arrays(as_floats(count), as_floats(draws), as_floats(rate))
     inside = (k >= 0) & (k < n)
-    tail = betainc(np.where(inside, k, 0.0) + 1.0, np.where(inside, n - k, 1.0), p)
-    return as_floats(np.where(inside, tail, np.where(k < 0, 1.0, 0.0)))
+    a, b = np.where(inside, k, 0.0) + 1.0, np.where(inside, n - k, 1.0)
+    below, above = betaincc(a, b, p), betainc(a, b, p)
+    below, above = np.where(below <= 0.5, below, 1.0 - above), np.where(below <= 0.5, 1.0 - below, above)
+    outside = np.where(k < 0, 0.0, 1.0)
+    return as_floats(np.where(inside, below, outside)), as_floats(np.where(inside, above, 1.0 - outside))
 
 
 def hypergeometric_log_chance(

@@ -1,7 +1,7 @@
 """From Arrow columns to what designs read: numbers and labels (ids: id_columns.py).
 
-A missing number counts as 0 or NaN, as the reader of the column requests. Missing labels and wrong types are rejected.
-No message shows or counts values.
+A missing number counts as 0 or NaN, as the reader of the column requests, a missing label as none. Wrong types are
+rejected. Each value is read by itself, whatever the others are. No message shows or counts values.
 """
 
 import re
@@ -60,6 +60,18 @@ def array_of(batch: pa.RecordBatch, places: Sequence[str], name: str, order: Lit
     return together
 
 
+def labels_of(column: pa.Array, name: str) -> NDArray[Any]:
+    """One label per record, each read by itself: one that is missing is None, or NaN among floats, and changes no
+    other."""
+    column = _plain(column)
+    may_be_missing = is_text(column.type) or str(column.type) in ("string_view", "bool", "null")
+    if not column.null_count or not (may_be_missing or pa.types.is_integer(column.type)):
+        return _values(column, name)
+    found = np.empty(len(column), dtype=object)
+    found[:] = [entry.rstrip("\0") if isinstance(entry, str) else entry for entry in column.to_pylist()]
+    return found
+
+
 def numbers_of(batch: pa.RecordBatch, places: Sequence[str]) -> NDArray[np.float64]:
     """One column of numbers, or several side by side; missing entries are 0. Only their types, which are public, can be
     rejected."""
@@ -72,7 +84,8 @@ def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return np.asarray(_rows(column, name), dtype=np.float64)
     if pa.types.is_decimal(kind):
-        column = compute.cast(column, pa.float64())
+        kind = pa.float64()
+        column = compute.cast(column, kind)
     elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         if not pa.types.is_null(kind):
             raise InvalidInput(f"the column {name!r} must hold numbers to be summed, got {kind} instead; cast it first")
@@ -82,16 +95,22 @@ def _numbers(column: pa.Array, name: str) -> NDArray[np.float64]:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
+def _plain(column: pa.Array) -> pa.Array:
+    """One value per record, with its nulls; decimals as doubles."""
+    if pa.types.is_dictionary(column.type):
+        return _plain(column.dictionary_decode())
+    return compute.cast(column, pa.float64()) if pa.types.is_decimal(column.type) else column
+
+
 def _values(column: pa.Array, name: str) -> NDArray[Any]:
-    numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)
+    column = _plain(column)
+    numeric = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
     if column.null_count and not numeric:  # a missing number is nan, which every design handles by a public rule
         raise InvalidInput(
             f"the column {name!r} has missing values, but the design needs one for every record; fill or drop them"
         )
     if is_text(column.type):
         return texts_of(compute.cast(column, pa.string()).to_pylist())
-    if pa.types.is_decimal(column.type):
-        column = compute.cast(column, pa.float64())
     if pa.types.is_fixed_size_list(column.type) or pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         return _rows(column, name)
     return np.asarray(column.to_numpy(zero_copy_only=False))

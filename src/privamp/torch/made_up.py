@@ -63,16 +63,19 @@ def is_one_row(batch: Any) -> bool:
     """Whether every tensor in a batch has exactly one row."""
     if isinstance(batch, torch.Tensor):
         return bool(batch.shape[:1] == (1,))
-    return all(map(is_one_row, batch.values() if isinstance(batch, dict) else batch))
+    parts = batch.values() if isinstance(batch, dict) else batch
+    return isinstance(batch, (dict, list, tuple)) and all(map(is_one_row, parts))
 
 
 def shapes(batch: Any) -> Any:
-    """Shapes and types of one record, for comparing."""
+    """Shapes and types of the tensors of one record, for comparing."""
     if isinstance(batch, torch.Tensor):
         return (*batch.shape[1:], str(batch.dtype))
     if isinstance(batch, (list, tuple)):
-        return tuple(map(shapes, batch))
-    return tuple((name, shapes(part)) for name, part in batch.items()) if isinstance(batch, dict) else type(batch)
+        return tuple(found for part in batch if (found := shapes(part)) is not None)
+    if not isinstance(batch, dict):
+        return None
+    return tuple((name, shapes(batch[name])) for name in sorted(batch, key=str))
 
 
 def joined(batches: list[Any]) -> Any:

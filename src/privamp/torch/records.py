@@ -1,5 +1,6 @@
 """The data set behind a loader, read by position; the loader's own order of records is not used."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,19 +43,23 @@ class Records:
         self._device = device
         self.dataset, self._collate = _opened(source)
         self.size = _length(self.dataset)
-        self._tensors, self._index = _in_memory(self.dataset)
-        self._is_apart = self._tensors is not None or self._collate is torch.utils.data.default_collate
+        self._is_apart = self._collate is torch.utils.data.default_collate
+        found: tuple[Any, Any] = _in_memory(self.dataset) if self._is_apart else (None, None)
+        self._tensors, self._index = found
         if not self._is_apart:
-            self._is_apart = not self._check_collate()
+            self._check_collate()
 
-    def _check_collate(self) -> bool:
-        """Whether a collate_fn of one's own gives tensors, so that it can be called on each record alone; refuses what
-        a record alone has no row in, and records whose shapes, which are public, already differ among the first.
+    def _check_collate(self) -> None:
+        """A collate_fn of one's own is called on each record alone: refuse what is no tensor or has no row of a record
+        alone, and records whose shapes, which are public, already differ among the first.
         """
         with reading():
             found = [one for i in range(min(self.size, _LOOKED_AT)) if (one := self._one(i)) is not None]
-        if not all(map(made_up.only_tensors, found)) or not found:
-            return False
+        if not all(map(made_up.only_tensors, found)):
+            raise InvalidInput(
+                "the collate_fn must give tensors, or tuples, lists and dicts of them, because it is called on each "
+                "record alone and its rows are joined; leave out what is no tensor"
+            )
         if not all(made_up.is_one_row(one) for one in found):
             raise InvalidInput("the collate_fn must give a row per record in every tensor; leave out what has none")
         if len({made_up.shapes(one) for one in found}) > 1:
@@ -62,7 +67,6 @@ class Records:
                 "the collate_fn is called on each record alone, so that no record changes another, and their shapes "
                 "differ; let it pad to a public length (padding='max_length'), not to the longest of a batch"
             )
-        return True
 
     def made_up(self, count: int) -> Any:
         """Records of the shapes and types of this data set, which are public, with made-up values."""
@@ -79,6 +83,15 @@ class Records:
             "records as example="
         )
 
+    def require_like(self, example: Any) -> None:
+        """Raise if records, whose shapes are public, have other shapes or types than the made-up ones given for them:
+        they would all count as nothing."""
+        if self._tensors is not None:
+            return
+        found = next((one for position in range(self.size) if (one := self._one(position)) is not None), None)
+        if found is not None and made_up.shapes(found) != made_up.shapes(example):
+            raise InvalidInput("the records of example must have the shapes and types of those of the data set")
+
     def take(self, positions: Ints, seeds: Ints, blank: Any) -> tuple[Any, Bools | None]:
         """One batch, read with a seed for every record, and which of them cannot be read: `blank` replaces those."""
         if self._tensors is not None:
@@ -93,19 +106,24 @@ class Records:
                     items = several(positions.tolist())
                 else:
                     items = [self._item(i, s, seed) for i, s in zip(positions.tolist(), seeds.tolist(), strict=True)]
-                return _moved(self._joined(items, seeds, seed), self._device), None
+                batch = _moved(self._joined(items, seeds, seed), self._device)
+                if len(items) == positions.size and made_up.shapes(batch) == made_up.shapes(blank):
+                    return batch, None
+                raise ValueError  # alone, too, a record of another shape counts as nothing
             except Exception:
                 return self._one_by_one(positions, seeds, blank, seed)
 
     def _joined(self, items: list[Any], seeds: Ints, seed: Any) -> Any:
         """One batch of items; a collate_fn of one's own sees one at a time, and so cannot mix them."""
         if self._is_apart:
-            return self._collate(items)
+            if len({_kind(item) for item in items}) > 1:
+                raise ValueError  # one record would change the type of all
+            return _plain(self._collate(items))
         alone = []
         for item, number in zip(items, seeds.tolist(), strict=True):
             seed(number + 1)
-            alone.append(self._collate([item]))
-        if len({made_up.shapes(one) for one in alone}) > 1:
+            alone.append(_plain(self._collate([item])))
+        if len({made_up.shapes(one) for one in alone}) > 1 or not all(map(made_up.is_one_row, alone)):
             raise ValueError
         return made_up.joined(alone)
 
@@ -114,20 +132,21 @@ class Records:
         return self.dataset[position]
 
     def _one_by_one(self, positions: Ints, seeds: Ints, blank: Any, seed: Any) -> tuple[Any, Bools]:
-        """A record that cannot be read, or has another shape than the others, counts as nothing: an error would leak
-        information."""
+        """A record that cannot be read, has another shape than the others or not exactly one row counts as nothing: an
+        error would leak information."""
         found, is_lost = [], np.zeros(positions.size, bool)
         for at, (position, number) in enumerate(zip(positions.tolist(), seeds.tolist(), strict=True)):
             seed(number)
             one = self._one(position)
             one = None if one is None else _moved(one, self._device)
-            is_lost[at] = one is None or made_up.shapes(one) != made_up.shapes(blank)
+            is_row = one is not None and (self._is_apart or made_up.is_one_row(one))
+            is_lost[at] = not is_row or made_up.shapes(one) != made_up.shapes(blank)
             found.append(blank if is_lost[at] else one)
         return made_up.joined(found), is_lost
 
     def _one(self, position: int) -> Any:
         try:
-            return self._collate([self.dataset[position]])
+            return _plain(self._collate([self.dataset[position]]))
         except Exception:
             return None
 
@@ -136,7 +155,8 @@ def _opened(source: Any) -> tuple[Any, Any]:
     if isinstance(source, DataLoader):
         if not isinstance(source.sampler, SequentialSampler):
             refuse_loader(source)
-        return source.dataset, source.collate_fn
+        is_usual = source.collate_fn is torch.utils.data.default_convert  # of a loader without batches
+        return source.dataset, torch.utils.data.default_collate if is_usual else source.collate_fn
     if isinstance(source, tuple) and all(hasattr(part, "shape") for part in source):
         raise InvalidInput(
             f"data_loader must be a DataLoader or a Dataset, got a tuple of {len(source)} arrays instead; use "
@@ -170,13 +190,28 @@ def _length(dataset: Any) -> int:
 
 
 def _in_memory(dataset: Any) -> tuple[Any, Any]:
-    """The tensors of a TensorDataset, also behind a Subset: rows are then taken at once."""
+    """The tensors of a TensorDataset, also behind a Subset: rows are then taken at once. Not of classes made from
+    them, which may read records in their own way."""
     index = None
-    while isinstance(dataset, Subset):
+    while type(dataset) is Subset:
         rows = np.asarray(dataset.indices, dtype=np.int64)
         index = rows if index is None else rows[index]
         dataset = dataset.dataset
-    return (dataset.tensors, index) if isinstance(dataset, TensorDataset) else (None, None)
+    return (dataset.tensors, index) if type(dataset) is TensorDataset else (None, None)
+
+
+def _kind(item: Any) -> Any:
+    """Types and shapes of what a record holds."""
+    if isinstance(item, Mapping):
+        return tuple((name, _kind(part)) for name, part in sorted(item.items(), key=lambda pair: str(pair[0])))
+    if isinstance(item, (list, tuple)):
+        return tuple(map(_kind, item))
+    return type(item), tuple(getattr(item, "shape", ())), str(getattr(item, "dtype", ""))
+
+
+def _plain(batch: Any) -> Any:
+    """Dicts of other libraries, such as those of tokenizers, as dicts."""
+    return dict(batch) if isinstance(batch, Mapping) else batch
 
 
 def _moved(batch: Any, device: Any) -> Any:

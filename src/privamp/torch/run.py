@@ -94,6 +94,8 @@ class Run:
             *self.passes.hooks,
         ]
         try:
+            if learner.example is not None:
+                records.require_like(learner.example)
             tried = learner.example if learner.example is not None else records.made_up(_TRIED)
             self._blank = made_up.rows(tried, slice(0, 1))
             self.trial = Trial(self, tried)

@@ -180,12 +180,13 @@ def _squares_in_pieces(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _ghost_squares(a: Tensor, b: Tensor) -> Tensor:
-    """Norms^2 of sum_t b_t a_t^T from products of positions, in double precision, with the rounding error added."""
+    """Norms^2 of sum_t b_t a_t^T from products of positions, in double precision, with the rounding errors added."""
+    unit = a.shape[1] * torch.finfo(a.dtype).eps  # of the weighted sum, which has the model's precision
     (a, up), (b, further) = scaled_rows(a), scaled_rows(b)
     one, two = torch.bmm(a, a.transpose(1, 2)), torch.bmm(b, b.transpose(1, 2))
     sizes = (one.diagonal(dim1=1, dim2=2) * two.diagonal(dim1=1, dim2=2)).sqrt()  # |a_t||b_t|
     squares = (one * two).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes, a.shape[2] + b.shape[2])
-    return torch.ldexp(squares.sqrt(), up + further).square()
+    return torch.ldexp(squares.sqrt() + unit * sizes.sum(dim=1), up + further).square()
 
 
 def _error(sizes: Tensor, terms: int) -> Tensor:
@@ -200,12 +201,13 @@ def _rows(ids: Tensor, b: Tensor, shape: Any) -> Measured:
     products = torch.bmm(scaled, scaled.transpose(1, 2))
     sizes = products.diagonal(dim1=1, dim2=2).sqrt()
     squares = (products * same).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes, b.shape[2])
+    summing = torch.finfo(b.dtype).eps * (same.sum(dim=2) * sizes).sum(dim=1)  # each row adds up its own positions
 
     def summed(weights: Tensor) -> Tensor:
         rows = (b * weights[:, None, None]).reshape(-1, b.shape[2])
         return rows.new_zeros(shape).index_add_(0, ids.reshape(-1), rows)
 
-    return Measured(torch.ldexp(squares.sqrt(), up).square(), summed)
+    return Measured(torch.ldexp(squares.sqrt() + summing, up).square(), summed)
 
 
 def _convolved(use: Patches, shape: Any, product: Product) -> Measured:

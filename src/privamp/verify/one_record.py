@@ -26,7 +26,7 @@ from ..validation import in_range
 from .displacement import MARGIN, displacement
 from .observe import Job, Run, is_copied, observed
 from .report import Report, Tally
-from .traces import difference
+from .traces import Traces, difference, traces
 
 KINDS = ("statistic", "plan", "result", "messages", "errors")
 _KEPT = 16  # runs on first data sets that later pairs may share
@@ -136,15 +136,22 @@ class _Runs:
 
     job: Job
     seed: int
-    known: dict[int, tuple[Any, Run]] = field(default_factory=dict)
+    known: dict[int, tuple[Any, Traces, Run]] = field(default_factory=dict)
 
     def on(self, data: Any) -> Run:
-        """The run on this very object, unless the job may have changed it."""
-        if id(data) not in self.known or not is_copied(data):
-            if len(self.known) == _KEPT:
+        """The run on this very object, unless the job or the maker of the pairs may have changed it."""
+        if not is_copied(data):
+            return self._run(data)
+        content = traces(data)
+        known = self.known.get(id(data))
+        if known is None or known[1] != content:
+            if known is None and len(self.known) == _KEPT:
                 self.known.pop(next(iter(self.known)))
-            self.known[id(data)] = data, observed(self.job, data, seeded_stream(self.seed))
-        return self.known[id(data)][1]
+            self.known[id(data)] = known = data, content, self._run(data)
+        return known[2]
+
+    def _run(self, data: Any) -> Run:
+        return observed(self.job, data, seeded_stream(self.seed))
 
 
 def _compared(one: Run, other: Run, pair: Pair, most: Most, rounding: float) -> Iterable[tuple[str, str | None]]:
