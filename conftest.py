@@ -8,7 +8,6 @@ with a registry of draws that knows none and no plan of a sum remembered: otherw
 a ledger, by the order they run, and a planted mistake could outlive its test.
 """
 
-import gc
 import os
 from functools import cache
 from hashlib import sha256
@@ -51,12 +50,6 @@ collect_ignore += (
         *(str(path) for path in _TORCH if path.stem not in _WITHOUT_TORCH),
     ]
 )
-
-
-def pytest_collection_finish():
-    """Modules and tests live to the end: half a million objects that no collection of garbage needs to visit again."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
