@@ -46,10 +46,8 @@ class Grid:
         asked = {"plan": [task.records, task.batch, task.steps], "epsilon": epsilon}
         return self.kept.found_or_made(asked, lambda: planned(task, epsilon))
 
-    def rows(self, task: Task) -> list[str]:
-        """Opacus' ghost clipping refuses a layer that is used at every position, as the LSTM does."""
-        has_ghost = find_spec("opacus") is not None and task.model != "lstm"
-        return [row for row in self.options.row if row != GHOST or has_ghost]
+    def rows(self) -> list[str]:
+        return [row for row in self.options.row if row != GHOST or find_spec("opacus") is not None]
 
     def cell(self, name: str, row: str, epsilon: float, learning_rate: float, seed: int) -> Cell:
         plan = self.plans[name, epsilon]
@@ -61,7 +59,7 @@ class Grid:
         for seed in self.seeds:
             for name, task in self.tasks.items():
                 for epsilon in self.options.epsilon:
-                    for row in self.rows(task):
+                    for row in self.rows():
                         for learning_rate in task.learning_rates:
                             yield name, self.cell(name, row, epsilon, learning_rate, seed)
 
@@ -116,7 +114,7 @@ def apart(first: list[Facts], second: list[Facts]) -> list[float]:
 
 def lines_of(grid: Grid, name: str) -> Iterator[list[str]]:
     """The table of a task, row by row."""
-    at, rows = grid.options.epsilon, grid.rows(grid.tasks[name])
+    at, rows = grid.options.epsilon, grid.rows()
     plans = [grid.plans[name, e] for e in at]
     yield ["bands (predicted error of prefix sums)", *(f"{p['bands']} ({p['ratio']:.2f})" for p in plans)]
     best = {row: [grid.best(name, row, e) for e in at] for row in rows}

@@ -1,7 +1,8 @@
 """The tasks of bands_accuracy.py, and one run of one row.
 
 `finetune` trains a CNN on MNIST without privacy, as public data, and then privately trains its last two layers on
-Fashion-MNIST: what the fixed layers make of a record does not change, so it is computed once.
+Fashion-MNIST: what the fixed layers make of a record does not change, so it is computed once. `imdb` sums trained word
+vectors and classifies the sum: an LSTM is no better at these epsilons, and takes forty times as long.
 """
 
 import time
@@ -11,7 +12,7 @@ from functools import cache
 from typing import Any
 
 import torch
-from dpis_comparison import OPACUS, Setting, accuracy, load, network, trained_by_opacus
+from dpis_comparison import OPACUS, WORDS, Setting, accuracy, load, network, trained_by_opacus
 from kept_runs import Facts
 from torch import nn
 from torch.utils.data import TensorDataset
@@ -42,7 +43,7 @@ RATES = {
     "cnn": (0.025, 0.05, 0.1, 0.2, 0.4),
     "head": (0.05, 0.1, 0.2, 0.4),
     "logistic": (0.1, 0.2, 0.4, 0.8),
-    "lstm": (0.25, 0.5, 1.0, 2.0),
+    "words": (0.25, 0.5, 1.0, 2.0),
 }
 SMALL = {
     "mnist": Task("mnist", "cnn", 10_000, 100, 300, RATES["cnn"]),
@@ -51,9 +52,9 @@ SMALL = {
     "finetune": Task("fashion", "head", 10_000, 100, 300, RATES["head"]),
 }
 FULL = {
-    "mnist": Task("mnist", "cnn", 60_000, 500, 1200, RATES["cnn"]),
-    "fashion": Task("fashion", "cnn", 60_000, 500, 1200, RATES["cnn"]),
-    "imdb": Task("imdb", "lstm", 25_000, 500, 600, RATES["lstm"]),
+    "mnist": Task("mnist", "cnn", 60_000, 500, 1200, RATES["cnn"][1:]),
+    "fashion": Task("fashion", "cnn", 60_000, 500, 1200, RATES["cnn"][1:]),
+    "imdb": Task("imdb", "words", 25_000, 500, 600, RATES["words"]),
     "finetune": Task("fashion", "head", 60_000, 500, 1200, RATES["head"]),
 }
 
@@ -132,12 +133,28 @@ def inputs(task: Task, device: str, folder: str) -> tuple[Any, ...]:
     return x, y, x_test[:half], y_test[:half], x_test[half:], y_test[half:]
 
 
+class SumOfWords(nn.Module):
+    """The word vectors of a review, added up and divided by the root of their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors, self.out = nn.Embedding(WORDS, 16), nn.Linear(16, 2)
+        nn.init.normal_(self.vectors.weight, std=0.1)
+
+    def forward(self, ids: Any) -> Any:
+        is_word = (ids > 0).unsqueeze(-1).to(self.vectors.weight.dtype)
+        return self.out((self.vectors(ids) * is_word).sum(dim=1) / is_word.sum(dim=1).clamp(min=1.0).sqrt())
+
+
 def start_of(cell: Cell, setting: Setting, x: Any, folder: str) -> tuple[Any, Any]:
-    if cell.task.model != "head":
+    if cell.task.model not in ("head", "words"):
         return network(setting, x, cell.seed)
     torch.manual_seed(cell.seed)
-    module = deepcopy(public_cnn(setting.device, folder)[-3:])
-    module[-1].reset_parameters()  # other classes
+    if cell.task.model == "words":
+        module = SumOfWords().to(setting.device)
+    else:
+        module = deepcopy(public_cnn(setting.device, folder)[-3:])
+        module[-1].reset_parameters()  # other classes
     return module, torch.optim.SGD(module.parameters(), cell.learning_rate, momentum=0.9)
 
 

@@ -5,6 +5,7 @@ interpreter, and is compiled for real chips, where Triton is installed.
 """
 
 import hashlib
+import struct
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -45,48 +46,52 @@ class Written:
 
 
 def by_numpy(stream, count):
-    """The definition, word by word from OpenSSL, through the functions of `grid_normals`."""
+    """The definition, number by number with words of OpenSSL, through the functions of `grid_normals`."""
     key, tables = stream.words(4).astype("<u8").tobytes(), exact.curve_tables()
 
-    def bytes_under(nonce, size):
-        cipher = Cipher(algorithms.ChaCha20(key, bytes(4) + nonce.to_bytes(4, "little") + bytes(8)), None)
-        return np.frombuffer(cipher.encryptor().update(bytes(size)), np.uint8).copy()
+    def block(nonce, place):
+        cipher = Cipher(algorithms.ChaCha20(key, struct.pack("<IIII", place, nonce, 0, 0)), None)
+        return np.frombuffer(cipher.encryptor().update(bytes(64)), np.uint8).copy()
 
-    def drawn(words, fine):
-        n = fine.size
-        coarse, low = np.empty(n, np.int32), np.empty(n, np.uint8)
-        given = np.concatenate([words.view(np.uint8), fine])
-        slow = exact._by_bytes(given, np.empty(n, np.int64), coarse, low, tables)
-        return coarse.astype(np.int64) << 8 | low, slow
+    def drawn(word, fine):
+        coarse, low = np.empty(1, np.int32), np.empty(1, np.uint8)
+        given = np.concatenate([word, fine])
+        slow = exact._by_bytes(given, np.empty(1, np.int64), coarse, low, tables)
+        return (int(coarse[0]) << 8) + int(low[0]), slow.size == 0
 
-    found, todo = drawn(bytes_under(0, 4 * count).view("<u4"), bytes_under(1, count))
-    rest, used = bytes_under(2, 64 * count).view("<u4").reshape(-1, 16), 0
-    while todo.size:
-        block, used = rest[used : used + todo.size], used + todo.size
-        pairs = np.ascontiguousarray(block[:, :4]).view("<u8")
-        source = Written(np.concatenate([pairs[:, 0], pairs[:, 1]]).view(np.uint8))
-        found[todo], is_done = exact._from_rest(source, stream, todo.size, tables)
-        todo, block = todo[~is_done], block[~is_done]
-        redrawn, slow = drawn(np.ascontiguousarray(block[:, 4]), (block[:, 5] & 255).astype(np.uint8))
-        found[todo] = redrawn
-        todo = todo[slow]
-    return found
+    def number(place):
+        words, bytes_ = (block(nonce, place // 16) for nonce in (0, 1))
+        at = place % 16
+        found, is_done = drawn(words[4 * at : 4 * at + 4].copy(), bytes_[at : at + 1])
+        nonce = 2
+        while not is_done:
+            rest, nonce = block(nonce, place), nonce + 1
+            made, accepted = exact._from_rest(Written(rest[:16]), stream, 1, tables)
+            found, is_done = (int(made[0]), True) if accepted[0] else drawn(rest[16:20].copy(), rest[20:21])
+        return found
+
+    return np.array([number(place) for place in range(count)], np.int64)
 
 
-@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 100_000])
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 20_000])
 def test_numbers_are_those_of_the_definition(count):
     assert np.array_equal(numbers(seeded_stream(1), count), by_numpy(seeded_stream(1), count))
 
 
-def test_pieces_do_not_repeat_words(monkeypatch):
-    """The same words in pieces; only the numbers that belong to no cell take their blocks in another order."""
+def test_a_number_depends_on_its_place_alone(monkeypatch):
     whole = numbers(seeded_stream(2), 10_000)
     monkeypatch.setattr(module, "PIECE", 1024)
-    parts = numbers(seeded_stream(2), 10_000)
-    differ = np.flatnonzero(whole != parts)
-    assert np.array_equal(whole[:1024], parts[:1024])
-    assert differ.size < 10_000 / 32  # a share of 1/64 belongs to no cell
-    assert np.unique(parts[:5000]).size == np.unique(parts).size - np.unique(parts[5000:]).size
+    assert np.array_equal(whole, numbers(seeded_stream(2), 10_000))
+    assert np.array_equal(whole[:5000], numbers(seeded_stream(2), 5000))
+
+
+def test_what_doubles_leave_open_is_decided_by_digits(monkeypatch):
+    """Every comparison left open, at its first attempt or later, gives the same numbers."""
+    expected = numbers(seeded_stream(2), 3000)
+    open_tables = module._tables(CPU)._replace(margin=torch.full((exact.CELLS + 2,), 1e300, dtype=torch.float64))
+    monkeypatch.setattr(module, "_tables", lambda device: open_tables)
+    assert int((module._by_torch(seeded_stream(2).words(4).tobytes(), 0, 3000) <= module._UNCLEAR // 2).sum()) > 10
+    assert np.array_equal(numbers(seeded_stream(2), 3000), expected)
 
 
 def distance(values, cdf):
@@ -115,16 +120,20 @@ def test_the_comparison_under_the_curve_is_that_of_grid_normals():
     expected = exact._from_rest(
         Written(np.concatenate([points, places]).view(np.uint8)), seeded_stream(5), high.size, tables
     )
-    block = torch.from_numpy(np.stack([points, places], axis=1).view("<i4").copy())
-    found = module._from_rest(block, seeded_stream(5), module._tables(CPU))
-    assert np.array_equal(found[1].numpy(), expected[1])
-    assert np.array_equal(found[0].numpy()[expected[1]], expected[0][expected[1]])
+    block = torch.zeros((high.size, 16), dtype=torch.int32)  # whose next number is in a cell: 0, or fine
+    block[:, :4] = torch.from_numpy(np.stack([points, places], axis=1).view("<i4").copy())
+    made = module._attempted(block, 3, module._tables(CPU)).numpy()
+    cells = tables.guide[points >> np.uint64(48)]
+    assert np.array_equal(made == module._UNCLEAR - 3, cells == exact.CELLS)  # the tail; the margin is hit by no point
+    is_clear = cells != exact.CELLS
+    assert np.array_equal((made != 0)[is_clear], expected[1][is_clear])
+    assert np.array_equal(made[is_clear & expected[1]], expected[0][is_clear & expected[1]])
 
 
 def test_the_numbers_belong_to_the_key():
     """A saved digest: the noise of a key stays the same in every version."""
     digest = hashlib.sha256(numbers(seeded_stream(6), 50_000).astype("<i8").tobytes()).hexdigest()
-    assert digest[:16] == "20e36a8046be93f4"
+    assert digest[:16] == "07685799ca2628a3"
 
 
 def test_a_step_adds_the_numbers_of_the_device(monkeypatch):
@@ -158,32 +167,42 @@ def test_a_device_that_computes_other_numbers_is_not_used(monkeypatch):
 
 
 INTERPRETED = """
-import struct
-import numpy as np, torch
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from privamp.torch import chacha_kernel
-key = bytes(range(32))
-for nonce, first, count in [(0, 0, 5), (7, 1, 300), (2**32 - 1, 2**32 - 200, 200), (1, 2**31 - 3, 9)]:
-    start = np.frombuffer(key + struct.pack("<II", first, nonce), "<i4").astype(np.int32)
-    found = torch.zeros((count, 16), dtype=torch.int32)
-    chacha_kernel.fill(torch.from_numpy(start), found)
-    cipher = Cipher(algorithms.ChaCha20(key, struct.pack("<IIII", first, nonce, 0, 0)), None)
-    assert found.numpy().astype("<i4").tobytes() == cipher.encryptor().update(bytes(64 * count)), nonce
+import torch
+from privamp.testing import seeded_stream
+from privamp.torch import device_kernels, device_normals as module
+cpu, places = torch.device("cpu"), (0, 4096, 2**31 - 32, 2**32, 2**36 + 16)
+for seed, start in enumerate(places):
+    key, count = seeded_stream(seed).words(4).tobytes(), 700
+    made = torch.zeros(704, dtype=torch.int64)
+    words = torch.frombuffer(bytearray(key), dtype=torch.int32)
+    tables = module._tables(cpu)
+    device_kernels.fill(words, made, tables, start, module._BELOW_ALL, module._UNCLEAR, module.CELLS)
+    assert torch.equal(made[:count], module._by_torch(key, start, count)), start
+    open_ = tables._replace(margin=torch.full_like(tables.margin, 1e300))
+    device_kernels.fill(words, made, open_, start, module._BELOW_ALL, module._UNCLEAR, module.CELLS)
+    assert int((made == module._UNCLEAR).sum()) > 2
 """
 COMPILED = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from privamp.torch import chacha_kernel
-types = {"start": "*i32", "out": "*i32", "count": "i32", "together": "constexpr"}
-source = ASTSource(fn=chacha_kernel._BLOCKS, signature=types, constexprs={"together": 128})
-for chip in (80, 90):
-    assert triton.compile(source, target=GPUTarget("cuda", chip, 32)).asm["cubin"]
+from privamp.torch import device_kernels as kernels
+types = {
+    "key": "*i32", "numbers": "*i64", "first": "*i32", "guide": "*i64", "starts": "*i64", "floor": "*fp64",
+    "margin": "*fp64", "scaled": "*fp64", "width": "*fp64", "start": "i64", "groups": "i32", "count": "i32",
+    "below": "i64", "unclear": "i64", "cells": "constexpr", "together": "constexpr",
+}
+for kernel in (kernels._WORDS, kernels._REST):
+    own = {name: types[name] for name in kernel.arg_names}
+    fixed = {name: {"cells": 1024, "together": 128}[name] for name in own if own[name] == "constexpr"}
+    for chip in (80, 90):
+        source = ASTSource(fn=kernel, signature=own, constexprs=fixed)
+        assert triton.compile(source, target=GPUTarget("cuda", chip, 32)).asm["cubin"]
 """
 
 
 @pytest.mark.parametrize("script", [INTERPRETED, COMPILED], ids=["interpreted", "compiled"])
-def test_the_kernel_is_chacha20(script, monkeypatch, tmp_path):
+def test_the_kernels_make_the_same_numbers(script, monkeypatch, tmp_path):
     pytest.importorskip("triton", reason="Triton is not installed (it comes with torch for CUDA)")
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     if script is INTERPRETED:

@@ -2,8 +2,9 @@
 
 The numbers are those of `chance/grid_normals.py`, floor(2^31 x) for standard normal x, by the same tables and
 comparisons. Only the words differ: they are ChaCha20's under a key drawn from the step's stream, because the AES
-instructions of a processor have no counterpart on a GPU. Number i takes word i under nonce 0 and byte i under nonce 1;
-those that belong to no cell take one block each under nonce 2, in turn. What a double does not decide is decided by the
+instructions of a processor have no counterpart on a GPU. Number i takes word i of the blocks under nonce 0, and byte
+i mod 16 of block i/16 under nonce 1; if its bucket belongs to no cell, it takes block i under nonces 2, 3, 4, … until
+it is drawn. So a number depends on the key and its place alone. What a double does not decide is decided by the
 processor, exactly as there. So the noise of a key is the same on every device.
 """
 
@@ -23,9 +24,10 @@ from ..extras import is_installed
 
 Tensor = Any
 CHACHA20 = "ChaCha20 is a pseudo-random function (noise made on a GPU)"
-PIECE = 2**22  # numbers made together; a multiple of 64, the bytes of a block
+PIECE = 2**22  # numbers made together; a multiple of 16
 _LOW = 2**32 - 1
 _BELOW_ALL = MARK // 2 * 256
+_UNCLEAR = -(2**60)  # less the number of attempts before
 _KNOWN = 2**14  # numbers compared before a device is used
 
 
@@ -37,52 +39,56 @@ class _Tables(NamedTuple):
     start: Tensor
     floor: Tensor
     margin: Tensor
+    scaled: Tensor
+    width: Tensor
 
 
 @cache
 def _tables(device: Any) -> _Tables:
     made = exact.curve_tables()
-    arrays = (made.first, made.guide, made.start.view(np.int64), made.floor, made.margin)
+    numbers = (np.array([made.scaled]), np.array([WIDTH]))
+    arrays = (made.first, made.guide, made.start.view(np.int64), made.floor, made.margin, *numbers)
     return _Tables(*(torch.from_numpy(array.copy()).to(device) for array in arrays))
-
-
-class Blocks:
-    """Blocks of ChaCha20 under four words of a stream, as rows of 16 int32."""
-
-    def __init__(self, stream: Stream, device: Any) -> None:
-        self._key = stream.words(4).astype("<u8").tobytes()
-        self._device, self._used = device, 0
-
-    def under(self, nonce: int, first: int, count: int) -> Tensor:
-        """Blocks `first` to `first + count - 1` of a nonce."""
-        place = first.to_bytes(4, "little") + nonce.to_bytes(4, "little")
-        if self._device.type == "cpu":
-            cipher = Cipher(algorithms.ChaCha20(self._key, place + bytes(8)), None)
-            made = np.frombuffer(cipher.encryptor().update(bytes(64 * count)), "<i4")
-            return torch.from_numpy(made.astype(np.int32)).view(count, 16)
-        from . import chacha_kernel
-
-        start = torch.from_numpy(np.frombuffer(self._key + place, "<i4").astype(np.int32)).to(self._device)
-        found = torch.empty((count, 16), dtype=torch.int32, device=self._device)
-        chacha_kernel.fill(start, found)
-        return found
-
-    def next(self, count: int) -> Tensor:
-        """The next blocks for numbers that belong to no cell."""
-        self._used += count
-        return self.under(2, self._used - count, count)
 
 
 def normal_pieces(stream: Stream, count: int, device: Any) -> Iterator[tuple[int, Tensor]]:
     """(place, numbers) for pieces of `count` numbers, as int64 on the device."""
-    blocks = Blocks(stream, device)
+    key = stream.words(4).astype("<u8").tobytes()
+    words = torch.from_numpy(np.frombuffer(key, "<i4").astype(np.int32)).to(device)
     for at in range(0, count, PIECE):
         size = min(PIECE, count - at)
-        words = blocks.under(0, at // 16, -(-size // 16)).view(-1)[:size]
-        fine = blocks.under(1, at // 64, -(-size // 64)).view(torch.uint8).view(-1)[:size]
-        numbers = _by_words(words, fine, _tables(device))
-        _finish(blocks, stream, numbers, _tables(device))
+        if device.type == "cpu":
+            numbers = _by_torch(key, at, size)
+        else:
+            from . import device_kernels
+
+            numbers = torch.empty(-(-size // 16) * 16, dtype=torch.int64, device=device)
+            device_kernels.fill(words, numbers, _tables(device), at, _BELOW_ALL, _UNCLEAR, CELLS)
+            numbers = numbers[:size]
+        if bool((numbers <= _UNCLEAR // 2).any()):
+            _decide(stream, key, at, numbers)
         yield at, numbers
+
+
+def _by_torch(key: bytes, at: int, size: int) -> Tensor:
+    """What the kernels compute, with words of OpenSSL."""
+    tables, groups = _tables(torch.device("cpu")), -(-size // 16)
+    words = _blocks(key, 0, at // 16, groups).view(-1)[:size]
+    fine = _blocks(key, 1, at // 16, groups)[:, :4].contiguous().view(torch.uint8).view(-1)[:size]
+    numbers = _by_words(words, fine, tables)
+    todo, attempt = (numbers < _BELOW_ALL).nonzero().view(-1), 0
+    while todo.numel():
+        rows = [_blocks(key, 2 + attempt, at + i, 1) for i in todo.tolist()]
+        numbers[todo] = _attempted(torch.cat(rows), attempt, tables)
+        todo, attempt = todo[(numbers[todo] < _BELOW_ALL) & (numbers[todo] > _UNCLEAR // 2)], attempt + 1
+    return numbers
+
+
+def _blocks(key: bytes, nonce: int, first: int, count: int) -> Tensor:
+    """Consecutive blocks of ChaCha20, as rows of 16 int32: the counter is the place's low half."""
+    place = b"".join(word.to_bytes(4, "little") for word in (first & _LOW, nonce, first >> 32, 0))
+    made = Cipher(algorithms.ChaCha20(key, place), None).encryptor().update(bytes(64 * count))
+    return torch.from_numpy(np.frombuffer(made, "<i4").astype(np.int32)).view(count, 16)
 
 
 def _by_words(words: Tensor, fine: Tensor, tables: _Tables) -> Tensor:
@@ -91,34 +97,46 @@ def _by_words(words: Tensor, fine: Tensor, tables: _Tables) -> Tensor:
     return coarse.long() * 256 + fine
 
 
-def _finish(blocks: Blocks, stream: Stream, numbers: Tensor, tables: _Tables) -> None:
-    """Draw the numbers that belong to no cell under the rest of the curve, or again."""
-    todo = (numbers < _BELOW_ALL).nonzero().view(-1)
-    while todo.numel():
-        block = blocks.next(todo.numel())
-        numbers[todo], is_done = _from_rest(block, stream, tables)
-        todo, block = todo[~is_done], block[~is_done]
-        again = _by_words(block[:, 4], block[:, 5] & 255, tables)
-        numbers[todo] = again
-        todo = todo[again < _BELOW_ALL]
+def _attempted(block: Tensor, attempt: int, tables: _Tables) -> Tensor:
+    """Numbers under the rest of the curve, or from the next words, or where doubles do not decide, a mark."""
+    cell, v, place, sign = _points(block, tables)
+    x = cell * WIDTH + place.double() * (WIDTH * 2.0**-63)
+    excess = torch.exp(-0.5 * x * x) * tables.scaled - tables.floor[cell] - v.double()
+    is_cell = cell < CELLS
+    is_done = is_cell & (excess > tables.margin[cell])
+    is_unclear = (is_cell & (excess.abs() <= tables.margin[cell])) | (cell == CELLS)
+    again = torch.where(is_unclear, _UNCLEAR - attempt, _by_words(block[:, 4], block[:, 5] & 255, tables))
+    return torch.where(is_done, (cell << 24 | place >> 39) ^ sign, again)
 
 
-def _from_rest(block: Tensor, stream: Stream, tables: _Tables) -> tuple[Tensor, Tensor]:
-    """Numbers under the rest of the curve, from the first four words of a row, and which of them are accepted."""
+def _points(block: Tensor, tables: _Tables) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Cell, offset in it, place and sign (0 or -1) of the points in the first four words."""
     words = block[:, :4].long()
     point, placed = (words[:, i] & _LOW | words[:, i + 1] << 32 for i in (0, 2))
     cell = tables.guide[point >> 48 & 0xFFFF]
-    v, place = point - tables.start[cell], placed >> 1 & 2**63 - 1
-    x = cell * WIDTH + place.double() * (WIDTH * 2.0**-63)
-    excess = torch.exp(-0.5 * x * x) * exact.curve_tables().scaled - tables.floor[cell] - v.double()
-    is_cell = cell < CELLS
-    is_done = is_cell & (excess > tables.margin[cell])
-    numbers = cell << 24 | place >> 39
-    unclear = (is_cell & (excess.abs() <= tables.margin[cell])) | (cell == CELLS)
-    for i in unclear.nonzero().view(-1).tolist():
-        given = exact.curve_tables()
-        numbers[i], is_done[i] = exact.decided(stream, int(cell[i]), int(v[i]), int(place[i]), given)
-    return numbers ^ -(placed & 1), is_done
+    return cell, point - tables.start[cell], placed >> 1 & 2**63 - 1, -(placed & 1)
+
+
+def _decide(stream: Stream, key: bytes, at: int, numbers: Tensor) -> None:
+    """Replace the marks, in order, by as many digits as it takes."""
+    for i in (numbers <= _UNCLEAR // 2).nonzero().view(-1).tolist():
+        numbers[i] = _decided(stream, key, at + i, _UNCLEAR - int(numbers[i]))
+
+
+def _decided(stream: Stream, key: bytes, place: int, attempt: int) -> int:
+    """The number at a place whose attempts before `attempt` were rejected."""
+    tables = _tables(torch.device("cpu"))
+    while True:
+        block = _blocks(key, 2 + attempt, place, 1)
+        found = int(_attempted(block, attempt, tables)[0])
+        if found <= _UNCLEAR // 2:
+            cell, v, along, sign = (int(part[0]) for part in _points(block, tables))
+            made, is_done = exact.decided(stream, cell, v, along, exact.curve_tables())
+            again = int(_by_words(block[:, 4], block[:, 5] & 255, tables)[0])
+            found = made ^ sign if is_done else again
+        if found >= _BELOW_ALL:
+            return found
+        attempt += 1
 
 
 @cache

@@ -125,10 +125,17 @@ def _compiled(
 
 
 class _Pieces:
-    """The sums of all parameters one after the other, in double precision, a piece at a time."""
+    """The sums of all parameters one after the other, in double precision, a piece at a time.
+
+    On a GPU they are put together first: one copy for each parameter would take more time than the noise.
+    """
 
     def __init__(self, held: list[tuple[int, Tensor | None]], device: Any) -> None:
         self._held = [(count, None if sums is None else sums.reshape(-1)) for count, sums in held]
+        if device.type != "cpu":
+            zeros = torch.zeros(max(count for count, _ in held), device=device)
+            every = torch.cat([zeros[:count] if sums is None else sums for count, sums in self._held])
+            self._held = [(every.numel(), every)]
         self._which = self._at = 0
         self._made = torch.empty(_size(device), dtype=torch.float64, device=device)
 
