@@ -2,7 +2,7 @@
 
     python benchmarks/exact_sums.py [--batch 256] [--rounds 15]
 
-One CPU thread, DP-SGD steps on the models of torch_step.py; rows take turns, and medians of processor time count.
+One CPU thread, DP-SGD steps on models of torch_models.py; rows take turns, and medians of processor time count.
 The noise is larger by the share that pays for rounding to the grid: the same for all sums, since the sum in floating
 point is rounded to the same grid, once.
 """
@@ -13,7 +13,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 from torch.utils.data import TensorDataset
-from torch_step import MODELS, RECORDS, data, milliseconds
+from torch_models import MODELS, data
+from torch_step import RECORDS, milliseconds
 
 from privamp import Key
 from privamp.torch import PrivacyEngine
@@ -33,8 +34,8 @@ def started(make: Callable[[], nn.Module], batch: int, options: dict[str, object
     module, engine = make(), PrivacyEngine(key=Key.generate())
     engine.make_private(
         module=module, optimizer=torch.optim.SGD(module.parameters(), 0.01), criterion=nn.CrossEntropyLoss(),
-        data_loader=TensorDataset(*data(CPU)), sample_rate=batch / RECORDS, steps=10**6, noise_multiplier=1.0,
-        max_grad_norm=1.0, population=RECORDS, sampler="uniform", **options,
+        data_loader=TensorDataset(*data(CPU, "cnn", RECORDS)), sample_rate=batch / RECORDS, steps=10**6,
+        noise_multiplier=1.0, max_grad_norm=1.0, population=RECORDS, sampler="uniform", **options,
     )  # fmt: skip
     run = engine._run
     grid = Grid(run.batches.mechanism, sum(p.numel() for p in run.parameters), run.batches.normaliser)

@@ -36,7 +36,7 @@ from dpis_comparison import mean_and_error
 from kept_runs import Facts, KeptRuns
 from torch import nn
 from torch.utils.data import TensorDataset
-from torch_step import MODELS
+from torch_models import MODELS
 
 from privamp import Gaussian, Poisson, amplify, compose
 from privamp.testing import seeded_key
