@@ -10,9 +10,10 @@ Rows, all with the same rate, steps, clip, epsilon and delta, each with the leas
     balls in bins   every record once an epoch, independent noise
     Opacus          Poisson batches by Opacus' ghost clipping with the noise of the first row, where Opacus is installed
 
-Every row is trained with every learning rate of the task and every seed. The learning rate of a row is the one with
-the best mean accuracy on one half of the test part; the accuracy on the other half is printed, at that learning rate
-and at twice that. Differences are paired by seed. The tasks: bands_tasks.py.
+Every row is trained with every learning rate of the task and the first --tuning seeds (all when not given). The
+learning rate of a row is the one with their best mean accuracy on one half of the test part; with that learning rate,
+and with twice that, every seed is trained, and the accuracy on the other half is printed. Differences are paired by
+seed. The tasks: bands_tasks.py.
 
 Every run is added to --save as soon as it ends, and one that is there is not made again. Data: see dpis_comparison.py.
 """
@@ -21,7 +22,7 @@ import argparse
 import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
+from contextlib import nullcontext
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -55,8 +56,9 @@ class Grid:
         return Cell(self.tasks[name], row, epsilon, learning_rate, seed, bands, plan["noise"][row])
 
     def whole(self) -> Iterator[tuple[str, Cell]]:
-        """One seed of everything first, so that a run that is cut short leaves whole seeds."""
-        for seed in self.seeds:
+        """What chooses the learning rates: one seed of everything first, so that a run that is cut short leaves whole
+        seeds."""
+        for seed in self.seeds[: self.options.tuning]:
             for name, task in self.tasks.items():
                 for epsilon in self.options.epsilon:
                     for row in self.rows():
@@ -69,35 +71,41 @@ class Grid:
 
     def best(self, name: str, row: str, epsilon: float) -> float:
         """The learning rate with the best mean on the half that chooses."""
+        seeds = self.seeds[: self.options.tuning]
+        found = {rate: self.runs(name, row, epsilon, rate) for rate in self.tasks[name].learning_rates}
         means = {
-            rate: float(np.mean([run["chosen_by"] for run in self.runs(name, row, epsilon, rate)] or [-1.0]))
-            for rate in self.tasks[name].learning_rates
+            rate: float(np.mean([run["chosen_by"] for run in runs if run["seed"] in seeds] or [-1.0]))
+            for rate, runs in found.items()
         }
         return max(means, key=lambda rate: means[rate])
 
-    def doubled(self) -> Iterator[tuple[str, Cell]]:
-        """The runs at twice the best learning rate."""
-        for name, cell in self.whole():
-            rate = 2.0 * self.best(name, cell.row, cell.epsilon)
-            yield name, replace(cell, learning_rate=rate)
+    def chosen(self, times: float) -> Iterator[tuple[str, Cell]]:
+        """The runs of every seed at so many times the best learning rate."""
+        for seed in self.seeds:
+            for name in self.tasks:
+                for epsilon in self.options.epsilon:
+                    for row in self.rows():
+                        rate = times * self.best(name, row, epsilon)
+                        yield name, self.cell(name, row, epsilon, rate, seed)
 
-    def make(self, cells: Iterable[tuple[str, Cell]]) -> None:
+    def make(self, cells: Iterable[tuple[str, Cell]], pool: ProcessPoolExecutor | None) -> None:
         left = {cell: name for name, cell in cells if self.kept.found(cell.asked) is None}
-        for count, (cell, found) in enumerate(finished(list(left), self.options), 1):
+        for count, (cell, found) in enumerate(finished(list(left), self.options, pool), 1):
             self.kept.add(cell.asked, {"task": left[cell], **found})
             if count % 20 == 0:
                 print(f"{count} of {len(left)} runs", flush=True)
 
 
-def finished(cells: list[Cell], options: argparse.Namespace) -> Iterator[tuple[Cell, Facts]]:
+def finished(
+    cells: list[Cell], options: argparse.Namespace, pool: ProcessPoolExecutor | None
+) -> Iterator[tuple[Cell, Facts]]:
     """The runs as they end."""
     where = options.device, options.folder
-    if options.jobs == 1:
+    if pool is None:
         yield from ((cell, trained(cell, *where)) for cell in cells)
         return
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        running = {pool.submit(trained, cell, *where): cell for cell in cells}
-        yield from ((running[future], future.result()) for future in as_completed(running))
+    running = {pool.submit(trained, cell, *where): cell for cell in cells}
+    yield from ((running[future], future.result()) for future in as_completed(running))
 
 
 def shown(values: list[float], sign: str = "") -> str:
@@ -144,13 +152,15 @@ def differences(first: list[list[Facts]], second: list[list[Facts]]) -> list[str
 
 def tell(grid: Grid) -> None:
     for name, task in grid.tasks.items():
-        made = [run for _, cell in grid.whole() if (run := grid.kept.found(cell.asked))]
+        cells = {cell for cells in (grid.whole(), grid.chosen(1.0), grid.chosen(2.0)) for _, cell in cells}
+        made = [run for cell in cells if (run := grid.kept.found(cell.asked))]
         seconds = sum(run["seconds"] for run in made if run["task"] == name)
+        tuning = grid.options.tuning or grid.options.seeds
         rates = ", ".join(f"{rate:g}" for rate in task.learning_rates)
         print(
             f"\n{name}: {task.model}, {task.records} records, batch {task.batch}, {task.steps} steps, clip {CLIP:g}, "
-            f"SGD with momentum 0.9, learning rates {rates}, delta {DELTA:g}, {grid.options.seeds} seeds; "
-            f"{grid.options.device}, torch {torch.__version__}; {seconds:.0f} s\n"
+            f"SGD with momentum 0.9, learning rates {rates}, delta {DELTA:g}, {grid.options.seeds} seeds "
+            f"({tuning} tune); {grid.options.device}, torch {torch.__version__}; {seconds:.0f} s\n"
         )
         print(f"| row (learning rate) | {' | '.join(f'ε = {e:g}' for e in grid.options.epsilon)} |")
         print("|---" * (1 + len(grid.options.epsilon)) + "|")
@@ -164,6 +174,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--row", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 2.0, 4.0, 8.0])
     parser.add_argument("--seeds", type=int)
+    parser.add_argument("--tuning", type=int, help="seeds that choose the learning rates")
     parser.add_argument("--first-seed", type=int, default=1, help="to share the seeds among machines")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=1)
@@ -189,8 +200,11 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     grid = Grid(parsed(arguments))
     if not grid.options.table:
-        grid.make(grid.whole())
-        grid.make(grid.doubled())
+        jobs = grid.options.jobs
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) if jobs > 1 else nullcontext() as pool:
+            grid.make(grid.whole(), pool)
+            for times in (1.0, 2.0):
+                grid.make(grid.chosen(times), pool)
     tell(grid)
 
 

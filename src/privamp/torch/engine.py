@@ -244,7 +244,7 @@ class PrivacyEngine:
         whole(0, steps=wanted)
         for taken in range(wanted):
             try:
-                loss, drawn = self._one_step(run)
+                loss, drawn = self._one_step(run, tells_loss=on_step is not None)
             except BudgetExceeded:
                 if taken == 0 and wanted:
                     raise
@@ -254,14 +254,14 @@ class PrivacyEngine:
         return wanted
 
     @staticmethod
-    def _one_step(run: Run) -> tuple[float, int]:
+    def _one_step(run: Run, *, tells_loss: bool = False) -> tuple[float, int]:
         total, drawn = 0.0, 0
         for part in run.parts(padded=True):
             losses, some = run.losses(part)
             run.backward(losses, some)
             run.optimizer.step()
             size = part.positions.size
-            if losses is not None:
+            if tells_loss and losses is not None:  # which waits for the device
                 total += float(losses.detach()[:size].nan_to_num(0.0, 0.0, 0.0).sum())
             drawn += size
         return total / max(drawn, 1), drawn

@@ -137,7 +137,7 @@ class _Pieces:
             every = torch.cat([zeros[:count] if sums is None else sums for count, sums in self._held])
             self._held = [(every.numel(), every)]
         self._which = self._at = 0
-        self._made = torch.empty(_size(device), dtype=torch.float64, device=device)
+        self._made = torch.empty(min(_size(device), sum(n for n, _ in held)), dtype=torch.float64, device=device)
 
     def next(self, size: int) -> Tensor:
         """The next `size` numbers, until it is asked again."""

@@ -96,8 +96,9 @@ class Records:
         """One batch, read with a seed for every record, and which of them cannot be read: `blank` replaces those."""
         if self._tensors is not None:
             rows = positions if self._index is None else self._index[positions]
-            at = torch.from_numpy(np.ascontiguousarray(rows))
-            return [t[at.to(t.device)].to(self._device, non_blocking=True) for t in self._tensors], None
+            here = torch.from_numpy(np.ascontiguousarray(rows))
+            at = {device: here.to(device) for device in {t.device for t in self._tensors}}
+            return [t[at[t.device]].to(self._device, non_blocking=True) for t in self._tensors], None
         with reading() as seed:
             several = getattr(self.dataset, "__getitems__", None)
             try:

@@ -1,6 +1,7 @@
 """One training run: draws batches, computes private gradients, and never takes more steps than certified."""
 
 import contextlib
+import math
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -372,8 +373,8 @@ class Run:
         self.unchanged.restart()
 
     def _require_finite(self) -> None:
-        total = torch.stack([p.detach().sum().to(torch.float64) for p in self.parameters])
-        if not bool(torch.isfinite(total).all()):
+        largest = torch._foreach_norm([p.detach() for p in self.parameters if p.numel()], math.inf)
+        if not bool(torch.isfinite(torch.stack([norm.double() for norm in largest])).all()):
             raise InvalidInput(
                 f"the parameters are no longer finite numbers after step {self.step}, so training stops and nothing of "
                 "the next step is drawn; start again with a smaller learning rate and the rest of the budget"
