@@ -28,6 +28,18 @@ def is_autocast(kind: str) -> bool:
         return bool(torch.is_autocast_enabled() if kind == "cuda" else torch.is_autocast_cpu_enabled())
 
 
+def as_cast(values: Tensor) -> Tensor:
+    """What goes into a linear map, in the precision that autocast gives it: so it is kept once, and that is short."""
+    kind = values.device.type
+    if values.dtype != torch.float32 or not is_autocast(kind):
+        return values
+    return values.to(torch.get_autocast_dtype(kind) if hasattr(torch, "get_autocast_dtype") else _older_dtype(kind))
+
+
+def _older_dtype(kind: str) -> Any:
+    return torch.get_autocast_gpu_dtype() if kind == "cuda" else torch.get_autocast_cpu_dtype()
+
+
 def widened(values: Tensor) -> Tensor:
     """Half precision as float32; everything else as it is."""
     return values.float() if values.dtype in _HALF else values
@@ -80,7 +92,7 @@ def _older_settings(kind: str) -> Iterator[None]:
 def norms_of(values: Tensor) -> Tensor:
     """Euclidean norms of the rows of (records, ...), in double precision; squares neither vanish nor overflow."""
     flat = values.reshape(values.shape[0], -1) if values.shape[0] else values.reshape(0, 1)
-    if flat.dtype == torch.float32:
+    if flat.dtype in (torch.float32, torch.bfloat16):  # whose squares are numbers in double precision
         return _norms_of_floats(flat)
     scaled, exponents = scaled_rows(flat)
     return torch.ldexp(torch.linalg.vector_norm(scaled, dim=1), exponents)
