@@ -17,7 +17,7 @@ import torch
 
 from .half_products import multiplied, summing_error, unit_of_products
 from .patches import joined
-from .precision import norms_of, scaled_rows
+from .precision import scaled_rows, upper_norms
 
 Tensor = Any
 _UNIT = 2.0**-53  # rounding of double precision
@@ -37,8 +37,7 @@ def squares_of(a: Tensor, b: Tensor) -> Tensor:
     """
     places, d, p = a.shape[1], a.shape[2], b.shape[2]
     is_wide = a.dtype == torch.float64 or d + p > _LONG
-    slower = 2 if is_wide and a.device.type == "cpu" else 1
-    if d * p <= slower * places * (d + p):
+    if a.device.type == "cpu" and 4 * d * p <= (8 if is_wide else 5) * places * (d + p):  # larger products are faster
         return _in_pieces(a, b)
     if is_wide:
         wide, up = scaled_rows(a)
@@ -61,10 +60,15 @@ def _same(some: Tensor, others: Tensor, dtype: Any) -> Tensor:
 def _in_pieces(a: Tensor, b: Tensor) -> Tensor:
     """The gradients of some records at a time, with the largest error of the products added to the norm."""
     (n, places, d), p = a.shape, b.shape[2]
-    some = max(1, (_PIECE if a.device.type == "cpu" else _MANY) // (d * p))
-    error = norms_of(a) * norms_of(b) * (places * unit_of_products(a) + summing_error(a, places))
-    pieces = [norms_of(multiplied(b[i : i + some].transpose(1, 2), a[i : i + some])) for i in range(0, n, some)]
-    return (torch.cat(pieces) + error if pieces else error).square()
+    some = max(1, _PIECE // (d * p))
+    made = a.new_empty(min(some, n), p, d)  # used again: its pages take longer than the products
+    bound, found = upper_norms(a) * upper_norms(b), []
+    for i in range(0, n, some):
+        rows = made[: min(some, n - i)]
+        found.append(upper_norms(torch.bmm(b[i : i + some].transpose(1, 2), a[i : i + some], out=rows)))
+    norms = torch.cat(found) if found else bound
+    error = bound * (places * unit_of_products(a) + summing_error(a, places))
+    return (torch.where(norms < bound, norms, bound) + error).square()
 
 
 def _some_at_a_time(squares: Callable[[slice], Tensor], b: Tensor) -> Tensor:

@@ -115,7 +115,7 @@ def _normalised(layer: Any, x: Tensor, back: Tensor) -> list[Part]:
     """Affine normalisation layers: small vectors, written out."""
     found = []
     if layer.weight is not None and layer.weight.requires_grad:
-        found.append(Part(layer.weight, Written(_rest_summed(layer, back * _unit(layer, x)))))
+        found.append(Part(layer.weight, Written(_rest_summed(layer, _unit(layer, x).mul_(back)))))
     bias = getattr(layer, "bias", None)
     if bias is not None and bias.requires_grad:
         found.append(Part(bias, Written(_rest_summed(layer, back))))
