@@ -29,7 +29,10 @@ def go_back(loss: Tensor, edges: list[Any], found: Found) -> None:
 
 
 def _tap(edge: Any, at: int, found: Found) -> Any:
-    return edge.node.register_prehook(lambda backs: found(at, backs[edge.output_nr]))
+    def tapped(backs: tuple[Tensor | None, ...]) -> None:
+        found(at, backs[edge.output_nr])
+
+    return edge.node.register_prehook(tapped)
 
 
 def lowest(edges: list[Any]) -> list[int]:

@@ -281,8 +281,7 @@ class GradientRecorder:
         def hear(call: _Call, back: Tensor | None) -> None:
             if back is not None:
                 with torch.no_grad(), full_precision(losses.device.type):
-                    parts = call.found(back)
-                recorded.hear(parts)
+                    recorded.hear(call.found(back))
 
         with self._going_back(size):
             go_back(losses.sum(), [call.edge for call in calls], lambda at, back: hear(calls[at], back))

@@ -30,15 +30,15 @@ class Recorded:
         self._squares: Any = 0.0
 
     def hear(self, parts: list[Part]) -> None:
-        """Uses of parameters by one call of a layer."""
+        """Uses of parameters by one call of a layer; called in full precision."""
         self._waiting += [part for part in parts if id(part.parameter) in self._often]
         self._measure([part for part in parts if id(part.parameter) not in self._often])
 
     def finish(self, counts: Tensor) -> None:
         """Everything was heard. `counts` says which records have a gradient at all; others have no number as norm."""
-        self._measure(self._waiting)
-        self._waiting = []
-        with torch.no_grad():
+        with torch.no_grad(), full_precision(self._kind):
+            self._measure(self._waiting)
+            self._waiting = []
             squares = self._squares + torch.zeros_like(counts, dtype=torch.float64)
             self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
             usable = torch.isfinite(self.norms)
@@ -46,10 +46,9 @@ class Recorded:
                 self._found = [(*where, one.only(usable)) for *where, one in self._found]  # type: ignore[misc]
 
     def _measure(self, parts: list[Part]) -> None:
-        with torch.no_grad(), full_precision(self._kind):
-            for found in _measured(parts, self._lease, self._is_written):
-                self._found.append(found)
-                self._squares = self._squares + found[-1].squares
+        for found in _measured(parts, self._lease, self._is_written):
+            self._found.append(found)
+            self._squares = self._squares + found[-1].squares
 
     def written(self) -> list[tuple[Any, tuple[int, int] | None, Tensor]]:
         """(parameter, its rows or None for all, gradients of the records), if they were written out."""
