@@ -88,14 +88,14 @@ def _products(a: Tensor) -> Products:
 def _of_products(first: Products, b: Tensor, terms: int) -> Tensor:
     """From products of the a_t, sums of so many terms, in float32."""
     places, p, second = b.shape[1], b.shape[2], _products(b)
-    long, wide, squares = [], [], 0.0
+    long, wide, squares = [], [], b.new_zeros(b.shape[0], dtype=torch.float64)
     for some, others in _blocks(places):
         one, two = first(some, others), second(some, others)
         if some == others:
             long.append(_lengths(one, terms))
             wide.append(_lengths(two, p))
         times = 1.0 if some == others else 2.0
-        squares = squares + one.mul_(two).sum(dim=(1, 2), dtype=torch.float64) * times
+        squares += one.mul_(two).sum(dim=(1, 2), dtype=torch.float64) * times
     rounding = (terms + p + 16) * unit_of_products(b)
     gamma = rounding / (1.0 - rounding)
     a_sizes, b_sizes = joined(long, 1), joined(wide, 1)

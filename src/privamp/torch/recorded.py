@@ -43,7 +43,7 @@ class Recorded:
             self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
             usable = torch.isfinite(self.norms)
             if not bool(usable.all()):
-                self._found = [(*where, one.only(usable)) for *where, one in self._found]  # type: ignore[misc]
+                self._found = [(*where, one.only(usable)) for *where, one in self._found]
 
     def _measure(self, parts: list[Part]) -> None:
         for found in _measured(parts, self._lease, self._is_written):
