@@ -42,7 +42,7 @@ class Attention(Replaced):
             )
         if is_causal and attn_mask is None:
             raise InvalidInput(f"layer {self._name!r} (MultiheadAttention) needs attn_mask when is_causal is set")
-        q, k, v = (self._split(t) for t in self._projected(query, key, value))
+        q, k, v = self._projected(query, key, value)
         mask = _mask(layer, q, k, key_padding_mask, attn_mask)
         dropout = layer.dropout if layer.training else 0.0
         weights = None
@@ -58,16 +58,20 @@ class Attention(Replaced):
         return self.linear(joined, layer.out_proj.weight, layer.out_proj.bias), weights
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> list[Tensor]:
+        """(records, heads, positions, width of a head) for each of the three."""
         layer, width = self._module, self._module.embed_dim
         thirds = [(i * width, (i + 1) * width) for i in range(3)]
+        if layer._qkv_same_embed_dim and query is key is value:
+            packed = self.linear(query, layer.in_proj_weight, layer.in_proj_bias)
+            return [t.transpose(1, 2) for t in packed.unflatten(2, (3, layer.num_heads, -1)).unbind(2)]
         inputs = [self._recorder.for_each(self._name, x) for x in (query, key, value)]
         if layer._qkv_same_embed_dim:
-            packed = layer.in_proj_weight
-            return [self.linear(x, packed, layer.in_proj_bias, r) for x, r in zip(inputs, thirds, strict=True)]
+            weight, bias = layer.in_proj_weight, layer.in_proj_bias
+            return [self._split(self.linear(x, weight, bias, r)) for x, r in zip(inputs, thirds, strict=True)]
         found = []
         for x, weight, rows in zip(inputs, (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight), thirds,
                                    strict=True):  # fmt: skip
-            found.append(self.linear(x, weight, None) + self._bias(x, rows))
+            found.append(self._split(self.linear(x, weight, None) + self._bias(x, rows)))
         return found
 
     def _bias(self, x: Tensor, rows: tuple[int, int]) -> Any:
@@ -77,7 +81,7 @@ class Attention(Replaced):
             return 0.0
         ones = x.new_ones(*x.shape[:-1], 1)
         result = functional.linear(ones, bias[slice(*rows), None])
-        self._recorder.hear(self._name, ones, result, lambda a, back: _of_bias(bias, back, rows))
+        self._recorder.hear(self._name, [bias], ones, result, lambda a, back: _of_bias(bias, back, rows))
         return result
 
     def _split(self, x: Tensor) -> Tensor:

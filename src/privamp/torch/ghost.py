@@ -5,7 +5,8 @@ parameter is computed twice. Nothing of a batch is used once its weighted sum is
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +14,13 @@ import torch
 from torch import nn
 
 from ..errors import InvalidInput
+from .backward_pass import go_back
 from .compiled import outside
+from .half_products import is_kept
 from .layers import Part, rule_of
 from .layout import Layout, layout_of
 from .memory_format import channels_first, channels_last
-from .precision import full_precision, widened
+from .precision import as_cast, full_precision, widened
 from .recorded import Recorded
 from .scratch import Scratch
 from .swapping import Slots, row_each, slots_of, swap
@@ -26,12 +29,27 @@ from .uses import Written
 Tensor = Any
 
 
+Parts = Callable[[Tensor, Tensor], list[Part]]
+
+
 @dataclass(slots=True)
 class _Call:
+    """`may_keep_halves`: its parts may be of bfloat16 numbers, where those are added up in float32."""
+
     name: str
-    parts: Callable[[Tensor, Tensor], list[Part]] = field(repr=False)
+    parameters: tuple[Any, ...] = field(repr=False)
+    parts: Parts = field(repr=False)
     inputs: Tensor = field(repr=False)
     edge: Any = field(repr=False)
+    may_keep_halves: bool = False
+
+    def found(self, back: Tensor) -> list[Part]:
+        """Uses of parameters, from the derivative of the output; what went in is let go."""
+        inputs, self.inputs = self.inputs, None
+        if not (self.may_keep_halves and is_kept(back) and is_kept(inputs)):
+            back = widened(back)
+            inputs = inputs.to(back.dtype) if inputs.is_floating_point() else inputs  # ids stay ids
+        return self.parts(inputs, back)
 
 
 class GradientRecorder:
@@ -161,23 +179,28 @@ class GradientRecorder:
             return x
         return x.expand(self._size, *(x.shape[1:] if x.shape[:1] == (1,) else x.shape))
 
-    def hear(self, name: str, inputs: Tensor, output: Tensor, parts: Callable[[Tensor, Tensor], list[Part]]) -> None:
-        """A use of parameters from this input to this output."""
+    def hear(
+        self, name: str, used: Iterable[Any], inputs: Tensor, output: Tensor, parts: Parts, *, is_linear: bool = False
+    ) -> None:
+        """A use of these parameters from this input to this output."""
         if self._records is None or not torch.is_grad_enabled():
             return
         if inputs.shape[:1] != (self._records,) or output.shape[:1] != (self._records,):
             raise _not_apart(name)
         # The edge is taken now: an activation that works in place would move it later.
-        self._calls.append(_Call(name, parts, inputs, torch.autograd.graph.get_gradient_edge(output)))
+        edge = torch.autograd.graph.get_gradient_edge(output)
+        parameters = tuple(p for p in used if p is not None and p.requires_grad)
+        self._calls.append(_Call(name, parameters, parts, inputs, edge, is_linear))
 
     def hear_rows(self, name: str, parameter: Any, rows: Tensor) -> None:
         """A tensor with a row per record stands for this parameter."""
-        self.hear(name, rows.detach(), rows, lambda _, back: [Part(parameter, Written(back))])
+        self.hear(name, [parameter], rows.detach(), rows, lambda _, back: [Part(parameter, Written(back))])
 
     def _heard(self, name: str, layer: Any, rule: Any, args: Any, kwargs: Any, output: Tensor) -> None:
         if self._records is not None and torch.is_grad_enabled():
             inputs = (args[0] if args else next(iter(kwargs.values()))).detach()
-            self.hear(name, inputs, output, lambda a, back: rule(layer, a, back))
+            used, is_linear = layer._parameters.values(), isinstance(layer, nn.Linear)
+            self.hear(name, used, inputs, output, lambda a, back: rule(layer, a, back), is_linear=is_linear)
 
     def _entering(self, name: str, layer: Any, args: Any, kwargs: Any) -> Any:
         """What belongs to all records is given to each; ids that no row of a table has become 0.
@@ -191,6 +214,7 @@ class GradientRecorder:
         if name in self.layout.heard and torch.is_grad_enabled():
             x = self.for_each(name, x)
             x = channels_last(x) if self.is_channels_last and isinstance(layer, nn.Conv2d) else x
+            x = as_cast(x) if isinstance(layer, nn.Linear) else x
         if isinstance(layer, nn.Embedding) and x.shape[:1] == (self._size,):
             is_row = (x >= 0) & (x < layer.num_embeddings)
             self._strangers.append(~(is_row.flatten(1).all(dim=1) if x.dim() > 1 else is_row))
@@ -250,18 +274,22 @@ class GradientRecorder:
                 "per batch, call layers as modules (not through their weights), freeze what is not used, and "
                 "checkpoint activations with use_reentrant=False"
             )
+        counted = Counter(id(parameter) for call in calls for parameter in call.parameters)
+        often = {number for number, count in counted.items() if count > 1}
+        recorded = Recorded(losses.device.type, self._scratch, often, written=written)
+
+        def hear(call: _Call, back: Tensor | None) -> None:
+            if back is not None:
+                with torch.no_grad(), full_precision(losses.device.type):
+                    recorded.hear(call.found(back))
+
         with self._going_back(size):
-            backs = torch.autograd.grad(losses.sum(), [call.edge for call in calls], allow_unused=True)
-        parts: list[Part] = []
-        with torch.no_grad(), full_precision(losses.device.type):
-            for call, back in zip(calls, backs, strict=True):
-                if back is not None:
-                    back = widened(back)
-                    parts += call.parts(_alike(call.inputs, back), back)
+            go_back(losses.sum(), [call.edge for call in calls], lambda at, back: hear(calls[at], back))
         counts = torch.isfinite(losses.detach())
         for unknown in strangers:
             counts = counts & ~unknown
-        return Recorded(parts, counts, self._scratch, written=written)
+        recorded.finish(counts)
+        return recorded
 
 
 def _not_apart(name: str) -> InvalidInput:
@@ -269,8 +297,3 @@ def _not_apart(name: str) -> InvalidInput:
         f"layer {name!r} must keep records apart in its first dimension, but its input or output has another length "
         "there than the batch; use batch-first layers, and between drawing and step the model only on the batch"
     )
-
-
-def _alike(inputs: Tensor, back: Tensor) -> Tensor:
-    """What went in, as numbers of the kind of what came back; ids stay ids."""
-    return inputs.to(back.dtype) if inputs.is_floating_point() else inputs

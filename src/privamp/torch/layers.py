@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from .patches import Geometry, Patches
+from .precision import sum_dtype
 from .uses import Outer, Rows, Use, Written
 
 Tensor = Any
@@ -45,12 +46,12 @@ def rule_of(layer: Any) -> Rule | None:
 
 def linear_parts(weight: Any, bias: Any, a: Tensor, b: Tensor, rows: tuple[int, int] | None = None) -> list[Part]:
     """Uses of a map that was applied to a (records, ..., columns), with derivatives b (records, ..., rows)."""
-    b = b.reshape(b.shape[0], -1, b.shape[-1])
+    b, a = (t.reshape(t.shape[0], -1, t.shape[-1]) for t in (b, a))
     found = []
     if weight.requires_grad:
-        found.append(Part(weight, Outer(b, a.reshape(a.shape[0], -1, a.shape[-1])), rows))
+        found.append(Part(weight, Outer(b, a), rows))
     if bias is not None and bias.requires_grad:
-        found.append(Part(bias, Written(b.sum(dim=1)), rows))
+        found.append(Part(bias, Written(b.sum(dim=1, dtype=sum_dtype(b.dtype))), rows))
     return found
 
 
@@ -114,7 +115,7 @@ def _normalised(layer: Any, x: Tensor, back: Tensor) -> list[Part]:
     """Affine normalisation layers: small vectors, written out."""
     found = []
     if layer.weight is not None and layer.weight.requires_grad:
-        found.append(Part(layer.weight, Written(_rest_summed(layer, back * _unit(layer, x)))))
+        found.append(Part(layer.weight, Written(_rest_summed(layer, _unit(layer, x).mul_(back)))))
     bias = getattr(layer, "bias", None)
     if bias is not None and bias.requires_grad:
         found.append(Part(bias, Written(_rest_summed(layer, back))))

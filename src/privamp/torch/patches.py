@@ -94,10 +94,9 @@ class Patches:
             total = total + _WEIGHT_SUMS[len(g.size)](x, shape, scaled, g.stride, g.padding, g.dilation, g.groups)
         return total
 
-    def changed(self, change: Callable[[Tensor], Tensor]) -> "Patches":
-        """The same use with changed inputs and derivatives."""
-        inputs, backs = (tuple(map(change, given)) for given in (self.inputs, self.backs))
-        return replace(self, inputs=inputs, backs=backs)
+    def of(self, *held: Tensor) -> "Patches":
+        """The same use of other inputs, and after them derivatives."""
+        return replace(self, inputs=held[: len(self.inputs)], backs=held[len(self.inputs) :])
 
 
 def joined(tensors: list[Tensor], dim: int) -> Tensor:

@@ -9,29 +9,46 @@ import torch
 from .layers import Part
 from .precision import full_precision, shortened
 from .scratch import Lease, Scratch
-from .uses import Measured, Written, measured, only, precision_of
+from .uses import Measured, Written, measured, precision_of
 
 Tensor = Any
 Gradients = list[tuple[Any, Tensor]]
+_Found = tuple[Any, Any, Any, Measured]  # parameter, its rows or None for all, precision of the sum
 
 
 class Recorded:
     """One batch: the norms of its gradients, and then their weighted sum. In full precision, whatever the model's.
 
-    `counts` says which records have a gradient at all; the norm of others is not a number.
+    Uses come as the backward pass finds them. A parameter that is used once is measured at once, so what is held of it
+    is what its sum needs; `often` are the ids of the others, whose uses must all be there first.
     """
 
-    def __init__(self, parts: list[Part], counts: Tensor, scratch: Scratch, *, written: bool = False) -> None:
-        self._kind, self._lease = counts.device.type, Lease(scratch)
+    def __init__(self, kind: str, scratch: Scratch, often: set[int], *, written: bool = False) -> None:
+        self._kind, self._lease, self._often, self._is_written = kind, Lease(scratch), often, written
+        self._waiting: list[Part] = []
+        self._found: list[_Found] = []
+        self._squares: Any = 0.0
+
+    def hear(self, parts: list[Part]) -> None:
+        """Uses of parameters by one call of a layer; called in full precision."""
+        self._waiting += [part for part in parts if id(part.parameter) in self._often]
+        self._measure([part for part in parts if id(part.parameter) not in self._often])
+
+    def finish(self, counts: Tensor) -> None:
+        """Everything was heard. `counts` says which records have a gradient at all; others have no number as norm."""
         with torch.no_grad(), full_precision(self._kind):
-            found = _measured(parts, self._lease, written)
-            squares = sum((m.squares for *_, m in found), start=torch.zeros_like(counts, dtype=torch.float64))
+            self._measure(self._waiting)
+            self._waiting = []
+            squares = self._squares + torch.zeros_like(counts, dtype=torch.float64)
             self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
             usable = torch.isfinite(self.norms)
-            if not bool(usable.all()):  # 0 times nan is nan, so those records leave the sum altogether
-                parts = [Part(p.parameter, only(p.use, usable), p.rows) for p in parts]
-                found = _measured(parts, self._lease, written)
-        self._found = found
+            if not bool(usable.all()):
+                self._found = [(*where, one.only(usable)) for *where, one in self._found]
+
+    def _measure(self, parts: list[Part]) -> None:
+        for found in _measured(parts, self._lease, self._is_written):
+            self._found.append(found)
+            self._squares = self._squares + found[-1].squares
 
     def written(self) -> list[tuple[Any, tuple[int, int] | None, Tensor]]:
         """(parameter, its rows or None for all, gradients of the records), if they were written out."""
@@ -57,7 +74,7 @@ class Recorded:
         self._lease.give_back()
 
 
-def _measured(parts: list[Part], lease: Lease, written: bool) -> list[tuple[Any, Any, Any, Measured]]:
+def _measured(parts: list[Part], lease: Lease, written: bool) -> list[_Found]:
     """Each parameter, or each of the maps packed into it, with all of its uses together."""
     groups: dict[int, list[Part]] = {}
     for part in parts:

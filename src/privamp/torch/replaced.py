@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional
 
 from .layers import linear_parts
+from .precision import as_cast
 
 if TYPE_CHECKING:
     from .ghost import GradientRecorder
@@ -46,11 +47,14 @@ class Replaced(ABC):
 
     def linear(self, x: Tensor, weight: Any, bias: Any, rows: tuple[int, int] | None = None) -> Tensor:
         """x times the weight (or these rows of it) plus the bias, reported to the recorder."""
-        x = self._recorder.for_each(self._name, x)
-        here = slice(None) if rows is None else slice(*rows)
-        result = functional.linear(x, weight[here], None if bias is None else bias[here])
+        x = as_cast(self._recorder.for_each(self._name, x))
+        own = (weight, bias) if rows is None else (t if t is None else t[slice(*rows)] for t in (weight, bias))
+        result = functional.linear(x, *own)
         inputs = x.detach()
-        self._recorder.hear(self._name, inputs, result, lambda a, back: linear_parts(weight, bias, a, back, rows=rows))
+        self._recorder.hear(
+            self._name, (weight, bias), inputs, result,
+            lambda a, back: linear_parts(weight, bias, a, back, rows=rows), is_linear=True,
+        )  # fmt: skip
         return result
 
 

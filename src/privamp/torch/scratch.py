@@ -1,7 +1,8 @@
 """Memory for gradients that are written out, used again from batch to batch.
 
-On a CPU the pages of a large new tensor take longer to get from the system than the product that fills them. A block
-belongs to one batch from `product` to `give_back`, so what a batch still needs is never overwritten.
+On a CPU the pages of a large new tensor take longer to get from the system than the product that fills them. Elsewhere
+torch keeps memory itself. A block belongs to one batch from `product` to `give_back`, so what a batch still needs is
+never overwritten.
 """
 
 from typing import Any
@@ -29,9 +30,11 @@ class Lease:
     def product(self, place: Any, a: Tensor, b: Tensor) -> Tensor:
         """torch.bmm(a, b), (records, rows x columns), in the block of this place."""
         n, rows, columns = a.shape[0], a.shape[1], b.shape[2]
+        if a.device.type != "cpu":
+            return torch.bmm(a, b).view(n, -1)
         size = n * rows * columns
         block = self._scratch.free.pop(place, None)
-        if block is None or block.numel() < size or block.dtype != a.dtype or block.device != a.device:
+        if block is None or block.numel() < size or block.dtype != a.dtype:
             block = a.new_empty(size + size // _ROOM)
         self._taken[place] = block
         return torch.bmm(a, b, out=block[:size].view(n, rows, columns)).view(n, -1)

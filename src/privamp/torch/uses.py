@@ -12,29 +12,28 @@ Three ways to compute the norm of a linear map's gradient, chosen by shapes alon
 
     written out   the gradient itself, cheap for small layers; the weighted sum is then one more product
     in pieces     the same for some records at a time, not kept: for larger layers on a CPU
-    ghost         norm^2 = sum_st (l_is . l_it)(r_is . r_it), gradient never formed (Goodfellow 2015; Li et al. 2022)
+    ghost         norm^2 = sum_st (l_is . l_it)(r_is . r_it), gradient never formed (`ghost_norms.py`)
 
 A norm that is too small would let a gradient exceed the clipping bound. The ghost norm subtracts large numbers when
 positions cancel, and so does a gradient that is rounded otherwise than in the weighted sum. So the error bounds of
-both are added: they err upward. Squares are computed in double precision, where those
-of float32 numbers never underflow. The weighted sum needs no second backward pass (Bu et al. 2022). Uses of different
+both are added: they err upward. The weighted sum needs no second backward pass (Bu et al. 2022). Uses of different
 kinds can be converted: an embedding is an Outer with one-hot rows (tied word vectors), and every use can be written
 out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch.nn import functional
 
+from .ghost_norms import same_rows_squares, squares_of
+from .half_products import multiplied, scaled, summing_error
 from .patches import Patches, joined
-from .precision import norms_of, scaled_rows
+from .precision import norms_of, sum_dtype
 
 Tensor = Any
-_UNIT = 2.0**-53  # rounding of double precision
-_PIECE = 2**18  # numbers of gradients that are written out for their norms alone
 _FEW = 4  # times what a layer holds anyway: how large a gradient may be that is written out because it is faster
 
 
@@ -43,8 +42,22 @@ class Measured:
     """Squared norms of the gradients, (records,) doubles, and their weighted sums."""
 
     squares: Tensor
-    summed: Callable[[Tensor], Tensor]
-    rows: Tensor | None = None  # the gradients, where they are written out
+    held: tuple[Tensor, ...]  # what the sum needs, with a row per record
+    sum: Callable[..., Tensor] = field(repr=False)  # (weights, *held)
+    is_written: bool = False  # the gradients are written out
+
+    def summed(self, weights: Tensor) -> Tensor:
+        """The sum over records of weight times gradient."""
+        return self.sum(weights, *self.held)
+
+    @property
+    def rows(self) -> Tensor | None:
+        """The gradients, where they are written out."""
+        return self.held[0] if self.is_written else None
+
+    def only(self, usable: Tensor) -> "Measured":
+        """The same with the other records left out of the sum: 0 times nan would be nan."""
+        return replace(self, held=tuple(_only(values, usable) for values in self.held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +69,7 @@ class Outer:
 
     def written(self, shape: Any) -> Tensor:
         """(records, *shape)."""
-        return torch.bmm(self.left.transpose(1, 2), self.right).reshape(-1, *shape)
+        return multiplied(self.left.transpose(1, 2), self.right).reshape(-1, *shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +115,7 @@ def _product(part: int, a: Tensor, b: Tensor) -> Tensor:
 def precision_of(use: Use) -> Any:
     """The dtype in which a use is summed."""
     held = use.left if isinstance(use, Outer) else use.backs[0] if isinstance(use, Patches) else use.values
-    return held.dtype
+    return sum_dtype(held.dtype)
 
 
 def measured(uses: list[Use], shape: Any, *, product: Product = _product, written: bool = False) -> Measured:
@@ -137,7 +150,7 @@ def _all_written(uses: list[Use], shape: Any) -> Measured:
 
 def _written_out(gradients: Tensor, shape: Any) -> Measured:
     flat = gradients.reshape(gradients.shape[0], -1)
-    return Measured(norms_of(flat).square(), lambda weights: (weights @ flat).reshape(shape), flat)
+    return Measured(norms_of(flat).square(), (flat,), lambda w, flat: (w @ flat).reshape(shape), True)
 
 
 def _is_small(gradient: int, held: int) -> bool:
@@ -145,69 +158,32 @@ def _is_small(gradient: int, held: int) -> bool:
     return gradient <= held
 
 
+def _is_kept_written(gradient: int, held: int, kind: str) -> bool:
+    """On a CPU new memory takes longer than a product, so a gradient is kept only where it is much smaller."""
+    return 4 * gradient <= (held if kind == "cpu" else 5 * held)
+
+
 def _outer(b: Tensor, a: Tensor, shape: Any) -> Measured:
     places, d, p = a.shape[1], a.shape[2], b.shape[2]
 
-    def summed(weights: Tensor) -> Tensor:
-        return ((b * weights[:, None, None]).reshape(-1, p).T @ a.reshape(-1, d)).reshape(shape)
+    def summed(weights: Tensor, b: Tensor, a: Tensor) -> Tensor:
+        b, a = (scaled(b, weights), a) if p <= d else (b, scaled(a, weights))
+        return multiplied(b.reshape(-1, p).T, a.reshape(-1, d)).reshape(shape)
 
     if places == 1:
-        return Measured((norms_of(a) * norms_of(b)).square(), summed)
-    if _is_small(d * p, places * (d + p)):
-        return _written_out(torch.bmm(b.transpose(1, 2), a), shape)
-    return Measured(_squares(a, b), summed)
-
-
-def _squares(a: Tensor, b: Tensor) -> Tensor:
-    """Norms^2 of sum_t b_t a_t^T where gradients are not kept: the way that is faster for these shapes.
-
-    A ghost norm takes places^2 (d + p) products of doubles, the gradient places d p of the model's numbers.
-    """
-    places, d, p = a.shape[1], a.shape[2], b.shape[2]
-    faster = 2 if a.device.type == "cpu" else 1
-    return _squares_in_pieces(a, b) if d * p <= faster * places * (d + p) else _ghost_squares(a, b)
-
-
-def _squares_in_pieces(a: Tensor, b: Tensor) -> Tensor:
-    """The same written out for some records at a time, with the largest error of the products added to the norm."""
-    (n, places, d), p = a.shape, b.shape[2]
-    some = max(1, _PIECE // (d * p)) if a.device.type == "cpu" else max(n, 1)
-    made, found = a.new_empty(min(some, n), p, d), norms_of(a) * norms_of(b) * (places * torch.finfo(a.dtype).eps)
-    for start in range(0, n, some):
-        here = slice(start, min(start + some, n))
-        found[here] += norms_of(torch.bmm(b[here].transpose(1, 2), a[here], out=made[: here.stop - start]))
-    return found.square()
-
-
-def _ghost_squares(a: Tensor, b: Tensor) -> Tensor:
-    """Norms^2 of sum_t b_t a_t^T from products of positions, in double precision, with the rounding errors added."""
-    unit = a.shape[1] * torch.finfo(a.dtype).eps  # of the weighted sum, which has the model's precision
-    (a, up), (b, further) = scaled_rows(a), scaled_rows(b)
-    one, two = torch.bmm(a, a.transpose(1, 2)), torch.bmm(b, b.transpose(1, 2))
-    sizes = (one.diagonal(dim1=1, dim2=2) * two.diagonal(dim1=1, dim2=2)).sqrt()  # |a_t||b_t|
-    squares = (one * two).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes, a.shape[2] + b.shape[2])
-    return torch.ldexp(squares.sqrt() + unit * sizes.sum(dim=1), up + further).square()
-
-
-def _error(sizes: Tensor, terms: int) -> Tensor:
-    """The largest error of a squared norm when positions of these sizes cancel: sums of terms, then of all pairs."""
-    places = sizes.shape[1]
-    return (terms + places * places + 16) * _UNIT * sizes.sum(dim=1).square()
+        norms = norms_of(a) * norms_of(b) * (1.0 + summing_error(a, 1))
+        return Measured(norms.square(), (b, a), summed)
+    if _is_kept_written(d * p, places * (d + p), a.device.type):
+        return _written_out(multiplied(b.transpose(1, 2), a), shape)
+    return Measured(squares_of(a, b), (b, a), summed)
 
 
 def _rows(ids: Tensor, b: Tensor, shape: Any) -> Measured:
-    same = ids.unsqueeze(1) == ids.unsqueeze(2)
-    scaled, up = scaled_rows(b)
-    products = torch.bmm(scaled, scaled.transpose(1, 2))
-    sizes = products.diagonal(dim1=1, dim2=2).sqrt()
-    squares = (products * same).sum(dim=(1, 2)).clamp(min=0.0) + _error(sizes, b.shape[2])
-    summing = torch.finfo(b.dtype).eps * (same.sum(dim=2) * sizes).sum(dim=1)  # each row adds up its own positions
-
-    def summed(weights: Tensor) -> Tensor:
-        rows = (b * weights[:, None, None]).reshape(-1, b.shape[2])
+    def summed(weights: Tensor, b: Tensor) -> Tensor:
+        rows = scaled(b, weights).reshape(-1, b.shape[2])
         return rows.new_zeros(shape).index_add_(0, ids.reshape(-1), rows)
 
-    return Measured(torch.ldexp(squares.sqrt() + summing, up).square(), summed)
+    return Measured(same_rows_squares(ids, b), (b,), summed)
 
 
 def _convolved(use: Patches, shape: Any, product: Product) -> Measured:
@@ -220,25 +196,17 @@ def _convolved(use: Patches, shape: Any, product: Product) -> Measured:
     # a ghost norm takes places^2 (d + p) products of doubles, the gradient places d p of the model's numbers
     is_cheap = d * p <= 2 * places * (d + p) and d * p * groups <= _FEW * held
     is_written = is_cheap or _is_small(d * p * groups, held)
+    bare = use.of(*(t.new_empty(0, *t.shape[1:]) for t in (*use.inputs, *use.backs)))  # to order, without memory
     if is_written and use.has_strips:
         parts = use.strips(product)
         squares = torch.stack([norms_of(part).square() for part in parts]).sum(dim=0)
-        return Measured(squares, lambda weights: use.from_strips([weights @ part for part in parts], shape))
+        return Measured(squares, tuple(parts), lambda w, *parts: bare.from_strips([w @ part for part in parts], shape))
     a, b = use.unfolded()
     if is_written:
         flat = product(0, b, a).reshape(n, -1)
-        return Measured(norms_of(flat).square(), lambda weights: use.ordered(weights @ flat, shape))
-    squares = _squares(a, b.transpose(1, 2))
-    return Measured(squares.reshape(n, groups).sum(dim=1), lambda weights: use.summed(weights, shape))
-
-
-def only(use: Use, usable: Tensor) -> Use:
-    """The same use with the other records set to zero."""
-    if isinstance(use, Outer):
-        return Outer(_only(use.left, usable), _only(use.right, usable))
-    if isinstance(use, Patches):
-        return use.changed(lambda values: _only(values, usable))
-    return replace(use, values=_only(use.values, usable))
+        return Measured(norms_of(flat).square(), (flat,), lambda w, flat: bare.ordered(w @ flat, shape))
+    squares = squares_of(a, b.transpose(1, 2)).reshape(n, groups).sum(dim=1)
+    return Measured(squares, (*use.inputs, *use.backs), lambda w, *held: bare.of(*held).summed(w, shape))
 
 
 def _only(values: Tensor, usable: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -243,20 +243,27 @@ def _vanishing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _in_halves() -> Iterator[None]:
-    """Gradients are added up in the precision of the model."""
-    with patch("privamp.torch.ghost.widened", lambda values: values):
+    """The sums of gradients have the precision of the model."""
+    from ...torch.recorded import Recorded
+
+    weighted = Recorded.weighted
+
+    def short(self: Any, weights: Any) -> Any:
+        return [(p, gradient.to(p.dtype).to(gradient.dtype)) for p, gradient in weighted(self, weights)]
+
+    with patch("privamp.torch.recorded.Recorded.weighted", short):
         yield
 
 
 @contextlib.contextmanager
 def _uses_apart() -> Iterator[None]:
     """The norm of a tied weight is taken of its two uses, not of their sum; nothing checks the gradients."""
-    from ...torch.uses import Measured, measured
+    from ...torch.uses import measured
 
     def apart(uses: Any, shape: Any, **how: Any) -> Any:
         found = [measured([use], shape) for use in uses]
         together = measured(uses, shape)
-        return Measured(sum(one.squares for one in found) if len(found) > 1 else together.squares, together.summed)
+        return replace(together, squares=sum(one.squares for one in found)) if len(found) > 1 else together
 
     with _unchecked(), patch("privamp.torch.recorded.measured", apart):
         yield
