@@ -77,7 +77,9 @@ test-pythons:  ## the core's tests on every Python that is found here (PYTHONS="
 test-fast: $(VENV)-fast/.fast  ## private k-means and noise with their compiled passes, in an environment of their own with numba
 	$(VENV)-fast/bin/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_FLAGS) tests/kmeans tests/chance/test_compiled_normals.py
 
-test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch and opacus
+# Not by importorskip alone: without these libraries tests of other people's models, loops and GPU kernels would be skipped.
+test-torch: $(VENV)-torch/.torch  ## the tests of privamp.torch, in an environment of their own with torch, Opacus, Hugging Face, Lightning and Triton
+	$(VENV)-torch/bin/python -c "import opacus, transformers, peft, accelerate, lightning, triton"
 	$(VENV)-torch/bin/python -m pytest $(WORKERS) $(PYTEST_FLAGS) tests/torch tests/adapters tests/test_docs_tutorials.py src/privamp/torch src/privamp/adapters/torch.py
 
 test-adapters: $(VENV)-adapters/.adapters  ## the tests of privamp.adapters, with dp-accounting, OpenDP and JAX Privacy (Opacus: test-torch)
@@ -161,7 +163,7 @@ $(VENV)-lowest/.lowest: pyproject.toml constraints/lowest.txt
 
 $(VENV)-torch/.torch: pyproject.toml constraints/torch.txt
 	$(PYTHON) -m venv $(VENV)-torch
-	$(VENV)-torch/bin/python -m pip --disable-pip-version-check --quiet install -c constraints/torch.txt -e ".[torch,test]"
+	$(VENV)-torch/bin/python -m pip --disable-pip-version-check --quiet install -c constraints/torch.txt -e ".[torch,test]" transformers peft accelerate lightning triton
 	@touch $@
 
 $(VENV)-adapters/.adapters: pyproject.toml
