@@ -23,11 +23,12 @@ from privamp.survey import planning as survey_plan
 SOURCE = Path(__file__).parents[1] / "src" / "privamp"
 LONGEST_FILE, MOST_PARAMETERS = 400, 8
 
-# Signatures that others prescribe: a command's options, a scikit-learn constructor, Opacus' make_private.
+# Signatures that others prescribe: a command's options, a scikit-learn constructor, Opacus' make_private, Triton's arrays.
 PRESCRIBED = {
     "kmeans/estimator.py:PrivateKMeans.__init__",
     "sgd/regression.py:_Regression.__init__",
     "sgd/regression.py:PrivateLogistic.__init__",
+    "torch/device_kernels.py:_rest",
     "torch/engine.py:PrivacyEngine.make_private",
     "torch/engine.py:PrivacyEngine.make_private_with_epsilon",  # Opacus has these
 }

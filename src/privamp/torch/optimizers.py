@@ -1,5 +1,6 @@
-"""Which optimisers and schedulers a run takes, and the settings that a replayed step needs."""
+"""Which optimisers and schedulers a run takes, what a step may leave, and the settings that a replayed step needs."""
 
+import math
 from typing import Any
 
 import torch
@@ -45,4 +46,14 @@ def check_scheduler(scheduler: Any) -> None:
         raise InvalidInput(
             "ReduceLROnPlateau follows a loss, which is secret and has no noise; use a scheduler that depends only "
             "on the step"
+        )
+
+
+def require_finite(parameters: list[Any], step: int) -> None:
+    """Stop before the next step if this one made parameters that are not finite: they are released anyway."""
+    largest = torch._foreach_norm([p.detach() for p in parameters if p.numel()], math.inf)
+    if not bool(torch.isfinite(torch.stack([norm.double() for norm in largest])).all()):
+        raise InvalidInput(
+            f"the parameters are no longer finite numbers after step {step}, so training stops and nothing of the "
+            "next step is drawn; start again with a smaller learning rate and the rest of the budget"
         )

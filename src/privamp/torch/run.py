@@ -1,7 +1,6 @@
 """One training run: draws batches, computes private gradients, and never takes more steps than certified."""
 
 import contextlib
-import math
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from .dpis import DPISPlan
 from .forward_pass import ForwardPass, with_penalty
 from .ghost import GradientRecorder
 from .learner import Learner, PrivateCriterion
-from .optimizers import check_optimizer, check_others, check_scheduler, settings_of
+from .optimizers import check_optimizer, check_others, check_scheduler, require_finite, settings_of
 from .plan import Plan
 from .records import Records
 from .release import check_grid, noisy_gradients
@@ -159,7 +158,7 @@ class Run:
                 f"all {self.plan.steps} certified steps were taken, so no further batch is drawn; plan more steps in "
                 "a new run"
             )
-        self._require_finite()
+        require_finite(self.parameters, self.step)
         self.trial.require()
         self._sums.forget()
         self._done = []
@@ -371,14 +370,6 @@ class Run:
     def restored(self) -> None:
         """The module was loaded from a file: its buffers are as they should be."""
         self.unchanged.restart()
-
-    def _require_finite(self) -> None:
-        largest = torch._foreach_norm([p.detach() for p in self.parameters if p.numel()], math.inf)
-        if not bool(torch.isfinite(torch.stack([norm.double() for norm in largest])).all()):
-            raise InvalidInput(
-                f"the parameters are no longer finite numbers after step {self.step}, so training stops and nothing of "
-                "the next step is drawn; start again with a smaller learning rate and the rest of the budget"
-            )
 
     def _require_own_process(self) -> None:
         if self._process != os.getpid():
