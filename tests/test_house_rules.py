@@ -23,7 +23,7 @@ from privamp.survey import planning as survey_plan
 SOURCE = Path(__file__).parents[1] / "src" / "privamp"
 LONGEST_FILE, MOST_PARAMETERS = 400, 8
 
-# Signatures that others prescribe: a command's options, a scikit-learn constructor, Opacus' make_private, Triton's arrays.
+# Signatures that others prescribe: of commands, of scikit-learn, of Opacus' make_private, of Triton's kernels.
 PRESCRIBED = {
     "kmeans/estimator.py:PrivateKMeans.__init__",
     "sgd/regression.py:_Regression.__init__",
