@@ -139,6 +139,51 @@ def test_labels_that_are_no_class_count_as_nothing(label):
     torch.testing.assert_close(summed(model), alone(model, few), rtol=1e-8, atol=1e-10)
 
 
+class Numbers(Texts):
+    """One number a text."""
+
+    def __getitem__(self, i):
+        return super().__getitem__(i) | {"labels": self.labels[i].double()}
+
+
+def test_a_regression_of_one_number_trains():
+    """Its loss is of squeezed scores, which have no dimension where a record is alone."""
+    torch.manual_seed(0)
+    config = transformers.BertConfig(**(TINY | {"num_labels": 1}))
+    model, texts = transformers.BertForSequenceClassification(config).double(), Numbers()
+    truth = alone(model, texts)
+    engine, _ = private(model, texts)
+    engine.train(1)
+    torch.testing.assert_close(summed(model), truth, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_number_of_words_of_a_batch_divides_no_loss(tmp_path):
+    """The Trainer counts the words of a batch, and the model would divide every text's loss by their number."""
+    pytest.importorskip("accelerate", reason="accelerate is not installed (make test-torch)")
+    texts, model = Texts(by_word=True), bert("BertForMaskedLM")
+    truth = alone(model, texts)
+    _, (model, optimizer, _, loader) = private(model, texts, steps=1)
+
+    class Trainer(transformers.Trainer):
+        def get_train_dataloader(self):
+            return loader
+
+    options = {"max_steps": 1, "max_grad_norm": 0.0, "save_strategy": "no", "report_to": [], "use_cpu": True}
+    trainer = Trainer(
+        model=model,
+        optimizers=(optimizer, torch.optim.lr_scheduler.ConstantLR(optimizer)),
+        args=transformers.TrainingArguments(
+            output_dir=str(tmp_path), logging_strategy="no", disable_tqdm=True, **options
+        ),
+    )
+    assert trainer.model_accepts_loss_kwargs  # else nothing is tested
+    kept = []
+    optimizer.register_step_post_hook(lambda *_: kept.append(summed(model)))
+    trainer.train()
+    torch.testing.assert_close(kept[0], truth, rtol=1e-9, atol=1e-10)
+
+
 def test_a_model_without_a_loss_is_told():
     class Silent(torch.nn.Module):
         def __init__(self):

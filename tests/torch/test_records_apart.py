@@ -1,7 +1,9 @@
 """Models and losses that mix records, or whose gradients are not known, are refused before a record is drawn."""
 
+import random
 import types
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
@@ -63,6 +65,21 @@ class Around(nn.Module):
         return self.layer(x - x.mean(dim=0))
 
 
+class Queue(nn.Module):
+    """Scores against what earlier records gave, kept where no buffer is."""
+
+    def __init__(self, dropout=0.0) -> None:
+        super().__init__()
+        self.layer, self.dropout = nn.Linear(4, 3), nn.Dropout(dropout)
+        self.held = torch.randn(20_000, 3)
+
+    def forward(self, x):
+        found = self.dropout(self.layer(x))
+        against = torch.logsumexp(found @ self.held.T, dim=1, keepdim=True)
+        self.held = torch.cat([found.detach(), self.held])[:20_000]
+        return found * against
+
+
 X, Y = torch.randn(8, 4), torch.arange(8) % 3
 MIXING = {
     "broadcasting loss": (lambda: nn.Linear(4, 1), (X, torch.randn(8)), nn.MSELoss()),
@@ -76,6 +93,8 @@ MIXING = {
         lambda out, y: nn.functional.cross_entropy(out, y, reduction="none") / len(out),
     ),
     "with dropout": (lambda: chain(nn.Dropout(0.5), Around()), (X, Y), None),
+    "a queue of earlier records": (Queue, (X, Y), None),
+    "a queue behind dropout": (lambda: Queue(0.5), (X, Y), None),
 }
 
 
@@ -159,7 +178,19 @@ class Noisy(nn.Module):
         return found + torch.randn_like(found)
 
 
+class Drawn(nn.Module):
+    """Leaves a layer out by the generators of NumPy and Python."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(x) * (2.0 if np.random.random() < 0.5 else 1.0) * (1.0 + random.random())
+
+
 GOOD = {
+    "other generators": (Drawn, (X, Y), None),
     "linear": (lambda: nn.Linear(4, 3), (X, Y), None),
     "dropout": (lambda: chain(nn.Linear(4, 6), nn.Dropout(0.5), nn.ReLU(inplace=True), nn.Linear(6, 3)), (X, Y), None),
     "reader": (Reader, (torch.randint(0, 5, (8, 7)), Y), None),

@@ -22,7 +22,7 @@ class Outputs:
     def __init__(self) -> None:
         self._rows: dict[int, set[Any]] = {}  # output -> rows per record, at every size tried; None: no such number
         self._edges: list[tuple[int, Any]] = []
-        self._scale: float | None = None  # of the losses, the same in every batch
+        self._scales: tuple[float, ...] | None = None  # of the losses, the same in every batch
 
     def forget(self) -> None:
         """A new batch."""
@@ -41,11 +41,12 @@ class Outputs:
             if len(rows) == 1 and rows != {None} and one.dim() and one.shape[0] == records * next(iter(rows)):
                 self._edges.append((records, torch.autograd.graph.get_gradient_edge(one)))
 
-    def require_scale(self, scale: float) -> None:
-        """Raise unless losses are multiplied by the number that they were in the first batch."""
-        if self._scale is None:
-            self._scale = scale
-        if not abs(scale - self._scale) <= 1e-9 * abs(self._scale):
+    def require_scales(self, scales: tuple[float, ...]) -> None:
+        """Raise unless losses are multiplied by the numbers that they were in the first batch."""
+        if self._scales is None:
+            self._scales = scales
+        pairs = zip(scales, self._scales, strict=False)
+        if len(scales) != len(self._scales) or not all(abs(a - b) <= 1e-9 * abs(b) for a, b in pairs):
             raise InvalidInput(
                 "the loss must be multiplied by the same number in every batch: one that follows the batch, such as "
                 "its size, lets a record change what others add, and then steps taken so have no guarantee; leave it "

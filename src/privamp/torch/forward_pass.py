@@ -9,6 +9,7 @@ from .after_model import Outputs
 from .compiled import outside, refuse_compiling
 from .learner import PrivateLoss
 from .seeding import Surroundings, seed_of
+from .shared_inputs import SharedInputs, without_count
 
 if TYPE_CHECKING:
     from .run import Run
@@ -21,17 +22,20 @@ class ForwardPass:
     def __init__(self, run: "Run") -> None:
         self._run = run
         self._open: list[tuple[Surroundings, Any]] = []
-        self._outputs = Outputs()
+        self._outputs, self._shared = Outputs(), SharedInputs()
         self._modes: set[Modes] = set()
         eager = outside(run.module)
         self.hooks = [
-            run.module.register_forward_pre_hook(eager(lambda m, args: self._begin())),
+            run.module.register_forward_pre_hook(
+                eager(lambda m, args, kwargs: self._begin(args, kwargs)), with_kwargs=True
+            ),
             run.module.register_forward_hook(eager(lambda m, args, out: self._end(out)), always_call=True),
         ]
 
     def forget(self) -> None:
         """A new batch."""
         self._outputs.forget()
+        self._shared.forget()
         self._modes = set()
 
     def heard(self) -> "list[Modes]":
@@ -40,27 +44,31 @@ class ForwardPass:
         self.forget()
         return found
 
-    def require_apart(self, losses: Any, scale: float) -> None:
+    def require_apart(self, losses: Any, scales: tuple[float, ...]) -> None:
         """Raise if a training loop mixes records after the model, or multiplies losses by a number of the batch."""
-        self._outputs.require_scale(scale)
+        self._outputs.require_scales(scales)
         if not self._run.has_own_loss:
             self._outputs.require_apart(losses, self._run.step)
 
-    def _begin(self) -> None:
+    def _begin(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Seed dropout and the like from the attempt; make the model's own losses one per record."""
         run = self._run
         if not run.recorder.is_listening:
-            return
+            return None
         refuse_compiling()
         run.unchanged.begin()
+        kept = without_count(kwargs) if run.has_own_loss else kwargs
         if not run.trial.is_trying:
             self._modes.add(run.trial.modes())
+            if torch.is_grad_enabled():
+                self._shared.require_same(args, kept, run.recorder.expected)
         around = Surroundings(run.device)
         around.seed(seed_of(run.seed_key()))
         losses = own_losses.OwnLosses(run.recorder.expected) if run.has_own_loss else None
         if losses is not None:
             losses.__enter__()
         self._open.append((around, losses))
+        return None if len(kept) == len(kwargs) else (args, kept)
 
     def _end(self, output: Any) -> Any:
         if not self._open:

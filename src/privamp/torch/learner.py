@@ -7,6 +7,7 @@ nothing. Stopping, or naming it, would leak information about it.
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,6 +24,9 @@ _CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)
 _ONE_EACH = (
     "the criterion must give one loss per record; use a torch loss, or a function that returns a vector as long as the "
     "batch"
+)
+_ALLOWED = (
+    "it may be multiplied by and added to numbers before backward(); do the rest inside the criterion, record by record"
 )
 _SUMS = ("sum", "batchmean")  # reductions that add up what belongs to one record
 Compute = Callable[[Any, Any, Any], Any]
@@ -193,18 +197,27 @@ class PrivateLoss:
     """The losses of a drawn batch: secret. `backward` measures, weighs and adds up the gradients.
 
     Numbers may be added, and it may be multiplied and divided by a number, the same in every batch: each record's loss
-    is, before its gradient is clipped.
+    is, before its gradient is clipped. Losses of several criteria may be added up.
     """
 
-    __slots__ = ("_run", "_scale", "losses")
+    __slots__ = ("_run", "_scales", "losses")
 
-    def __init__(self, losses: Tensor, run: "Run", scale: float = 1.0) -> None:
-        self.losses, self._run, self._scale = losses, run, scale
+    def __init__(self, losses: Tensor, run: "Run", scales: tuple[float, ...] = (1.0,)) -> None:
+        self.losses, self._run, self._scales = losses, run, scales
 
-    def backward(self) -> None:
-        """Once per batch."""
-        self._run.passes.require_apart(self.losses, self._scale)
+    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False) -> None:
+        """Once per batch, whether or not the graph is to be retained."""
+        if gradient is not None or create_graph:
+            raise InvalidInput(
+                "backward of a private loss takes neither gradient nor create_graph, because gradients are measured "
+                "record by record; multiply the loss by a number instead"
+            )
+        self._run.passes.require_apart(self.losses, self._scales)
         self._run.backward(self.losses)
+
+    def mean(self) -> "PrivateLoss":
+        """The loss itself: every record counts by itself, and sums are divided by a public number."""
+        return self
 
     def detach(self) -> Tensor:
         """The mean loss of the batch: secret, it carries no noise."""
@@ -219,24 +232,49 @@ class PrivateLoss:
 
     def __mul__(self, factor: Any) -> "PrivateLoss":
         number = _number(factor)
-        return PrivateLoss(self.losses * number, self._run, self._scale * number)
+        return PrivateLoss(self.losses * number, self._run, tuple(scale * number for scale in self._scales))
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> "PrivateLoss":
-        return self * (1.0 / _number(divisor))
+        number = _number(divisor)
+        if number == 0.0:
+            raise InvalidInput("a private loss is divided by a number other than 0, got 0 instead; change the divisor")
+        return self * (1.0 / number)
 
     def __add__(self, term: Any) -> "PrivateLoss":
-        return PrivateLoss(self.losses + _number(term), self._run, self._scale)
+        if isinstance(term, PrivateLoss) and term._run is self._run and term.losses.shape == self.losses.shape:
+            return PrivateLoss(self.losses + term.losses, self._run, (*self._scales, *term._scales))
+        return PrivateLoss(self.losses + _number(term), self._run, self._scales)
 
     __radd__ = __add__
+
+    def __neg__(self) -> "PrivateLoss":
+        return self * -1.0
+
+    def __sub__(self, term: Any) -> "PrivateLoss":
+        return self.__add__(-term if isinstance(term, PrivateLoss) else -_number(term))
+
+    def __rsub__(self, term: Any) -> "PrivateLoss":
+        return (-self).__add__(term)
+
+    def __pow__(self, other: Any) -> "PrivateLoss":
+        raise InvalidInput(f"a private loss has no powers and divides nothing: {_ALLOWED}")
+
+    __rpow__ = __rtruediv__ = __pow__
 
     def __repr__(self) -> str:
         return "PrivateLoss(secret)"
 
+    def __format__(self, how: str) -> str:
+        return format(self.item(), how) if how else repr(self)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a private loss has no {name!r}: {_ALLOWED}")
+
 
 def _number(value: Any) -> float:
-    if isinstance(value, (int, float)):
+    if isinstance(value, Real):
         return float(value)
     raise InvalidInput(
         f"a private loss goes with numbers only, got a {type(value).__name__} instead, which may hold other records; "

@@ -46,6 +46,8 @@ class OwnLosses(TorchFunctionMode):
 
 def _by_record(function: Any, options: dict[str, Any], records: int) -> Tensor:
     how, options["reduction"] = options["reduction"], "none"
+    if not options["input"].dim():  # one record, squeezed
+        options |= {name: options[name].reshape(1) for name in ("input", "target")}
     rows = options["input"].shape[0]
     if rows % max(records, 1):
         raise InvalidInput(

@@ -17,6 +17,7 @@ import torch
 from ..errors import InvalidInput
 from . import made_up, measuring
 from .precision import is_autocast
+from .seeding import reading, seed_of
 
 if TYPE_CHECKING:
     from .run import Run
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
 Tensor = Any
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-3}  # relative; half precision: _HALF
 _HALF = 5e-2
+_MEMORY = 1e-3  # share of the tolerance, for a loss computed twice
 _ROUNDING = 1e-3  # share of the tolerance, for a record's whole gradient
-_OWN_LOSS = "; with criterion=None the model takes the labels and returns its loss: give a criterion if it does not"
+_OWN_LOSS = (
+    "; with criterion=None the model takes the labels and returns its loss: give a criterion if it does not, or "
+    "records that it accepts as example="
+)
 _WAY_OUT = "; if the model does not accept these made-up records, give some that it accepts as example="
 
 
@@ -40,10 +45,7 @@ def check(run: "Run", batch: Any) -> None:
         if "" in run.recorder.apart:
             raise
         _again_apart(run, batch, count)
-    others = made_up.rows(batch, torch.tensor([0] + [1] * (count - 1)))
-    require_same(
-        run, losses_of(run, batch, count)[0], losses_of(run, others, count)[0], "changes with the other records"
-    )
+    _require_without_others(run, batch, count)
     with steady(run, batch, count) as is_steady:
         if is_steady:
             together = losses_of(run, batch, count)
@@ -54,6 +56,20 @@ def check(run: "Run", batch: Any) -> None:
             for r in range(count):
                 alone = losses_of(run, made_up.rows(batch, slice(r, r + 1)), 1)
                 require_same(run, together[r], alone[0], "differs between a batch and the record alone")
+
+
+def _require_without_others(run: "Run", batch: Any, count: int) -> None:
+    """Neither the other records of a batch nor those of the batch before may change a loss."""
+    others = made_up.rows(batch, torch.tensor([0] + [1] * (count - 1)))
+    found = [losses_of(run, records, count) for records in (batch, others, batch)]
+    require_same(run, found[0][0], found[1][0], "changes with the other records")
+    limit = _MEMORY * tolerance_of(run, found[0]) * (found[0].abs() + found[2].abs() + 1e-3)
+    if bool(((found[0] - found[2]).abs() > limit).any()):
+        raise InvalidInput(
+            "records are mixed: the loss of a record differs when other records were computed before it, so the model "
+            "or the criterion keeps something of them, or draws from a generator of its own; keep nothing in "
+            "attributes, and draw by torch's generator"
+        )
 
 
 class OtherGradients(InvalidInput):
@@ -123,7 +139,9 @@ def losses_of(run: "Run", batch: Any, count: int, *, keep: bool = False) -> Tens
     """Losses of made-up records, so an error message may show all details."""
     run.recorder.listen(count)
     try:
-        losses = run.compute(run.module, None if run.has_own_loss else run.criterion.unguarded, batch)
+        with reading() as seed:  # what draws by itself draws the same for the same seeds
+            seed(seed_of(run.seed_key()))
+            losses = run.compute(run.module, None if run.has_own_loss else run.criterion.unguarded, batch)
     except InvalidInput:
         raise
     except Exception as error:
