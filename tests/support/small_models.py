@@ -21,6 +21,20 @@ class Rows(nn.Module):
         return self.out(torch.tanh(found).flatten(2).mean(dim=1))
 
 
+class Cells(nn.Module):
+    """Steps over (records, places, width) one by one, the first without a state."""
+
+    def __init__(self, cell):
+        super().__init__()
+        self.cell, self.out = cell, nn.Linear(4, CLASSES)
+
+    def forward(self, x):
+        state = None
+        for place in range(x.shape[1]):
+            state = self.cell(x[:, place], state)
+        return self.out(state[0] if isinstance(state, tuple) else state)
+
+
 class Attending(nn.Module):
     """Self-attention with masks, then attention to a memory."""
 
@@ -184,6 +198,9 @@ MODELS = {
     "lstm": (lambda: Rows(nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True), 8), numbers(5, 3)),
     "lstm with projection": (lambda: Rows(nn.LSTM(3, 4, proj_size=2, bias=False, batch_first=True), 2), numbers(5, 3)),
     "gru": (lambda: Rows(nn.GRU(3, 4, batch_first=True, bidirectional=True), 8), numbers(5, 3)),
+    "lstm cell": (lambda: Cells(nn.LSTMCell(3, 4)), numbers(5, 3)),
+    "gru cell": (lambda: Cells(nn.GRUCell(3, 4, bias=False)), numbers(5, 3)),
+    "rnn cell": (lambda: Cells(nn.RNNCell(3, 4, nonlinearity="relu")), numbers(5, 3)),
     "rnn": (lambda: Rows(nn.RNN(3, 4, 2, nonlinearity="relu", batch_first=True), 4), numbers(5, 3)),
     "tied": (Tied, words),
     "tied, positions for all": (lambda: Tied(positions=(5,)), words),

@@ -1,5 +1,6 @@
 """Scripts written for Opacus: its names, its loaders, its virtual steps; what has no place here is named."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
@@ -7,7 +8,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (make test-t
 from torch import nn  # noqa: E402
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset  # noqa: E402
 
-from privamp import InvalidInput, NoTheorem  # noqa: E402
+from privamp import BallsInBins, CyclicPoisson, InvalidInput, NoTheorem, Poisson, PoissonPPS, WithoutReplacement  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
 from privamp.torch import BatchMemoryManager, PrivacyEngine  # noqa: E402
 
@@ -89,6 +90,89 @@ def test_virtual_steps_are_the_same_steps(every):
         return model.weight.detach()
 
     torch.testing.assert_close(moved(4), moved(1000), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        lambda loss: loss - 1, lambda loss: 1 - loss, lambda loss: -loss, lambda loss: loss.mean() * np.float32(1),
+        lambda loss: loss / 2 + loss / 2, lambda loss: 3 * loss - 2 * loss, lambda loss: sum([loss / 4, 0.75 * loss]),
+    ],
+)  # fmt: skip
+def test_losses_are_added_and_subtracted(scale):
+    torch.testing.assert_close(grads(scale).abs(), grads().abs(), rtol=1e-6, atol=1e-9)
+
+
+def test_losses_are_added_in_the_same_shares_in_every_batch():
+    _, (model, optimizer, criterion, loader) = private(noise_multiplier=1.0)
+
+    def train():
+        for x, y in loader:
+            (criterion(model(x), y) + criterion(model(x), y) / len(x)).backward()
+            optimizer.step()
+
+    with pytest.raises(InvalidInput, match="same number in every batch"):
+        train()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda loss: loss**2, lambda loss: 1 / loss, lambda loss: loss / 0, lambda loss: loss.backward(torch.ones(())),
+        lambda loss: loss.backward(create_graph=True), lambda loss: loss.sum(),
+    ],
+)  # fmt: skip
+def test_what_a_loss_cannot_do_is_said(wrong):
+    _, (model, _, criterion, loader) = private(noise_multiplier=1.0)
+    x, y = next(iter(loader))
+    loss = criterion(model(x), y)
+    with pytest.raises((InvalidInput, AttributeError), match="a private loss") as caught:
+        wrong(loss)
+    assert "\n" not in str(caught.value)
+    assert f"{loss}" == "PrivateLoss(secret)"
+    assert float(f"{loss:.6f}") == pytest.approx(loss.item(), abs=1e-6)
+    loss.backward(retain_graph=True)
+
+
+SAMPLERS = [BallsInBins(5, 2), CyclicPoisson(0.2, 2, 10), Poisson(0.2), WithoutReplacement(12, 60)]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: type(sampler).__name__)
+def test_another_sampler_goes_with_epochs(sampler):
+    engine, (*_, loader) = private("make_private_with_epsilon", target_epsilon=3.0, target_delta=1e-5, sampler=sampler)
+    assert (engine.plan.steps, engine.plan.size, len(loader)) == (10, 60, 5)
+    assert engine.plan.normaliser == pytest.approx(12)
+    assert 2.9 < engine.guarantee().epsilon(1e-5) <= 3.0
+
+
+def test_rates_by_class_take_their_steps_from_epochs():
+    sampler, classes = PoissonPPS.by_class({0: 0.1, 1: 0.2, 2: 0.3}), DATA.tensors[1]
+    sizes = {0: 20, 1: 20, 2: 20}
+    engine, _ = private(noise_multiplier=1.0, sampler=sampler, classes=classes, population=sizes)
+    assert (engine.plan.steps, engine.plan.normaliser) == (10, pytest.approx(12))
+
+
+def test_a_schedule_of_other_epochs_is_refused():
+    with pytest.raises(InvalidInput, match=r"has 15 steps, but 2 epochs of the data loader have 10"):
+        private(noise_multiplier=1.0, sampler=BallsInBins(5, 3))
+
+
+def test_options_of_the_engine_that_have_no_meaning_are_named():
+    with pytest.raises(InvalidInput, match="accountant is not an option"):
+        PrivacyEngine(accountant="rdp")
+
+
+@pytest.mark.parametrize("clip", [[1.0, 1.0], None, "1"])
+def test_a_clip_that_is_no_number_is_refused(clip):
+    with pytest.raises(InvalidInput, match="max_grad_norm must be a finite number above 0"):
+        private(noise_multiplier=1.0, max_grad_norm=clip)
+    assert private(noise_multiplier=1.0, max_grad_norm=torch.tensor(1.5))[0].plan.clip == 1.5
+
+
+def test_a_target_above_all_losses_takes_the_least_noise():
+    """The most noise, which passes too, would be taken for a target that no noise misses."""
+    engine, _ = private("make_private_with_epsilon", target_epsilon=1e9, target_delta=1e-5)
+    assert engine.plan.noise_multiplier == 0.01
 
 
 class Two(BatchSampler):

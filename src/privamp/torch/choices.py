@@ -1,6 +1,6 @@
 """From the options of `make_private` to a plan and its source of batches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.design import Design
@@ -8,7 +8,7 @@ from ..core.neighbors import Neighbors
 from ..core.population import Population
 from ..core.schedule import Schedule
 from ..errors import InvalidInput
-from ..validation import one_of, whole
+from ..validation import one_of, positive, whole
 from .batches import Batches, DesignBatches, ImportanceBatches
 from .classes import expected_batch
 from .dpis import DPISBatches, DPISPlan
@@ -47,6 +47,9 @@ class Choices:
 
 def planned(chosen: Choices) -> Plan | DPISPlan:
     """The plan that these options describe."""
+    positive(max_grad_norm=chosen.clip)
+    if not isinstance(chosen.clip, (int, float)):
+        chosen = replace(chosen, clip=float(chosen.clip))
     sampler, steps = _drawn_by(chosen.sampler, chosen.steps)
     if not isinstance(sampler, (str, Design, Schedule)):
         refuse_sampler(sampler)

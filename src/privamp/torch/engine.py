@@ -24,7 +24,7 @@ from .choices import Choices, batches_of, epoch_of, kind_of_sums, planned
 from .classes import class_column
 from .device_normals import CHACHA20, makes_noise
 from .dpis import DPISPlan
-from .from_loader import SIZE_IS_PUBLIC, check_loader, sizes_of
+from .from_loader import SIZE_IS_PUBLIC, check_loader, filled
 from .keeping import Keeper, go_back, share, state_of, stored_key
 from .learner import Compute, Learner, device_of, usual
 from .loader import BatchSource
@@ -60,7 +60,12 @@ class PrivacyEngine:
     its checkpoint is not charged again.
     """
 
-    def __init__(self, *, key: Key | None = None, budget: BudgetLike | None = None) -> None:
+    def __init__(self, *, key: Key | None = None, budget: BudgetLike | None = None, **others: Any) -> None:
+        if others:
+            raise InvalidInput(
+                f"{min(others)} is not an option of PrivacyEngine, which composes privacy-loss distributions and draws "
+                "from a cryptographic generator; omit it"
+            )
         self._key = given_key(key)
         self._budget = budget
         self._run: Run | None = None
@@ -123,22 +128,16 @@ class PrivacyEngine:
 
         With criterion=None the model returns its own loss, computed from the labels of its batch. `epochs` in place of
         `sample_rate`, `steps` and `population` takes them from the batch size and the length of the data loader, whose
-        number of records is then public. `penalty(module)` is a term of the parameters alone, such as a weight decay.
-        With `exact_sums` the clipped gradient of every record is rounded by itself and sums have no rounding error,
-        which takes memory and time; with `max_physical_batch_size=1` on a CPU nothing about rounding is assumed then.
+        number of records is then public; a design keeps its rate and a schedule its steps. `penalty(module)` is a term
+        of the parameters alone, such as a weight decay. With `exact_sums` the clipped gradient of every record is
+        rounded by itself and sums have no rounding error, which takes memory and time; with
+        `max_physical_batch_size=1` on a CPU nothing about rounding is assumed then.
         """
         check_loader(data_loader)
         if epochs is not None:
-            taken = sizes_of(data_loader, epochs)
             given = {"sample_rate": sample_rate, "steps": steps, "population": population}
-            twice = [name for name, value in given.items() if value is not None]
-            if twice or not isinstance(sampler, str):
-                raise InvalidInput(
-                    f"epochs takes {', '.join(given)} from the data loader; omit "
-                    f"{twice[0] if twice else 'epochs, since the sampler knows them'}"
-                )
-            sample_rate, steps, population = taken["sample_rate"], taken["steps"], taken["population"]
-            steps_per_epoch = steps_per_epoch or taken["steps_per_epoch"]
+            sizes = filled(data_loader, epochs, sampler, {**given, "steps_per_epoch": steps_per_epoch})
+            sample_rate, steps, population, steps_per_epoch = sizes.values()
             self._is_size_public = True
         if public_size is not None and population is None:
             renamed("public_size", "population")
@@ -205,13 +204,14 @@ class PrivacyEngine:
         epochs: int,
         max_grad_norm: float,
         criterion: Any = None,
-        sampler: str = "uniform",
+        sampler: str | Design | Schedule = "uniform",
         **options: Any,
     ) -> tuple[Any, Any, Any, BatchSource]:
         """`make_private` as in Opacus: batch size and number of records are those of the data loader.
 
         Returns module, optimizer, criterion, batches, as Opacus does with ghost clipping. The noise is the smallest
-        for which all `epochs` are (target_epsilon, target_delta)-DP; Poisson-sampled DP-SGD unless `sampler` is given.
+        for which all `epochs` are (target_epsilon, target_delta)-DP; Poisson-sampled DP-SGD unless `sampler` is given,
+        such as `BallsInBins(rounds, epochs)` in place of shuffling.
         """
         return self.make_private(
             module=module, optimizer=optimizer, criterion=criterion, data_loader=data_loader, epochs=epochs,

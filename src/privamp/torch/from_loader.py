@@ -4,7 +4,9 @@ from typing import Any
 
 from torch.utils.data import BatchSampler, DataLoader
 
+from ..core.design import Design
 from ..core.log import logger
+from ..core.schedule import Schedule
 from ..errors import InvalidInput, NoTheorem
 
 SIZE_IS_PUBLIC = "the number of records, from which the rate and the divisor of sums were taken, is public"
@@ -26,6 +28,26 @@ def check_loader(loader: Any) -> None:
         )
     if loader.num_workers:
         logger.info("records are read in this process, by position; num_workers of the data loader is ignored")
+
+
+def filled(loader: Any, epochs: Any, sampler: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """The sizes of a run of so many epochs, where `given` are those that were given. A design knows its rate, and a
+    schedule its steps, which must be those of the loader."""
+    taken = sizes_of(loader, epochs)
+    if not isinstance(sampler, str):
+        del taken["sample_rate"]
+    if isinstance(sampler, Design) and (sampler.rates_by_class or getattr(sampler, "public_size", None)):
+        del taken["population"]
+    if isinstance(sampler, Schedule) and sampler.steps != taken["steps"]:
+        raise InvalidInput(
+            f"{sampler} has {sampler.steps} steps, but {epochs} epochs of the data loader have {taken['steps']}; "
+            "change the batch size, epochs or sampler"
+        )
+    per_epoch = taken.pop("steps_per_epoch")
+    twice = [name for name in ("sample_rate", "steps", "population") if name in taken and given[name] is not None]
+    if twice:
+        raise InvalidInput(f"epochs takes {', '.join(taken)} from the data loader; omit {twice[0]}")
+    return {**given, **taken, "steps_per_epoch": given["steps_per_epoch"] or per_epoch}
 
 
 def sizes_of(loader: Any, epochs: Any) -> dict[str, Any]:

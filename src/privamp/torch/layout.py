@@ -16,7 +16,7 @@ from ..errors import InvalidInput
 from .alone import Alone
 from .attention import Attention, is_plain
 from .layers import layer_keeps_statistics, rule_of
-from .recurrent import Recurrent
+from .recurrent import Cell, Recurrent
 from .replaced import Replaced, is_replaced
 
 _LISTS = (nn.ParameterList, nn.ParameterDict)
@@ -73,6 +73,9 @@ def _replacement(layer: Any, is_apart: bool) -> type[Replaced] | None:
     for kind in (nn.LSTM, nn.GRU, nn.RNN):
         if isinstance(layer, kind) and type(layer).forward is kind.forward and not is_patched:
             return Recurrent
+    for kind in (nn.LSTMCell, nn.GRUCell, nn.RNNCell):
+        if isinstance(layer, kind) and type(layer).forward is kind.forward and not is_patched:
+            return Cell
     own = [p for p in layer._parameters.values() if p is not None and p.requires_grad]
     if "parametrizations" in layer._modules:
         return Alone

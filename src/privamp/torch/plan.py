@@ -38,6 +38,7 @@ AS_ZERO = (
 SAME_DATA = "the data set stays as it is until the run ends, also between a crash and the resume"
 
 ROUNDED_ALONE = "per-record gradients rounded independently of the batch"
+_NOISES = (1e-2, 1e6)  # multipliers to choose from
 SUMS = ("float", "exact", "exact, one by one")
 
 Sampler = str | Design | Schedule
@@ -227,10 +228,12 @@ def calibrated(
     positive(target_epsilon=epsilon)
     whole(1, steps=steps)
     times = 1 if isinstance(design, Schedule) else steps
-    found = calibrate(
-        _noise, design, epsilon=epsilon, delta=delta, steps=times, neighbors=neighbors, within=(1e-2, 1e6)
-    )
-    return cast(Gaussian, found).sigma
+    found = calibrate(_noise, design, epsilon=epsilon, delta=delta, steps=times, neighbors=neighbors, within=_NOISES)
+    sigma = cast(Gaussian, found).sigma
+    if sigma < _NOISES[1]:
+        return sigma
+    least = amplify(_noise(_NOISES[0]), design, neighbors)  # both ends pass where a target is far above all losses
+    return _NOISES[0] if compose(least, times).epsilon(delta) <= epsilon else sigma
 
 
 def _noise(multiplier: float) -> Gaussian:

@@ -63,6 +63,26 @@ class Recurrent(Replaced):
         return torch.stack(states, dim=1), state
 
 
+class Cell(Replaced):
+    """`nn.LSTMCell`, `nn.GRUCell` and `nn.RNNCell`: one position."""
+
+    def by_steps(self, x: Tensor, hx: Any = None) -> Any:
+        """The state after (records, width)."""
+        layer, kind = self._module, type(self._module).__name__
+        if x.dim() != 2:
+            raise InvalidInput(
+                f"layer {self._name!r} ({kind}) must be given (records, width), got {x.dim()} dimensions instead; keep "
+                "the dimension of records"
+            )
+        mode = f"RNN_{layer.nonlinearity.upper()}" if kind == "RNNCell" else kind.removesuffix("Cell")
+        none = x.new_zeros(x.shape[0], layer.hidden_size)
+        given = (none, none) if hx is None else hx if isinstance(hx, (tuple, list)) else (hx,)
+        state = tuple(self._recorder.for_each(self._name, part) for part in given)
+        inward = self.linear(x, layer.weight_ih, layer.bias_ih)
+        moved = _moved(mode, inward, self.linear(state[0], layer.weight_hh, layer.bias_hh), state)
+        return moved if mode == "LSTM" else moved[0]
+
+
 def _moved(mode: str, inward: Tensor, around: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """The state after one position."""
     if mode == "LSTM":

@@ -183,7 +183,8 @@ class Run:
             yield part
             if self._attempt is mine and (self._part is not None or (self._is_measured and self._is_last)):
                 raise InvalidInput(
-                    "a batch was left unfinished; call loss.backward() and optimizer.step() for every batch"
+                    "a batch was left unfinished; call loss.backward() and optimizer.step() for every batch (in place "
+                    "of gradient accumulation: max_physical_batch_size)"
                 )
 
     def _begin(self) -> None:
