@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from .normalised import by_one_kernel
 from .patches import Geometry, Patches
 from .precision import sum_dtype
 from .uses import Outer, Rows, Use, Written
@@ -51,8 +52,13 @@ def linear_parts(weight: Any, bias: Any, a: Tensor, b: Tensor, rows: tuple[int, 
     if weight.requires_grad:
         found.append(Part(weight, Outer(b, a), rows))
     if bias is not None and bias.requires_grad:
-        found.append(Part(bias, Written(b.sum(dim=1, dtype=sum_dtype(b.dtype))), rows))
+        found.append(Part(bias, Written(_over_places(b)), rows))
     return found
+
+
+def _over_places(b: Tensor) -> Tensor:
+    dtype = sum_dtype(b.dtype)
+    return b[:, 0].to(dtype) if b.shape[1] == 1 else b.sum(dim=1, dtype=dtype)
 
 
 def _linear(layer: Any, x: Tensor, back: Tensor) -> list[Part]:
@@ -114,6 +120,10 @@ def _embedding(layer: Any, ids: Tensor, back: Tensor) -> list[Part]:
 def _normalised(layer: Any, x: Tensor, back: Tensor) -> list[Part]:
     """Affine normalisation layers: small vectors, written out."""
     found = []
+    is_whole = all(p is not None and p.requires_grad for p in (layer.weight, getattr(layer, "bias", None)))
+    both = by_one_kernel(layer, x, back) if is_whole else None
+    if both is not None:
+        return [Part(p, Written(rows)) for p, rows in zip((layer.weight, layer.bias), both, strict=True)]
     if layer.weight is not None and layer.weight.requires_grad:
         found.append(Part(layer.weight, Written(_rest_summed(layer, _unit(layer, x).mul_(back)))))
     bias = getattr(layer, "bias", None)
