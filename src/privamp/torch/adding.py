@@ -36,7 +36,7 @@ class Sums(ABC):
 
     @abstractmethod
     def add(self, recorded: Recorded, weights: Tensor) -> None:
-        """Add weight times gradient for every record."""
+        """Add weight times gradient for every record; the weights are doubles on the processor."""
 
     @abstractmethod
     def none(self, parameter: Any) -> Tensor:
@@ -69,7 +69,7 @@ class ExactSums(Sums):
     def add(self, recorded: Recorded, weights: Tensor) -> None:
         """Round the gradient of every record, and add the whole numbers."""
         unit = Grid(self._batches.mechanism, self._size, self._batches.normaliser).unit
-        scaled = weights.double() * (_LESS / unit)
+        scaled = (weights.double() * (_LESS / unit)).to(recorded.norms.device)
         for parameter, where, rows in recorded.written():
             if id(parameter) not in self.held:
                 self.held[id(parameter)] = self.none(parameter)

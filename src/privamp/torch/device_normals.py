@@ -65,7 +65,7 @@ def normal_pieces(stream: Stream, count: int, device: Any) -> Iterator[tuple[int
             numbers = torch.empty(-(-size // 16) * 16, dtype=torch.int64, device=device)
             device_kernels.fill(words, numbers, _tables(device), at, _BELOW_ALL, _UNCLEAR, CELLS)
             numbers = numbers[:size]
-        if bool((numbers <= _UNCLEAR // 2).any()):
+        if int(numbers.amin()) <= _UNCLEAR // 2:
             _decide(stream, key, at, numbers)
         yield at, numbers
 

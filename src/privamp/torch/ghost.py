@@ -285,10 +285,10 @@ class GradientRecorder:
 
         with self._going_back(size):
             go_back(losses.sum(), [call.edge for call in calls], lambda at, back: hear(calls[at], back))
-        counts = torch.isfinite(losses.detach())
+        nothing = losses.detach().double() * 0.0
         for unknown in strangers:
-            counts = counts & ~unknown
-        recorded.finish(counts)
+            nothing = nothing.masked_fill(unknown, torch.nan)
+        recorded.finish(nothing)
         return recorded
 
 

@@ -133,8 +133,7 @@ class _Pieces:
     def __init__(self, held: list[tuple[int, Tensor | None]], device: Any) -> None:
         self._held = [(count, None if sums is None else sums.reshape(-1)) for count, sums in held]
         if device.type != "cpu":
-            zeros = torch.zeros(max(count for count, _ in held), device=device)
-            every = torch.cat([zeros[:count] if sums is None else sums for count, sums in self._held])
+            every = torch.cat([torch.zeros(n, device=device) if sums is None else sums for n, sums in self._held])
             self._held = [(every.numel(), every)]
         self._which = self._at = 0
         self._made = torch.empty(min(_size(device), sum(n for n, _ in held)), dtype=torch.float64, device=device)

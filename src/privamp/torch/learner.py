@@ -102,7 +102,7 @@ class PrivateCriterion:
             raise
         except Exception:
             losses = self._of_those_that_have_one(output, targets)
-        return losses if is_sane is None else losses.masked_fill(~is_sane, 0.0)
+        return losses if is_sane is None else torch.where(is_sane, losses, 0.0)
 
     def ignored(self, default: int) -> int:
         """The label that the criterion leaves out, if it says so."""
@@ -161,7 +161,7 @@ class PrivateCriterion:
             return targets, None
         if labels.is_floating_point() or labels.shape[:1] != output.shape[:1] or output.dim() < 2:
             return targets, None
-        is_class = (labels >= 0) & (labels < output.shape[2 if self._is_flat else 1])
+        is_class = _is_below(labels, output.shape[2 if self._is_flat else 1])
         is_class |= labels == getattr(self._criterion, "ignore_index", 0)
         is_sane = is_class.flatten(1).all(dim=1) if labels.dim() > 1 else is_class
         return (labels.where(is_class, torch.zeros_like(labels)), *targets[1:]), is_sane
@@ -191,6 +191,13 @@ class PrivateCriterion:
         except Exception:
             return False
         return True
+
+
+def _is_below(labels: Tensor, classes: int) -> Tensor:
+    """Whether labels are 0 to classes - 1; in two kernels where no number can overflow."""
+    if labels.dtype == torch.int64 and classes:
+        return labels.clamp(0, classes - 1) == labels
+    return (labels >= 0) & (labels < classes)
 
 
 class PrivateLoss:

@@ -52,7 +52,9 @@ def check_scheduler(scheduler: Any) -> None:
 def require_finite(parameters: list[Any], step: int) -> None:
     """Stop before the next step if this one made parameters that are not finite: they are released anyway."""
     largest = torch._foreach_norm([p.detach() for p in parameters if p.numel()], math.inf)
-    if not bool(torch.isfinite(torch.stack([norm.double() for norm in largest])).all()):
+    kinds = {norm.dtype for norm in largest}
+    alike = largest if len(kinds) == 1 else [norm.double() for norm in largest]
+    if not math.isfinite(float(torch.stack(alike).amax())):  # the largest is no number if any of them is none
         raise InvalidInput(
             f"the parameters are no longer finite numbers after step {step}, so training stops and nothing of the "
             "next step is drawn; start again with a smaller learning rate and the rest of the budget"

@@ -27,28 +27,29 @@ class Recorded:
         self._kind, self._lease, self._often, self._is_written = kind, Lease(scratch), often, written
         self._waiting: list[Part] = []
         self._found: list[_Found] = []
-        self._squares: Any = 0.0
+        self._squares: list[Tensor] = []
 
     def hear(self, parts: list[Part]) -> None:
         """Uses of parameters by one call of a layer; called in full precision."""
         self._waiting += [part for part in parts if id(part.parameter) in self._often]
         self._measure([part for part in parts if id(part.parameter) not in self._often])
 
-    def finish(self, counts: Tensor) -> None:
-        """Everything was heard. `counts` says which records have a gradient at all; others have no number as norm."""
+    def finish(self, nothing: Tensor) -> None:
+        """Everything was heard. `nothing` is 0 for records that have a gradient at all; others have no number there,
+        and as norm."""
         with torch.no_grad(), full_precision(self._kind):
             self._measure(self._waiting)
             self._waiting = []
-            squares = self._squares + torch.zeros_like(counts, dtype=torch.float64)
-            self.norms: Tensor = torch.where(counts, squares.sqrt(), torch.nan)
-            usable = torch.isfinite(self.norms)
-            if not bool(usable.all()):
+            self.norms: Tensor = (sum_of(self._squares) + nothing).sqrt()
+            self.on_host = self.norms.cpu()  # the one wait for the device
+            if not bool(torch.isfinite(self.on_host).all()):
+                usable = torch.isfinite(self.norms)
                 self._found = [(*where, one.only(usable)) for *where, one in self._found]
 
     def _measure(self, parts: list[Part]) -> None:
         for found in _measured(parts, self._lease, self._is_written):
             self._found.append(found)
-            self._squares = self._squares + found[-1].squares
+            self._squares.append(found[-1].squares)
 
     def written(self) -> list[tuple[Any, tuple[int, int] | None, Tensor]]:
         """(parameter, its rows or None for all, gradients of the records), if they were written out."""
@@ -57,7 +58,8 @@ class Recorded:
     def weighted(self, weights: Tensor) -> Gradients:
         """(parameter, sum over records of weight times gradient), for every trainable parameter."""
         sums: dict[int, tuple[Any, Tensor]] = {}
-        short = {dtype: shortened(weights, dtype) for dtype in {dtype for *_, dtype, _ in self._found}}
+        device = self.norms.device
+        short = {dtype: shortened(weights, dtype).to(device) for dtype in {dtype for *_, dtype, _ in self._found}}
         with torch.no_grad(), full_precision(self._kind):
             for parameter, rows, dtype, one in self._found:
                 total = one.summed(short[dtype])
@@ -72,6 +74,11 @@ class Recorded:
         """Everything of this batch is done: its memory may serve the next one."""
         self._found = []
         self._lease.give_back()
+
+
+def sum_of(squares: list[Tensor]) -> Tensor:
+    """Added up in one pass."""
+    return squares[0] if len(squares) == 1 else torch.stack(squares).sum(dim=0)
 
 
 def _measured(parts: list[Part], lease: Lease, written: bool) -> list[_Found]:

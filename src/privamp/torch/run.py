@@ -259,12 +259,12 @@ class Run:
             self.recorder.forget()
         else:
             recorded = self.recorder.measure(losses, written=self._sums.is_exact)
-            norms[at] = recorded.norms.cpu().numpy()
+            norms[at] = recorded.on_host.numpy()
             if lost is not None:
                 norms[lost] = np.nan
             weights = np.zeros(everybody.size)
             weights[:size] = self.batches.coefficients(part, norms[:size])
-            self._sums.add(recorded, torch.from_numpy(weights[at]).to(self.device))
+            self._sums.add(recorded, torch.from_numpy(weights[at]))
             recorded.give_back()
         self._done.append((part, norms[:size]))
         self.unchanged.require_same()
@@ -284,7 +284,7 @@ class Run:
             losses, at = self._tolerant(batch, some.size)
             norms = np.full(some.size, np.nan)
             if losses is not None:
-                norms[slice(None) if at is None else at] = self.recorder.measure(losses).norms.cpu().numpy()
+                norms[slice(None) if at is None else at] = self.recorder.measure(losses).on_host.numpy()
             if lost is not None:
                 norms[lost] = np.nan
             found.append(norms)
