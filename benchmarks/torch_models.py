@@ -14,6 +14,15 @@ def cnn() -> nn.Module:
     )  # fmt: skip
 
 
+def wide_cnn() -> nn.Module:
+    """For MNIST, with 17 times the arithmetic, 240,906 parameters."""
+    return nn.Sequential(
+        nn.Conv2d(1, 64, 5, padding=2), nn.Tanh(), nn.MaxPool2d(2), nn.Conv2d(64, 128, 3, padding=1), nn.Tanh(),
+        nn.MaxPool2d(2), nn.Conv2d(128, 128, 3, padding=1), nn.Tanh(), nn.AvgPool2d(7), nn.Flatten(),
+        nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, 10),
+    )  # fmt: skip
+
+
 def mlp() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(784, 256), nn.Tanh(), nn.Linear(256, 10))
 
@@ -57,6 +66,7 @@ def layers(width: int, count: int, heads: int, activation: str) -> nn.Module:
 
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "cnn": cnn,
+    "wide-cnn": wide_cnn,
     "mlp": mlp,
     "vit": lambda: ViT((1, 28), 64, 3, 4, "relu"),  # 152,650 parameters
     "encoder": lambda: Encoder(5000, 64, 128, 2, 4, "relu"),

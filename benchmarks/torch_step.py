@@ -1,6 +1,6 @@
 """One private training step of several models, beside Opacus' ghost clipping and plain torch.
 
-    python benchmarks/torch_step.py [--models cnn mlp vit encoder] [--batch N] [--device NAME] [--threads N] [--pad N]
+    python benchmarks/torch_step.py [--models cnn mlp vit encoder] [--batch N ...] [--device NAME] [--pad N]
     python benchmarks/torch_step.py --models vit-small encoder-128 --batch 4096 --only uniform plain [--precision bf16]
 
 `importance` draws `batch` records out of those that DP-SGD at the matched rate would compute: its gradients are
@@ -133,11 +133,12 @@ def milliseconds(steps: list[Step], device: torch.device, repeats: int = 30) -> 
     """
     times: list[list[float]] = [[] for _ in steps]
     order, shuffled = list(zip(steps, times, strict=True)), random.Random(1)
-    for turn in range(repeats + 5):
+    warm = min(5, repeats)
+    for turn in range(repeats + warm):
         shuffled.shuffle(order)
         for step, found in order:
             taken = timed(step, device)
-            if turn >= 5:  # after the warm-up
+            if turn >= warm:
                 found.append(taken)
     return [statistics.median(found) for found in times]
 
@@ -194,7 +195,7 @@ def on_cuda(which: str, model: str, batch: int, options: argparse.Namespace) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, help="gradients; 256, or 64 for transformers, when not given")
+    parser.add_argument("--batch", type=int, nargs="*", help="gradients; 256, or 64 for transformers, when not given")
     parser.add_argument("--models", nargs="*", choices=list(MODELS), default=["cnn", "mlp", "vit", "encoder"])
     parser.add_argument("--only", nargs="*", choices=ROWS, help="the rows to run; all when not given")
     parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
@@ -213,7 +214,8 @@ def main() -> None:
         "records; one step, median ms; MiB"
     )
     for model in options.models:
-        compare(model, options.batch or (64 if model in SMALL_BATCHES else 256), options)
+        for batch in options.batch or [64 if model in SMALL_BATCHES else 256]:
+            compare(model, batch, options)
 
 
 def rows_of(model: str, batch: int, options: argparse.Namespace) -> list[tuple[str, int]]:
@@ -241,13 +243,19 @@ def compare(model: str, batch: int, options: argparse.Namespace) -> None:
         memory = [megabytes(step, options.device) for step in steps]
     found, held = dict(zip(rows, times, strict=True)), dict(zip(rows, memory, strict=True))
     for which, count in rows:
-        print(f"{model} {which:11} {count:5} gradients {found[which, count]:9.2f} ms {held[which, count]:8.1f} MiB")
+        print(
+            f"{model} {which:11} {count:5} gradients {found[which, count]:9.2f} ms {held[which, count]:8.1f} MiB",
+            flush=True,
+        )
     for mine in ("importance", "uniform"):
         for which, count in rows:
             one = (mine, batch if mine == "importance" else count)
             if which not in ("importance", "uniform") and one in found:
                 shares = [of[one] / of[which, count] for of in (found, held)]
-                print(f"{model} {mine} against {which} with {count} gradients: {shares[0]:.2f}, memory {shares[1]:.2f}")
+                print(
+                    f"{model} {mine} against {which} with {count} gradients: {shares[0]:.2f}, memory {shares[1]:.2f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Nanoseconds per normal of the noise of training, on one thread.
+"""Nanoseconds per normal of the noise of training, and per record of its coins, on one thread.
 
     python benchmarks/training_noise.py [--count 5800000] [--rounds 9] [--device cuda]
 
@@ -7,6 +7,10 @@ same words through Box & Muller in double precision (what privamp did before); t
 which adds up four normals per number. Opacus wants a cryptographic generator (torchcsprng) for it; here it gets
 torch's own, so its row is a lower bound. Rows take turns, and the least time of each is printed. With `--device cuda`
 vectors are made on the GPU: by the processor and copied, and by the GPU itself.
+
+Coins are drawn by the processor on every device, one for each record and step, whether it is drawn or not: a record
+that is not drawn costs nothing else. What a step copies to a GPU are the positions of the drawn records, their weights,
+and the key of the noise; and back come their norms.
 """
 
 import argparse
@@ -16,11 +20,14 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from torch import nn
+from torch.utils.data import TensorDataset
 
 from privamp import Key
 from privamp.chance.grid_normals import normal_blocks
 from privamp.chance.stream import Stream
 from privamp.mechanisms.gaussian import Gaussian
+from privamp.torch import PrivacyEngine
 from privamp.torch.device_normals import makes_noise
 from privamp.torch.grid import Grid, normals
 
@@ -77,6 +84,27 @@ def rows(count: int) -> dict[str, Callable[[], object]]:
     return {**found, "Opacus, secure mode": lambda: _generate_noise(1.0, sums[id(parameter)], **secure)}
 
 
+def tell_coins(records: int, rate: float, device: torch.device, steps: int = 30) -> None:
+    """Drawing alone, with nothing computed."""
+    for sampler in ("uniform", "importance"):
+        module, engine = nn.Linear(1, 2).to(device), PrivacyEngine(key=Key.generate())
+        engine.make_private(
+            module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
+            data_loader=TensorDataset(torch.zeros(records, 1), torch.zeros(records).long()), sample_rate=rate,
+            steps=10**6, noise_multiplier=1.0, max_grad_norm=1.0, population=records, sampler=sampler,
+        )  # fmt: skip
+        batches, least, drawn = engine._run.batches, math.inf, 0
+        for step in range(steps):
+            began = time.perf_counter()
+            drawn = batches.draw(step).positions.size
+            least = min(least, time.perf_counter() - began)
+        kilobytes = (drawn * (8 + 4) + 32) / 1024  # to the device; 8 bytes a norm come back
+        print(
+            f"coins, {sampler:10} {records:8} records: {1e9 * least / records:6.2f} ns a record and step, "
+            f"{1e6 * least:6.0f} us a step; {drawn} drawn, {kilobytes:.1f} KiB to the device"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5_800_000)
@@ -94,6 +122,8 @@ def main() -> None:
     for name, seconds in least.items():
         each = 1e9 * seconds / options.count
         print(f"{name:22} {each:6.2f} ns a normal, {seconds / least['torch.randn']:5.2f} of torch.randn")
+    for records, rate in ((20_000, 256 / 20_000), (20_000, 4096 / 20_000), (1_000_000, 4096 / 1_000_000)):
+        tell_coins(records, rate, options.device)
 
 
 if __name__ == "__main__":
