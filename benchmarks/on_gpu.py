@@ -17,20 +17,21 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SMALL = ("torch_step.py", "--models", "mlp", "cnn", "--only", "importance", "uniform", "plain", "opacus")
 LARGE = ("torch_step.py", "--models", "vit-small", "encoder-128", "--only", "uniform", "plain")
+TOP = ("--longest", "24")
 FEW = ("torch_step.py", "--models", "vit", "encoder", *LARGE[4:])
 WIDE = ("equal_accuracy.py", "--model", "wide-cnn", "--learning-rate", "0.4")
 MANY = ("--records", "60000", "--batch", "4096")
 Parts = dict[str, tuple[int, tuple[str, ...]]]
 PARTS: Parts = {  # seconds at most, and the command
     "small": (60, (*SMALL, "--batch", "256", "2048", "--repeats", "40")),
-    "large, bf16": (60, (*LARGE, "--batch", "4096", "--precision", "bf16", "--repeats", "8")),
+    "large, bf16": (60, (*LARGE, "--batch", "4096", "--precision", "bf16", "--repeats", "8", *TOP)),
     "accuracy": (90, (*WIDE, "--device", "cuda", *MANY, "--epochs", "16", "--seeds", "3")),
     "noise": (25, ("training_noise.py", "--device", "cuda")),
     "large, float32": (45, (*LARGE[:2], "vit-small", *LARGE[4:], "--batch", "4096", "--repeats", "3")),
 }  # fmt: skip
 TINY: Parts = {
     "small": (60, (*SMALL, "--batch", "16", "32", "--repeats", "3")),
-    "large, bf16": (90, (*FEW, "--batch", "2", "--precision", "bf16", "--repeats", "1")),
+    "large, bf16": (90, (*FEW, "--batch", "2", "--precision", "bf16", "--repeats", "1", *TOP)),
     "accuracy": (120, ("equal_accuracy.py", "--records", "400", "--batch", "40", "--epochs", "2", "--seeds", "2")),
     "noise": (60, ("training_noise.py", "--count", "10000", "--rounds", "1")),
     "large, float32": (60, (*FEW, "--batch", "2", "--repeats", "1")),

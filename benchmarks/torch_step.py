@@ -177,11 +177,25 @@ def megabytes(step: Step, device: torch.device) -> float:
     return statistics.median(found)
 
 
+def tell_longest(step: Step, device: torch.device, count: int) -> None:
+    """The operations on which the device spends most of a step (the processor, if that is it)."""
+    kinds = [ProfilerActivity.CPU, ProfilerActivity.CUDA] if device.type == "cuda" else [ProfilerActivity.CPU]
+    with profile(activities=kinds) as seen:
+        step()
+    name = "self_device_time_total" if device.type == "cuda" else "self_cpu_time_total"
+    every = sorted(seen.key_averages(), key=lambda e: -getattr(e, name, 0.0))
+    for e in every[:count]:
+        print(f"    {getattr(e, name, 0.0) / 1e3:8.2f} ms in {e.count:5} {e.key[:90]}")
+
+
 def on_cuda(which: str, model: str, batch: int, options: argparse.Namespace) -> tuple[float, float]:
     """Time and memory of one row, with nothing of the other rows on the device."""
     try:
         step = made(which, model, batch, options)
         found = milliseconds([step], options.device, options.repeats)[0], megabytes(step, options.device)
+        if options.longest:
+            print(f"{model} {which}, what takes longest:")
+            tell_longest(step, options.device, options.longest)
     except (torch.OutOfMemoryError, InvalidInput) as error:
         if isinstance(error, InvalidInput) and "fit into memory" not in str(error):
             raise
@@ -201,6 +215,7 @@ def main() -> None:
     parser.add_argument("--precision", choices=["float32", "bf16"], default="float32")
     parser.add_argument("--physical", type=int, help="records that a private step holds at a time")
     parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--longest", type=int, default=0, help="tell so many operations that take longest in each row")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--pad", type=int, help="fill batches up to a multiple of this; 64 on CUDA when not given")
@@ -241,6 +256,8 @@ def compare(model: str, batch: int, options: argparse.Namespace) -> None:
         steps = [made(which, model, count, options) for which, count in rows]
         times = milliseconds(steps, options.device, options.repeats)
         memory = [megabytes(step, options.device) for step in steps]
+        for step in steps if options.longest else ():
+            tell_longest(step, options.device, options.longest)
     found, held = dict(zip(rows, times, strict=True)), dict(zip(rows, memory, strict=True))
     for which, count in rows:
         print(

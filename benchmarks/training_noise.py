@@ -30,6 +30,7 @@ from privamp.mechanisms.gaussian import Gaussian
 from privamp.torch import PrivacyEngine
 from privamp.torch.device_normals import makes_noise
 from privamp.torch.grid import Grid, normals
+from privamp.torch.normalised import has_kernel
 
 CPU = torch.device("cpu")
 MASK = 2**52 - 1
@@ -51,7 +52,7 @@ def box_muller(stream: Stream, count: int) -> torch.Tensor:
 
 def on_gpu(count: int, device: torch.device) -> dict[str, Callable[[], object]]:
     stream = Stream(Key.generate())
-    print(f"the GPU makes its own noise: {makes_noise(device)}")
+    print(f"the GPU makes its own noise: {makes_noise(device)}; layer norms by one kernel: {has_kernel(device)}")
 
     def finished(make: Callable[[], object]) -> Callable[[], object]:
         return lambda: (make(), torch.cuda.synchronize(device))
