@@ -297,7 +297,10 @@ class Run:
             raise InvalidInput("optimizer.step takes no closure here, because a step is computed only once; omit it")
         check_others(self.optimizer, self.parameters)
         if not self._is_measured:
-            raise InvalidInput("there is no gradient to step with; draw a batch and call loss.backward() first")
+            raise InvalidInput(
+                "there is no gradient to step with; draw a batch, and call backward() on the loss that the "
+                "returned criterion gives (with criterion=None: the model)"
+            )
         if self._is_last:
             self._release()
         else:
