@@ -86,8 +86,8 @@ def trained(module, records, **options):
     torch.manual_seed(0)
     module = module()
     engine.make_private(
-        module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), criterion=nn.CrossEntropyLoss(),
-        data_loader=records, **(settings | options),
+        module=module, optimizer=torch.optim.SGD(module.parameters(), 0.1), data_loader=records,
+        **({"criterion": nn.CrossEntropyLoss()} | settings | options),
     )  # fmt: skip
     engine.train()
     return torch.cat([p.detach().flatten() for p in module.parameters()])
@@ -119,6 +119,22 @@ def test_a_record_cannot_stop_the_run_not_even_alone() -> None:
     x[1:] = float("nan")
     engine, _ = engine_of(x, sample_rate=1.0)
     assert engine.train() == 6
+
+
+def test_a_batch_without_gradients_does_not_stop_the_run() -> None:
+    """A criterion that gives a constant where no record of the batch has anything to learn."""
+
+    def of_some(output, y):
+        if bool((y == 2).all()):
+            return torch.zeros(len(y))
+        return nn.functional.cross_entropy(output, y, reduction="none") * (y != 2)
+
+    records = TensorDataset(torch.randn(N, 4), torch.full((N,), 2))
+    for options in ({}, {"sampler": "uniform", "max_physical_batch_size": 5}, {"exact_sums": True}):
+        moved = trained(lambda: nn.Linear(4, 3), records, criterion=of_some, **options)
+        torch.manual_seed(0)
+        still = torch.cat([p.detach().flatten() for p in nn.Linear(4, 3).parameters()])
+        torch.testing.assert_close(moved, still, rtol=0, atol=1e-7)
 
 
 def test_padding_weighs_nothing(monkeypatch) -> None:

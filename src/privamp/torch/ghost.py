@@ -283,8 +283,9 @@ class GradientRecorder:
                 with torch.no_grad(), full_precision(losses.device.type):
                     recorded.hear(call.found(back))
 
-        with self._going_back(size):
-            go_back(losses.sum(), [call.edge for call in calls], lambda at, back: hear(calls[at], back))
+        if losses.requires_grad:  # else no record has a gradient, which must not stop the run
+            with self._going_back(size):
+                go_back(losses.sum(), [call.edge for call in calls], lambda at, back: hear(calls[at], back))
         nothing = losses.detach().double() * 0.0
         for unknown in strangers:
             nothing = nothing.masked_fill(unknown, torch.nan)

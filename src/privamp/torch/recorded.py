@@ -40,7 +40,7 @@ class Recorded:
         with torch.no_grad(), full_precision(self._kind):
             self._measure(self._waiting)
             self._waiting = []
-            self.norms: Tensor = (sum_of(self._squares) + nothing).sqrt()
+            self.norms: Tensor = (sum_of(self._squares) + nothing if self._squares else nothing).sqrt()
             self.on_host = self.norms.cpu()  # the one wait for the device
             if not bool(torch.isfinite(self.on_host).all()):
                 usable = torch.isfinite(self.norms)
