@@ -9,6 +9,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (make test-t
 
 from torch import nn  # noqa: E402
 
+from privamp.torch import precision  # noqa: E402
 from privamp.torch.backward_pass import go_back, lowest  # noqa: E402
 from privamp.torch.ghost import GradientRecorder  # noqa: E402
 from privamp.torch.ghost_norms import same_rows_squares, squares_of  # noqa: E402
@@ -172,3 +173,16 @@ def test_what_autocast_computes_in_halves_is_kept_so_on_cuda(monkeypatch):
     assert torch.all(kept_norms >= norms)
     assert torch.all(kept_norms <= norms * 1.05)
     assert 0 < float((kept_sums - sums).norm()) <= 0.02 * float(sums.norm())
+
+
+def test_many_numbers_on_a_gpu_are_not_copied_in_double_precision(monkeypatch):
+    class OnGPU:
+        device = torch.device("cuda")
+
+        def __init__(self, count):
+            self.numel = lambda: count
+
+    monkeypatch.setattr(precision, "upper_norms", lambda values: "upper")
+    monkeypatch.setattr(precision, "norms_of", lambda values: "double")
+    assert [precision.written_norms(OnGPU(count)) for count in (2**22, 2**22 + 1)] == ["double", "upper"]
+    assert precision.written_norms(torch.empty(2**22 + 1)) == "double"

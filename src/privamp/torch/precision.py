@@ -14,6 +14,7 @@ Tensor = Any
 _HALF = (torch.float16, torch.bfloat16)
 _TOGETHER = 128  # numbers
 _CACHED, _HELD = 2**18, 2**25  # doubles at a time
+_MANY = 2**22  # numbers
 
 
 def sum_dtype(dtype: Any) -> Any:
@@ -123,6 +124,12 @@ def upper_norms(values: Tensor) -> Tensor:
     some = torch.linalg.vector_norm(flat.unflatten(1, (-1, _TOGETHER)), dim=2).double()
     vanished = flat.shape[1] ** 0.5 * 2.0**-62
     return torch.linalg.vector_norm(some, dim=1) * (1.0 + (_TOGETHER + 8) * 2.0**-24) + vanished
+
+
+def written_norms(values: Tensor) -> Tensor:
+    """`norms_of`, or where many numbers lie on a GPU, `upper_norms`: copies in double precision take longer there."""
+    is_large = values.device.type != "cpu" and values.numel() > _MANY
+    return upper_norms(values) if is_large else norms_of(values)
 
 
 def scaled_rows(values: Tensor) -> tuple[Tensor, Tensor]:

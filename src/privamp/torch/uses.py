@@ -31,7 +31,7 @@ from torch.nn import functional
 from .ghost_norms import same_rows_squares, squares_of
 from .half_products import multiplied, scaled, summing_error
 from .patches import Patches, joined
-from .precision import norms_of, sum_dtype
+from .precision import norms_of, sum_dtype, written_norms
 
 Tensor = Any
 _FEW = 4  # times what a layer holds anyway: how large a gradient may be that is written out because it is faster
@@ -150,7 +150,7 @@ def _all_written(uses: list[Use], shape: Any) -> Measured:
 
 def _written_out(gradients: Tensor, shape: Any) -> Measured:
     flat = gradients.reshape(gradients.shape[0], -1)
-    return Measured(norms_of(flat).square(), (flat,), lambda w, flat: (w @ flat).reshape(shape), True)
+    return Measured(written_norms(flat).square(), (flat,), lambda w, flat: (w @ flat).reshape(shape), True)
 
 
 def _is_small(gradient: int, held: int) -> bool:
@@ -199,12 +199,12 @@ def _convolved(use: Patches, shape: Any, product: Product) -> Measured:
     bare = use.of(*(t.new_empty(0, *t.shape[1:]) for t in (*use.inputs, *use.backs)))  # to order, without memory
     if is_written and use.has_strips:
         parts = use.strips(product)
-        squares = torch.stack([norms_of(part).square() for part in parts]).sum(dim=0)
+        squares = torch.stack([written_norms(part).square() for part in parts]).sum(dim=0)
         return Measured(squares, tuple(parts), lambda w, *parts: bare.from_strips([w @ part for part in parts], shape))
     a, b = use.unfolded()
     if is_written:
         flat = product(0, b, a).reshape(n, -1)
-        return Measured(norms_of(flat).square(), (flat,), lambda w, flat: bare.ordered(w @ flat, shape))
+        return Measured(written_norms(flat).square(), (flat,), lambda w, flat: bare.ordered(w @ flat, shape))
     squares = squares_of(a, b.transpose(1, 2)).reshape(n, groups).sum(dim=1)
     return Measured(squares, (*use.inputs, *use.backs), lambda w, *held: bare.of(*held).summed(w, shape))
 
