@@ -25,7 +25,7 @@ Parts = dict[str, tuple[int, tuple[str, ...]]]
 PARTS: Parts = {  # seconds at most, and the command
     "small": (60, (*SMALL, "--batch", "256", "2048", "--repeats", "40")),
     "large, bf16": (60, (*LARGE, "--batch", "4096", "--precision", "bf16", "--repeats", "8", *TOP)),
-    "accuracy": (90, (*WIDE, "--device", "cuda", *MANY, "--epochs", "16", "--seeds", "3")),
+    "accuracy": (90, (*WIDE, "--device", "cuda", *MANY, "--epochs", "20", "--seeds", "3", "--times", "1", "1.1")),
     "noise": (25, ("training_noise.py", "--device", "cuda")),
     "large, float32": (45, (*LARGE[:2], "vit-small", *LARGE[4:], "--batch", "4096", "--repeats", "3")),
 }  # fmt: skip

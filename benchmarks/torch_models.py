@@ -15,11 +15,10 @@ def cnn() -> nn.Module:
 
 
 def wide_cnn() -> nn.Module:
-    """For MNIST, with 17 times the arithmetic, 240,906 parameters."""
+    """The paper's with eight times as many channels and 35 times the arithmetic, 664,298 parameters."""
     return nn.Sequential(
-        nn.Conv2d(1, 64, 5, padding=2), nn.Tanh(), nn.MaxPool2d(2), nn.Conv2d(64, 128, 3, padding=1), nn.Tanh(),
-        nn.MaxPool2d(2), nn.Conv2d(128, 128, 3, padding=1), nn.Tanh(), nn.AvgPool2d(7), nn.Flatten(),
-        nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, 10),
+        nn.Conv2d(1, 128, 8, 2, padding=3), nn.Tanh(), nn.MaxPool2d(2, 1), nn.Conv2d(128, 256, 4, 2), nn.Tanh(),
+        nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(4096, 32), nn.Tanh(), nn.Linear(32, 10),
     )  # fmt: skip
 
 
