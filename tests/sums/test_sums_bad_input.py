@@ -1,16 +1,19 @@
 """What private sums refuse, in one sentence that shows no record."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 
-from privamp import NormHistogram, Poisson, sums
+from privamp import Influence, LinearProfile, NormHistogram, Poisson, sums, uniform
 from privamp.core.tape import Tape, taping
 from privamp.errors import Infeasible, InvalidInput
 from privamp.sums import PrivateMean, PrivateSum
 from privamp.testing import seeded_stream
 from small_sums import X
+
+RULE = uniform(LinearProfile(Influence("pure", 0.0, 0.01, p=1.0)), rate=0.5, radius=6.0)
 
 BAD = [
     ({"bounds": 0.0, "epsilon": 1.0}, "bounds"),
@@ -110,3 +113,70 @@ def test_the_old_name_of_a_release_still_works_and_no_other_does():
         assert sums.Estimated is sums.Release
     with pytest.raises(AttributeError, match="Guessed"):
         sums.Guessed  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (
+            {"noise": "gaussian", "delta": 1.0, "scale": 1.0},
+            "delta must be strictly between 0 and 1 for gaussian noise",
+        ),
+        (
+            {"noise": "gaussian", "delta": 0.0, "scale": 1.0},
+            "delta must be strictly between 0 and 1 for gaussian noise",
+        ),
+        ({"noise": "gaussian", "delta": 1.1, "scale": 1.0}, "delta must be a number from 0 to 1"),
+        ({"delta": -0.1, "scale": 1.0}, "delta must be a number from 0 to 1"),
+        ({"delta": 0.5, "scale": 1.0}, "delta must be 0 for laplace noise, got 0.5 instead"),
+        ({"p": 0.9, "scale": 1.0}, "p must be a number from 1 to"),
+        ({"scale": 0.0}, "scale must be a finite number above 0"),
+        ({"epsilon": math.inf}, "epsilon must be a finite number above 0"),
+        ({"scale": 1.0, "sample_size": 0.0}, "sample_size must be a finite number above 0"),
+        ({"scale": 1.0, "population": 1.5}, "population must be a whole number of at least 1"),
+        ({"scale": 1.0, "error_share": -0.1}, "error_share must be a number from 0 to 1"),
+        ({"scale": 1.0, "norms": [1.0]}, "norms must be a NormHistogram, got list instead"),
+        ({"scale": 1.0, "neighbors": "add"}, "neighbors"),
+    ],
+)
+def test_refusals_name_the_argument_and_the_rule(given, match):
+    with pytest.raises(InvalidInput, match=match):
+        PrivateSum(bounds=1.0, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"sampler": RULE, "epsilon": 1.0}, "a rule needs scale=, the noise it was made for, and no epsilon="),
+        ({"sampler": RULE, "epsilon": 1.0, "scale": 1.0}, "a rule needs scale="),
+        ({"sampler": Poisson(0.5), "epsilon": 1.0, "sample_size": 3}, "sample_size needs sampler='uniform'"),
+        ({"sampler": "uniform", "epsilon": 1.0, "scale": 1.0, "sample_size": 5}, "exactly two of"),
+        ({"sampler": "privacy-constrained", "sample_size": 5}, "exactly two of"),
+        ({"sampler": "uniform", "epsilon": 1.0, "sample_size": 5}, "give sample_size= and population="),
+        (
+            {"sampler": "uniform", "epsilon": 1.0, "sample_size": 5.1, "population": 5},
+            "at most the population, got 5.1",
+        ),
+        (
+            {"sampler": "privacy-constrained", "epsilon": 1.0, "sample_size": 6, "population": 5},
+            "at most the population",
+        ),
+        ({"epsilon": 1.0, "scale": 1.0}, "give either epsilon"),
+        ({}, "give either epsilon"),
+    ],
+)
+def test_refusals_of_a_plan_name_what_is_needed(given, match):
+    with pytest.raises(InvalidInput, match=match):
+        PrivateSum(bounds=1.0, **given).task(1)
+
+
+def test_the_old_name_warns_about_the_line_that_used_it():
+    for make in (PrivateSum, PrivateMean):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made = make(radius=2.0, epsilon=1.0)
+        assert [one.filename for one in told] == [__file__]
+        assert made.bounds == 2.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert PrivateSum(bounds=3.0, radius=2.0, epsilon=1.0).bounds == 3.0

@@ -65,7 +65,7 @@ class SumOptions:
             raise InvalidInput("norm noise is only known in idealised arithmetic; use laplace or gaussian noise")
         known = "idealised" if self.noise == "norm" else "exact"
         object.__setattr__(self, "arithmetic", self.arithmetic or known)
-        self._check_noise()
+        self._check_together()
         for name in ("epsilon", "scale", "sample_size"):
             if getattr(self, name) is not None:
                 positive(**{name: getattr(self, name)})
@@ -77,7 +77,7 @@ class SumOptions:
         if self.neighbors is not None:
             check_relation(self.neighbors)
 
-    def _check_noise(self) -> None:
+    def _check_together(self) -> None:
         """Check that the arguments fit together."""
         one_of(NOISES, noise=self.noise)
         one_of(("exact", "idealised"), arithmetic=self.arithmetic)

@@ -46,8 +46,8 @@ class PrivateMean(SumJob):
 
     count_share: float = 0.25
 
-    def __post_init__(self, radius: float | None) -> None:
-        super(PrivateMean, self).__post_init__(radius)
+    def _check_together(self) -> None:
+        super(PrivateMean, self)._check_together()
         in_range(0, 10, open_ends=True, count_share=self.count_share)
 
     def task(self, dimension: int) -> SumRelease:
