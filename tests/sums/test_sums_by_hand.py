@@ -138,6 +138,7 @@ def test_rows_are_records_squares_and_count(noise, delta, p, share):
             squares = gain * heavy * record**2
             size, room = np.linalg.norm(squares, p), part * np.linalg.norm(record, p)
             assert row == pytest.approx(squares if size <= room else squares * room / size, rel=1e-9)
+            assert size <= room or 0.5e-12 <= 1.0 - np.linalg.norm(row, p) / room <= 1.5e-12  # for roundings
     plain = Rows(asked, (0.0, 0.0)).of(x, more, gain)
     assert np.array_equal(plain[:, :2], x)
     assert plain.shape[1] == (4 if share else 2)
@@ -218,7 +219,7 @@ def test_a_size_without_norms_has_the_epsilon_of_a_uniform_sample():
         asked = PrivateSum(bounds=3.0, scale=30.0, noise=noise, delta=delta, arithmetic="idealised", **size)
         plan = SumRelease(asked, (0.0,)).plan
         made = uniform(type(plan.rule.profile)(plan.mechanism.influence), rate=0.1, radius=3.0)
-        assert plan.rule.epsilon == pytest.approx(made.guarantee().epsilon(delta), rel=2e-12)
+        assert plan.rule.epsilon == pytest.approx(made.guarantee().epsilon(delta), rel=1.5e-12)
         assert plan.rule.epsilon > made.guarantee().epsilon(delta)
         assert plan.rule.of_norms([3.0])[0] == pytest.approx(0.1, rel=1e-3)
 
