@@ -159,6 +159,7 @@ def test_a_sum_reads_its_columns_and_a_function_all_of_them():
     assert asked == [("x",), ("x",), None]
     assert seen == [1, 2]
     assert sample.ledger_id == sample._kernel.subkey.fingerprint.hex()
+    assert sample._drawn.positions.size == sample._ids.size == 0  # the rows stay where they are
     assert sample.guarantee().assumes.count("a fact") == 1
     assert [batch.num_rows for batch in sample.reveal_secret()] == [1, 2]
     with pytest.raises(InvalidInput, match="a sum needs at least one column, got none instead; give its name"):

@@ -170,16 +170,15 @@ class _Search:
         while self.evaluations < EVALUATIONS:
             found = self.at(math.exp(x))
             gap = math.log(found.expected_size) - goal
+            before = low, over
             if gap <= 0.5 * _PRECISE:
                 best = found if best is None or found.noise < best.noise else best
                 if gap >= -0.5 * _PRECISE:
                     return best
-                slope_from = (low, over) if math.isfinite(over) else (high, under)
                 high, under = x, gap
             else:
-                slope_from = (low, over)
                 low, over = x, gap
-            x = _next(low, over, high, under, slope_from, (x, gap))
+            x = _next(low, over, high, under, before, (x, gap))
         if best is None:
             raise Infeasible(
                 f"an expected size of {size:g} needs more noise than was found in {EVALUATIONS} steps; records "
