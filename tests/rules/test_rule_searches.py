@@ -266,8 +266,7 @@ def test_a_table_is_right_to_its_grid_and_ends_where_sampling_does():
 
 def test_a_table_with_one_entry_that_fails_is_not_given_out(monkeypatch):
     real = gaussian_weights.excess
-    monkeypatch.setattr(gaussian_weights, "excess", lambda q, s, e, d: np.where(s == s[-1], 1.0, real(q, s, e, d)))
-    monkeypatch.setattr(gaussian_weights, "largest_influence", lambda q, e, d: largest_influence(q, 1.0, 1e-6))
+    monkeypatch.setattr(gaussian_weights, "excess", lambda q, s, e, d: np.where(s == 0.125, 1.0, real(q, s, e, d)))
     with pytest.raises(
         NumericalFailure, match="the table of Gaussian probabilities does not satisfy its own condition"
     ):

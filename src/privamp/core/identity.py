@@ -153,10 +153,11 @@ def _object(value: Any, parts: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any) -> str:
-    if math.isnan(value):
-        raise InvalidInput("the numbers of a design must not be nan")
-    if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
+    if not isinstance(value, Fraction):  # a fraction may be too large for a float
+        if math.isnan(value):
+            raise InvalidInput("the numbers of a design must not be nan")
+        if math.isinf(value):
+            return "inf" if value > 0 else "-inf"
     if type(value) is float:
         return str(int(value)) if value.is_integer() else value.hex()
     exact = Fraction(value) if isinstance(value, (int, float, Fraction)) else Fraction(float(value))
