@@ -83,8 +83,9 @@ def test_cells_that_are_left_out_are_too_far_to_be_drawn(seed, monkeypatch):
 
 
 def test_quantiles_refuse_what_is_not_increasing_or_not_a_count():
-    for given in ({"cells": 0}, {"cells": 2**20 + 1}, {"groups": 0}, {"probabilities": (0.0,)},
-                  {"probabilities": (1.0,)}, {"probabilities": (0.5, 0.5)}, {"probabilities": (0.6, 0.5)}, {"neighbors": RO}):  # fmt: skip
+    refused = [{"cells": cells} for cells in (0, 2**20 + 1)] + [{"groups": 0}, {"neighbors": RO}]
+    refused += [{"probabilities": p} for p in ((0.0,), (1.0,), (0.5, 0.5), (0.6, 0.5))]
+    for given in refused:
         with pytest.raises(InvalidInput):
             ChosenQuantiles(1.0, **given)
     one = ChosenQuantiles(1.0, cells=2**20)
