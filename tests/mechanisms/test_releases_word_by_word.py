@@ -28,6 +28,7 @@ from privamp.chance.discrete import discrete_gaussian, discrete_laplace
 from privamp.core.mechanism import Change
 from privamp.core.multiplicity import Multiplicity
 from privamp.mechanisms.discrete_gaussian_vectors import discrete_gaussian_vector_curve
+from privamp.mechanisms.discrete_laplace import binned_mixture
 from privamp.mechanisms.discrete_mixture import identical
 from privamp.mechanisms.fixed_point import RECORDS, grid_for, in_grid_units
 from privamp.mechanisms.laplace_mixture import excess, in_pieces, value_of
@@ -232,6 +233,18 @@ def test_rows_influences_and_steps_of_every_noise(relation):
         assert whole.influence.per_record == pytest.approx(2.0 * math.log(math.cosh(0.25)), rel=1e-12)
     count = GeometricCount(0.5, relation).row_bound
     assert (count.sensitivity, count.p, count.width, count.are_replaced) == (1, 1.0, 1, replaced)
+
+
+def test_an_attack_on_exact_noise_counts_a_unit_less_than_the_sensitivity_has():
+    """2.3 is 9420.8 units of 2^-12: rounding toward zero and clipping leave 9419."""
+    law = Multiplicity.binomial(1, 0.5)
+    noise = ExactLaplace(3.0, 2.3, 2.0**-12)
+    for relation, units in ((AR, 9419), (RO, 2 * 9419)):
+        expected = binned_mixture(1.0 / (3 * 2**12), units, law)
+        found = noise.mixture(relation, law)
+        assert [float(found.forward(e)) for e in (0.0, 0.2)] == [float(expected.forward(e)) for e in (0.0, 0.2)]
+    assert binned_mixture(0.1, 0, law) is None
+    assert binned_mixture(0.1, 5, law, bins=4_000_000) is None
 
 
 def test_steps_on_a_line_and_slopes():
