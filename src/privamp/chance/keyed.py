@@ -11,6 +11,7 @@ floor(p 2^64) / 2^64.
 """
 
 import math
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -27,7 +28,9 @@ from .texts import Texts
 
 Numbers = NDArray[np.uint64]
 
-_CHUNK = 16384  # records a piece: 256 KiB in, 256 KiB out, so both stay in cache
+_CHUNK = 16384  # records a piece, so that what is made of them stays in cache
+_BLOCKS = 32768  # whole-number ids a piece: 512 KiB in and out; threads wait for each other between pieces
+_buffers = threading.local()
 _FEW = 64  # records for which setting up the pieces takes longest
 _RULE = "ids must be a one-dimensional array of whole numbers (0 to 2^64 - 1) or of text"
 
@@ -65,7 +68,7 @@ def below(key: Key, ids: NDArray[Any] | range, limit: int) -> NDArray[np.intp]:
         return np.arange(len(ids))
     if len(ids) <= _FEW or not (isinstance(ids, range) or ids.dtype.kind == "u"):
         return np.flatnonzero(keyed_numbers(key, _array(ids)) < np.uint64(limit))
-    found = [at + np.flatnonzero(coded[:, 0] < np.uint64(limit)) for at, coded in _coded(key, ids, 0)]
+    found = [at + (coded[:, 0] < np.uint64(limit)).nonzero()[0] for at, coded in _coded(key, ids, 0)]
     return np.concatenate(found)
 
 
@@ -160,16 +163,29 @@ def _fill_from_whole_numbers(key: Key, ids: NDArray[Any], stage: int, high: Numb
 def _coded(key: Key, ids: NDArray[Any] | range, stage: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
     """The blocks of a chunk of ids after another, with its position; each is overwritten by the next."""
     encrypt = Cipher(algorithms.AES(derive(key, b"whole-number ids")), modes.ECB()).encryptor()
-    blocks = np.empty((min(_CHUNK, len(ids) + 1), 2), "<u8")
+    blocks, coded = _taken_buffers(len(ids))
     blocks[:, 1] = stage
-    coded = np.empty((len(blocks) + 1, 2), "<u8")  # update_into needs one spare block
     source, target = blocks.data.cast("B"), coded.data.cast("B")
-    for at in range(0, len(ids), _CHUNK):
-        piece = _array(ids[at : at + _CHUNK])
-        n = len(piece)
-        blocks[:n, 0] = piece
+    for at in range(0, len(ids), _BLOCKS):
+        n = min(_BLOCKS, len(ids) - at)
+        if at and isinstance(ids, range):  # one call that makes no array: threads wait for each other at every call
+            blocks[:, 0] += np.uint64(_BLOCKS)
+        else:
+            blocks[:n, 0] = _array(ids[at : at + n])
         encrypt.update_into(source[: 16 * n], target)
         yield at, coded[:n]
+    if len(blocks) == _BLOCKS:
+        _buffers.spare = blocks, coded
+
+
+def _taken_buffers(size: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Blocks in and out, which have one spare block for update_into. Those of whole chunks are this thread's own until
+    it gives them back: the system takes longer to find fresh memory than AES to fill it."""
+    if size < _BLOCKS:
+        return np.empty((size + 1, 2), "<u8"), np.empty((size + 2, 2), "<u8")
+    spare = getattr(_buffers, "spare", None)
+    _buffers.spare = None
+    return spare or (np.empty((_BLOCKS, 2), "<u8"), np.empty((_BLOCKS + 1, 2), "<u8"))
 
 
 def _array(ids: NDArray[Any] | range) -> NDArray[Any]:
