@@ -152,17 +152,36 @@ def _inverse(target: FloatArray, precise: float = 4e-16) -> FloatArray:
     level = np.log1p(target)
     s = np.where(level < 1.0, 2.0 * target, level + np.log1p(level + np.log1p(level)) + 1.0)
     s = np.maximum(s, 1e-300)
+    step = np.empty_like(s)
     for _ in range(60):
-        far = s > 1.0
-        y, x = np.where(far, s, 1.0), np.minimum(s, 1.0)
-        g, goal = _series(x), np.where(far, 0.0, target)
-        value = np.where(far, y + np.log(-np.expm1(-y) / y) - level, np.log1p((g - goal) / (1.0 + goal)))
-        slope = np.where(far, -1.0 / np.expm1(-y) - 1.0 / y, (1.0 + g - g / x) / (1.0 + g))
-        step = value / slope
-        s = np.maximum(s - step, 1e-300)
+        for at in range(0, s.size, _CHUNK):
+            some = slice(at, at + _CHUNK)
+            _newton_step(s[some], target[some], level[some], step[some])
+        np.maximum(s - step, 1e-300, out=s)
         if np.all((np.abs(step) <= precise * s) | (target == 0.0)):
             break
     return np.where(target == 0.0, 0.0, s)
+
+
+def _newton_step(s: FloatArray, target: FloatArray, level: FloatArray, step: FloatArray) -> None:
+    far = s > 1.0
+    if far.all():  # nearly everywhere in a table
+        step[:] = _far_step(s, level)
+        return
+    step[far] = _far_step(s[far], level[far])
+    step[~far] = _near_step(s[~far], target[~far])
+
+
+def _far_step(s: FloatArray, level: FloatArray) -> FloatArray:
+    """Newton's step for s > 1, where level = log(1 + target)."""
+    below = np.expm1(-s)
+    return (s + np.log(-below / s) - level) / (-1.0 / below - 1.0 / s)
+
+
+def _near_step(s: FloatArray, target: FloatArray) -> FloatArray:
+    """Newton's step for s <= 1."""
+    g = _series(s)
+    return np.log1p((g - target) / (1.0 + target)) / ((1.0 + g - g / s) / (1.0 + g))
 
 
 def _series(s: FloatArray) -> FloatArray:
