@@ -52,11 +52,13 @@ def make(path: Path, rows: int, shuffled: bool = False) -> Path:
 
 
 def make_long(path: Path, rows: int) -> Path:
-    """One column whose value repeats, so that very many rows take little disk."""
-    schema = pa.schema([("x", pa.float64())])
-    with parquet.ParquetWriter(path, schema) as writer:
+    """Running ids and a number that repeats, encoded so that very many rows take little disk."""
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    encodings, ones = {"id": "DELTA_BINARY_PACKED"}, np.ones(GROUP)
+    with parquet.ParquetWriter(path, schema, use_dictionary=["x"], column_encoding=encodings) as writer:
         for start in range(0, rows, GROUP):
-            writer.write_table(pa.table([np.ones(min(GROUP, rows - start))], schema=schema))
+            ids = np.arange(start, min(start + GROUP, rows))
+            writer.write_table(pa.table([ids, ones[: ids.size]], schema=schema))
     return path
 
 
@@ -97,8 +99,8 @@ def sampled(design: str, id: str | None = None, columns: list[str] | None = None
     return work
 
 
-def summed(path: str, threads: int) -> None:
-    people = local.draw(path, Poisson(0.01), key=Key.generate(), threads=threads)
+def summed(path: str, threads: int, id: str | None = None) -> None:
+    people = local.draw(path, Poisson(0.01), key=Key.generate(), id=id, threads=threads)
     people.release_sum(ExactLaplace(scale=1.0, sensitivity=1.0), parquet.read_schema(path).names[-1])
 
 
@@ -139,11 +141,12 @@ WORK: dict[str, Callable[[str, int], None]] = {
     "read the id alone": lambda path, threads: read(path, threads, ["id"]),
     "read the id alone, a group per thread": lambda path, threads: read_in_groups(path, threads, ["id"]),
     "Poisson of the id alone": sampled("poisson:rate=0.01", "id", ["id"]),
-    "sum of one column": summed,
+    "sum of one column, by place": summed,
+    "sum of one column, ids": lambda path, threads: summed(path, threads, "id"),
 }
 SHUFFLED = ("read", "read, a row group per thread", "Poisson, ids in a column")
 NEEDS = {"DuckDB, Bernoulli sample": "duckdb", "Polars, sample of a frame": "polars"}
-ALL_COLUMNS = [name for name in WORK if "alone" not in name and name != "sum of one column"]
+ALL_COLUMNS = [name for name in WORK if "alone" not in name and "sum" not in name]
 ID_ALONE = [name for name in WORK if "alone" in name]
 
 
@@ -202,20 +205,25 @@ def show(title: str, names: list[str], path: Path, threads: int, repeats: int) -
 
 
 def memory(folder: Path, most: int) -> None:
-    """Peaks of a sum of one column, which holds no rows: those of many rows, and of a wide file."""
-    print("\nPeak memory of the sum of one column, ids by place, 2 threads")
+    """Peaks of a job that holds no rows, and of one that writes them: of many rows, and of a wide file."""
+    names = ["sum of one column, by place", "sum of one column, ids", "Poisson, ids in a column"]
+    print("\nPeak memory, 2 threads")
     rows = GROUP
     while rows <= most:
         path = make_long(folder / "long.parquet", rows)
-        found = measured(["sum of one column"], path, 2, 1)["sum of one column"]
-        print(f"{rows:>14,} rows of 1 column {found['wall']:8.2f} s {found['peak'] / 2**20:6.0f} MB", flush=True)
+        peaks(f"{rows:,} rows of an id and a number", names, path)
         path.unlink()
         rows *= 10
     path = make_wide(folder / "wide.parquet")
-    found = measured(["sum of one column"], path, 2, 1)["sum of one column"]
-    size = path.stat().st_size / 2**20
-    print(f"       600,000 rows of 100 columns, {size:.0f} MB {found['wall']:.2f} s {found['peak'] / 2**20:.0f} MB")
+    peaks("600,000 rows of 100 columns", [names[0], "Poisson, ids by place"], path)
     path.unlink()
+
+
+def peaks(what: str, names: list[str], path: Path) -> None:
+    size = path.stat().st_size / 2**20
+    for name, found in measured(names, path, 2, 1).items():
+        took = f"{found['wall']:8.2f} s {found['peak'] / 2**20:6.0f} MB"
+        print(f"{what + f', {size:.0f} MB':50} {name:28} {took}", flush=True)
 
 
 def run(given: argparse.Namespace, folder: Path) -> None:

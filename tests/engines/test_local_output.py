@@ -354,3 +354,13 @@ def test_several_samples_are_not_opened_as_one(tmp_path):
             local.open_sample(several, HALF, key=KEY)
     for one in ((tmp_path / "out" / "0.parquet").as_uri(), tmp_path / "out" / "0.*"):
         assert local.open_sample(one, HALF, key=KEY).ledger.entries == ()
+
+
+def test_only_what_may_repeat_is_stored_as_a_dictionary(folder):
+    parquet.write_table(
+        pa.table({"id": np.arange(900), "x": np.ones(900), "kind": ["a", "b", "c"] * 300}), "in.parquet"
+    )
+    local.write("in.parquet", HALF, "out.parquet", key=KEY, id="id", label="d", columns=["id", "kind"])
+    group = parquet.read_metadata("out.parquet").row_group(0)
+    columns = [group.column(k) for k in range(group.num_columns)]
+    assert {c.path_in_schema for c in columns if "RLE_DICTIONARY" in c.encodings} == {"kind", "privamp_count"}

@@ -11,6 +11,7 @@ from pyarrow import dataset, parquet  # noqa: E402
 
 from privamp import Poisson, WithoutReplacement  # noqa: E402
 from privamp.engines import local  # noqa: E402
+from privamp.errors import InvalidInput  # noqa: E402
 from privamp.tables import parquet_rows, pieces, sources  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
 
@@ -99,6 +100,58 @@ def test_one_row_group_is_shared_by_threads_and_gives_the_same_sample(tmp_path, 
     assert local.sample(tmp_path, design, key=KEY, id=id, threads=3).equals(expected)
     monkeypatch.setattr(pieces, "_LARGE", 1)
     assert local.sample(tmp_path, design, key=KEY, id=id, threads=1).equals(expected)
+
+
+@pytest.mark.parametrize("columns", [None, ["text", "x"], ["id"], []], ids=str)
+@pytest.mark.parametrize("design", [Poisson(0.2), WithoutReplacement(300, N), Poisson(0.0)], ids=str)
+@pytest.mark.parametrize("room", [0, 40_000, 1 << 26], ids=lambda room: f"{room} bytes ahead")
+def test_what_is_read_ahead_changes_nothing(tmp_path, monkeypatch, design, columns, room):
+    """Columns read before the draw is decided, and those that the first pass keeps for the second."""
+    parquet.write_table(DATA, tmp_path / "a.parquet", row_group_size=2000)
+    expected = local.sample(tmp_path, design, key=KEY, id="id", threads=1, columns=columns)
+    decoded = []
+    real = parquet_rows.decoded
+    monkeypatch.setattr(
+        parquet_rows, "decoded", lambda fragment, schema, names, most: decoded.extend(names)
+        or real(fragment, schema, names, most),
+    )  # fmt: skip
+    for name, value in (("_AHEAD", room), ("BATCH", 300)):
+        monkeypatch.setattr(f"privamp.engines.reading.{name}", value)
+    for threads in (2, 9):
+        decoded.clear()
+        assert local.sample(tmp_path, design, key=KEY, id="id", threads=threads, columns=columns).equals(expected)
+        assert decoded.count("id") == (
+            4 if not room and columns in (None, ["id"]) and isinstance(design, WithoutReplacement) else 2
+        )
+        assert all(decoded.count(name) <= 2 for name in decoded if name != "id")  # in each of two row groups
+    assert expected.num_rows == expected["privamp_count"].length() > 100 or design == Poisson(0.0)
+
+
+def test_a_column_that_cannot_be_read_stops_all_threads(tmp_path):
+    parquet.write_table(DATA, tmp_path / "a.parquet", use_dictionary=False, compression="none")
+    place = parquet.read_metadata(tmp_path / "a.parquet").row_group(0).column(1).data_page_offset
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[place : place + 40] = b"\xff" * 40
+    (tmp_path / "a.parquet").write_bytes(data)
+    for threads in (1, 2, 9):
+        with pytest.raises(InvalidInput, match="corrupt, truncated"):
+            local.sample(tmp_path, Poisson(0.2), key=KEY, id="id", threads=threads)
+        assert local.sample(tmp_path, Poisson(0.2), key=KEY, id="id", threads=threads, columns=["text"]).num_rows
+
+
+@pytest.mark.parametrize("design", [Poisson(0.9), Poisson(0.01), WithoutReplacement(2900, N)], ids=str)
+def test_rows_that_are_too_many_to_be_held_are_streamed(tmp_path, monkeypatch, design):
+    parquet.write_table(DATA, tmp_path / "a.parquet")
+    expected = local.sample(tmp_path, design, key=KEY, id="id", threads=1)
+    streamed = []
+    real = parquet_rows.streamed
+    monkeypatch.setattr(parquet_rows, "streamed", lambda *given, **more: streamed.append(1) or real(*given, **more))
+    for name, value in (("parquet_rows._STREAMED", 3000), ("parquet_rows._FEWEST", 64), ("pieces._LARGE", 80_000)):
+        monkeypatch.setattr(f"privamp.tables.{name}", value)
+    monkeypatch.setattr(pieces, "_may_be_large", lambda group: True)
+    for threads in (1, 3):
+        assert local.sample(tmp_path, design, key=KEY, id="id", threads=threads).equals(expected)
+    assert len(streamed) == (0 if design == Poisson(0.01) else 2)
 
 
 PEAK = """

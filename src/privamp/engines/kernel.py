@@ -49,6 +49,11 @@ class Chosen:
     counts: Ints = field(repr=False)
     weights: FloatArray = field(repr=False)
 
+    def within(self, first: int, rows: int) -> "Chosen":
+        """Those at some consecutive positions, counted from the first of them."""
+        low, high = np.searchsorted(self.tickets, [first, first + rows])
+        return Chosen(self.tickets[low:high] - first, self.counts[low:high], self.weights[low:high])
+
     def check(self, rows: int) -> None:
         """Every ticket must have found exactly one row."""
         if rows != self.tickets.size:
@@ -259,9 +264,8 @@ class Kernel:
             found = found[chosen.tickets[at[found]] == tickets[found]]
             at = at[found]
         else:
-            first, last = np.searchsorted(chosen.tickets, [offset, offset + batch.num_rows])
-            at = np.arange(first, last)
-            found = chosen.tickets[first:last] - offset
+            here = chosen.within(offset, batch.num_rows)
+            return weighted(batch.take(pa.array(here.tickets)), here.weights, here.counts)
         return weighted(batch.take(pa.array(found)), chosen.weights[at], chosen.counts[at])
 
     def secret_bytes(self) -> bytes:

@@ -108,7 +108,7 @@ def write(
         sources.check_apart(source.files if isinstance(source, FileSystemDataset) else source, out)
     job = _job(source, kernel, read)
     facts = {**kernel.facts(key, label, round, read.spec), "assumes": list(job.source.assumes)}
-    with private_writer(out, described(job.schema, facts), overwrite=read.overwrite) as write_batch:
+    with private_writer(out, described(job.schema, facts), id=id, overwrite=read.overwrite) as write_batch:
         for batch in job.rows():
             write_batch(batch)
     return StoredSample(kernel, partial(_stored_rows, out), job.schema, job.source.assumes)

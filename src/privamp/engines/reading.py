@@ -1,15 +1,17 @@
 """Reading a source for a kernel: piece by piece, on threads, few pieces at a time, results in order.
 
 Memory use is a few pieces, whatever the number of rows. A piece of a Parquet file is read column by column: first those
-that decide the draw, then, if any of its rows is kept, the others one by one; no column is decoded twice. Row groups
-that take too much memory, or are fewer than the threads, are streamed in batches of all columns.
+that decide the draw, then, if any of its rows is kept, the others one by one; no column is decoded twice. A thread
+reads a piece alone as long as there are many pieces to come; the columns of the last ones are shared by all threads.
+Row groups that take too much memory are streamed in batches of all columns.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +22,23 @@ from ..tables.sources import Source
 from ..tables.unique_ids import SeenIds
 from .kernel import COUNT, WEIGHT, Chosen, Ints, Kernel
 from .options import Progress
+from .steps import Steps, Task, alone, shared
 
-Placed = tuple[Piece, int]  # a piece and the offset of its first row
+
+class _Placed(NamedTuple):
+    """A piece, the offset of its first row, and whether all threads share it."""
+
+    piece: Piece
+    offset: int
+    is_shared: bool
+
+
+_LAST = 2  # pieces a thread, of the last ones, whose columns all threads share
+_AHEAD = 1 << 26  # bytes of columns read before the draw is decided
+
+_Batch = tuple[int, pa.RecordBatch]  # with the position of its first row
+Columns = Mapping[str, Piece]  # columns of a piece in memory
+Held = dict[tuple[int, int | None], Columns]  # those of pieces, by offset and number of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,39 +66,42 @@ class Reading:
         if self.kernel.streams:
             seen = SeenIds()
             every = tuple(dict.fromkeys([*self.columns, *self.kernel.uses]))
-            for table in self._in_order(lambda piece, offset: self._kept(piece, offset, seen), every, passes=1):
-                yield from table.to_batches()
+            for tables in self._in_order(partial(self._kept, seen=seen), every, passes=1):
+                for table in tables:
+                    yield from table.to_batches()
             self._check(seen)
             return
-        chosen, found = self.chosen(), 0
-        for table in self._in_order(lambda piece, offset: self._drawn(piece, offset, chosen), self.columns, after=1):
-            found += table.num_rows
-            yield from table.to_batches()
+        held: Held = {}
+        chosen, found = self._chosen(held), 0
+        drawn = partial(self._drawn, chosen=chosen, held=held)
+        for tables in self._in_order(drawn, self.columns, after=1):
+            for table in tables:
+                found += table.num_rows
+                yield from table.to_batches()
         chosen.check(found)
 
     def chosen(self) -> Chosen:
         """The drawn rows by position: the first of two passes."""
+        return self._chosen({})
+
+    def _chosen(self, held: Held) -> Chosen:
         seen = SeenIds()
-
-        def partial(piece: Piece, offset: int) -> Any:
-            batches = self._deciding(piece, seen)
-            return self.kernel.folded(self.kernel.partial(batch, offset + start, ids) for start, batch, ids in batches)
-
-        whole = self.kernel.folded(self._in_order(partial, self.kernel.uses))
+        work = partial(self._partial, seen=seen, held=held)
+        whole = self.kernel.folded(self._in_order(work, self.kernel.uses))
         self._check(seen)
         return self.kernel.finish(whole)
 
     def _in_order(
-        self, work: Callable[[Piece, int], Any], columns: Sequence[str], passes: int = 2, after: int = 0
+        self, work: Callable[[Piece, int], Steps], columns: Sequence[str], passes: int = 2, after: int = 0
     ) -> Iterator[Any]:
         """The results of all pieces, with at most one more of them in progress than there are threads."""
         done, rows = 0, self.source.rows
         pending: deque[tuple[Future[Any], int]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="privamp")
         try:
-            placed = self._placed(columns)
-            for piece, offset in placed:
-                pending.append((pool.submit(work, piece, offset), piece.rows or 0))
+            for piece, offset, is_shared in self._placed(columns):
+                steps = work(piece, offset)
+                pending.append((shared(pool, steps) if is_shared else pool.submit(alone, steps), piece.rows or 0))
                 if len(pending) > self.threads:
                     done += pending[0][1]
                     yield pending.popleft()[0].result()
@@ -91,7 +111,7 @@ class Reading:
                 yield pending.popleft()[0].result()
                 self._report_progress(done, rows, passes, after)
             if done == 0:  # a source without rows still has a result
-                yield work(Piece.empty(self.source.schema), 0)
+                yield alone(work(Piece.empty(self.source.schema), 0))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -99,35 +119,51 @@ class Reading:
         if self.progress is not None:
             self.progress(done + after * (rows or 0), None if rows is None else passes * rows)
 
-    def _placed(self, columns: Sequence[str]) -> Iterator[Placed]:
-        """Every piece with the offset of its first row; batch by batch where a piece cannot be held or its length is
-        unknown."""
+    def _placed(self, columns: Sequence[str]) -> Iterator[_Placed]:
+        """Every piece; batch by batch where a piece cannot be held or its length is unknown."""
         offset, pieces = 0, self.source.divided(2 * self.threads if self.threads > 1 else 1).pieces
         read = columns or self.source.schema.names[:1]
-        for piece in pieces:
-            is_whole = piece.rows is not None and not self._is_streamed(piece, read, len(pieces))
+        for k, piece in enumerate(pieces):
+            is_whole = piece.rows is not None and not self._is_large(piece, read)
+            is_shared = is_whole and len(pieces) - k <= _LAST * self.threads and self.threads > 1
             for part in (piece,) if is_whole else piece.held(read, use_threads=self.threads > 1):
-                yield part, offset
+                yield _Placed(part, offset, is_shared)
                 offset += part.rows or 0
 
-    def _is_streamed(self, piece: Piece, columns: Sequence[str], pieces: int) -> bool:
-        is_shared = piece.is_plain and pieces < self.threads and (piece.rows or 0) > BATCH
-        return is_shared or piece.is_large(columns)
+    def _is_large(self, piece: Piece, columns: Sequence[str]) -> bool:
+        """Whether the columns that are held at a time take too much memory."""
+        together = [name for name in columns if name in self.kernel.uses]
+        return piece.is_large(together) or piece.is_large(columns, apart=True)
 
-    def _deciding(self, piece: Piece, seen: SeenIds) -> Iterator[tuple[int, pa.RecordBatch, Any]]:
-        """The columns that decide the draw, with the position of each batch in the piece, and the ids, if they are in a
-        column; they are checked in passing."""
+    def _deciding(self, piece: Piece, early: Sequence[str] = ()) -> Generator[Sequence[Task], list[Any], Columns]:
+        """The columns that decide the draw, and those of `early` that other threads read meanwhile."""
+        uses = self.kernel.uses
+        apart = [[name] for name in uses] if piece.reads_columns_apart else [list(uses)] * bool(uses)
+        awaited = deque(apart)
+
+        def decisive(names: Sequence[str]) -> Piece:
+            found = piece.in_memory(names)
+            awaited.pop()
+            return found
+
+        def meanwhile(names: Sequence[str]) -> Piece | None:
+            return piece.in_memory(names) if awaited else None
+
+        ahead = [[name] for name in early]
+        tasks: list[Task] = [partial(decisive, names) for names in apart]
+        tasks += [partial(meanwhile, names) for names in ahead]
+        found = yield tasks
+        read = zip([*apart, *ahead], found, strict=True)
+        return {name: each for names, each in read if each is not None for name in names}
+
+    def _batches(self, piece: Piece, read: Columns) -> Iterator[_Batch]:
+        """The columns that decide the draw, with the position of each batch in the piece."""
         if not self.kernel.uses:
-            rows = piece.rows or 0
-            for start in range(0, max(rows, 1), BATCH):
-                yield start, pa.record_batch([pa.nulls(min(BATCH, rows - start))], names=[""]), None
-            return
-        start = 0
-        for batch in piece.batches(self.kernel.uses):
-            yield start, batch, self._ids(batch, seen)
-            start += batch.num_rows
-        if start == 0:
-            yield 0, pa.RecordBatch.from_pylist([], schema=_part(self.source.schema, self.kernel.uses)), None
+            rows = pa.table({"": pa.nulls(piece.rows or 0)})
+        else:
+            columns = [read[name].fragment.data.column(name) for name in self.kernel.uses]
+            rows = pa.Table.from_arrays(columns, schema=_part(self.source.schema, self.kernel.uses))
+        return _placed(rows.to_batches(max_chunksize=BATCH) or [_empty(rows.schema)])
 
     def _ids(self, batch: pa.RecordBatch, seen: SeenIds) -> Any:
         if self.kernel.id is None:
@@ -140,53 +176,105 @@ class Reading:
     def _check(self, seen: SeenIds) -> None:
         name = str(self.kernel.id)
 
-        def ids(piece: Piece, offset: int) -> list[Any]:
-            return [ids_of(batch.column(name), name) for batch in piece.batches([name])]
+        def ids(piece: Piece, offset: int) -> Steps:
+            (found,) = yield [lambda: [ids_of(batch.column(name), name) for batch in piece.batches([name])]]
+            return found
 
         quietly = replace(self, progress=None)
         seen.check(lambda: (each for several in quietly._in_order(ids, [name]) for each in several))
 
-    def _kept(self, piece: Piece, offset: int, seen: SeenIds) -> pa.Table:
+    def _partial(self, piece: Piece, offset: int, seen: SeenIds, held: Held) -> Steps:
+        """What a piece contributes to the draw; `held` gets the first columns for the second pass."""
+        read = yield from self._deciding(piece)
+
+        def part(start: int, batch: pa.RecordBatch) -> Any:
+            return self.kernel.partial(batch, offset + start, self._ids(batch, seen))
+
+        parts = yield [partial(part, start, batch) for start, batch in self._batches(piece, read)]
+        wanted = {name: each for name, each in read.items() if name in self.columns}
+        size = sum(each.fragment.data.column(name).nbytes for name, each in wanted.items())
+        if piece.rows and (offset + piece.rows) * size <= _AHEAD * piece.rows:
+            held[offset, piece.rows] = wanted
+        return self.kernel.folded(parts)
+
+    def _kept(self, piece: Piece, offset: int, seen: SeenIds) -> Steps:
         """The kept rows of a piece."""
-        at_hand = [name for name in self.columns if name in self.kernel.uses]
-        drawn, rows = [], []
-        for start, batch, ids in self._deciding(piece, seen):
-            verdict = self.kernel.verdict(batch, offset + start, ids)
-            drawn.append(Chosen(verdict.positions + start, verdict.counts, verdict.weights))
-            rows.append(batch.select(at_hand).take(pa.array(verdict.positions)))
-        positions, counts, weights = (
-            np.concatenate([getattr(d, what) for d in drawn]) for what in ("tickets", "counts", "weights")
-        )
-        known = pa.Table.from_batches(rows) if at_hand else None
-        return self._assembled(piece, positions, counts, weights, known)
+        read = yield from self._deciding(piece, self._early(piece))
 
-    def _drawn(self, piece: Piece, offset: int, chosen: Chosen) -> pa.Table:
+        def drawn(start: int, batch: pa.RecordBatch) -> Chosen:
+            verdict = self.kernel.verdict(batch, offset + start, self._ids(batch, seen))
+            return Chosen(verdict.positions + start, verdict.counts, verdict.weights)
+
+        found = yield [partial(drawn, start, batch) for start, batch in self._batches(piece, read)]
+        chosen = Chosen(*(np.concatenate([getattr(one, what) for one in found]) for what in Chosen.__slots__))
+        return (yield from self._assembled(piece, chosen, read))
+
+    def _drawn(self, piece: Piece, offset: int, chosen: Chosen, held: Held) -> Steps:
         """The rows of a piece that were chosen."""
-        first, last = np.searchsorted(chosen.tickets, [offset, offset + (piece.rows or 0)])
-        mine = slice(first, last)
-        return self._assembled(piece, chosen.tickets[mine] - offset, chosen.counts[mine], chosen.weights[mine], None)
+        here = chosen.within(offset, piece.rows or 0)
+        return (yield from self._assembled(piece, here, held.pop((offset, piece.rows), {})))
 
-    def _assembled(self, piece: Piece, positions: Ints, counts: Ints, weights: Any, known: pa.Table | None) -> pa.Table:
-        if not positions.size:
-            return self.schema.empty_table()
-        found = {} if known is None else dict(zip(known.column_names, known.columns, strict=True))
-        missing = [name for name in self.columns if name not in found]
-        for together in [[name] for name in missing] if piece.reads_columns_apart else [missing]:
-            found |= _taken(piece, positions, together)
+    def _early(self, piece: Piece) -> list[str]:
+        """Columns that threads without work may read before the draw is decided, if they take little memory: threads
+        are without work if the columns that decide, of all pieces, are fewer."""
+        uses, pieces = self.kernel.uses, len(self.source.pieces)
+        if pieces * len(uses) >= self.threads or not piece.is_plain:
+            return []
+        some = [name for name in self.columns if name not in uses]
+        until = np.cumsum(piece.bytes_of(some))
+        return some[: int(np.searchsorted(until, _AHEAD / pieces, side="right"))]
+
+    def _assembled(self, piece: Piece, chosen: Chosen, read: Columns) -> Steps:
+        """The chosen rows, in tables; columns that were `read` already are not decoded again."""
+        if not chosen.tickets.size:
+            return []
+        if piece.is_large(self.columns, chosen.tickets.size / (piece.rows or 1)):
+            return self._streamed(piece, chosen)
+        missing = [name for name in self.columns if name not in read]
+        apart = [[name] for name in missing] if piece.reads_columns_apart else [missing] * bool(missing)
+        places = [(piece, names) for names in apart]
+        places += [(read[name], [name]) for name in self.columns if name in read]
+        several = max(len(places) // (8 * self.threads), 1)  # of very many columns
+        tasks = [partial(_taken, places[k : k + several], chosen.tickets) for k in range(0, len(places), several)]
+        found: dict[str, pa.ChunkedArray] = {}
+        for taken in (yield tasks):
+            found |= taken
         columns = [found[name] for name in self.columns]
-        return pa.Table.from_arrays([*columns, pa.array(weights), pa.array(counts)], schema=self.schema)
+        arrays = [*columns, pa.array(chosen.weights), pa.array(chosen.counts)]
+        return [pa.Table.from_arrays(arrays, schema=self.schema)]
+
+    def _streamed(self, piece: Piece, chosen: Chosen) -> Iterator[pa.Table]:
+        """The same for rows that are too many to be held: decoded by whoever takes them, all columns at a time."""
+        start = 0
+        for part in piece.held(self.columns, use_threads=self.threads > 1):
+            yield from alone(self._assembled(part, chosen.within(start, part.rows or 0), {}))
+            start += part.rows or 0
 
 
-def _taken(piece: Piece, positions: Ints, columns: Sequence[str]) -> dict[str, pa.ChunkedArray]:
-    """Rows of a piece at ascending positions."""
-    start, rows = 0, []
-    for batch in piece.batches(columns, size=piece.rows) if columns else ():
-        first, last = np.searchsorted(positions, [start, start + batch.num_rows])
-        if last > first:
-            rows.append(batch.take(pa.array(positions[first:last] - start)))
+def _taken(places: Sequence[tuple[Piece, Sequence[str]]], positions: Ints) -> dict[str, pa.ChunkedArray]:
+    """Rows at ascending positions of pieces with the same rows, and these columns of each."""
+    found: dict[str, pa.ChunkedArray] = {}
+    for piece, names in places:
+        rows = []
+        for start, batch in _placed(piece.batches(names, size=piece.rows)):
+            first, last = np.searchsorted(positions, [start, start + batch.num_rows])
+            if last > first:
+                rows.append(batch.take(pa.array(positions[first:last] - start)))
+        found |= zip(names, pa.Table.from_batches(rows).columns, strict=True)
+    return found
+
+
+def _placed(batches: Iterable[pa.RecordBatch]) -> Iterator[_Batch]:
+    """Each batch with the position of its first row."""
+    start = 0
+    for batch in batches:
+        yield start, batch
         start += batch.num_rows
-    return dict(zip(columns, pa.Table.from_batches(rows).columns, strict=True)) if rows else {}
 
 
 def _part(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)

@@ -127,7 +127,7 @@ def write(
     draw = drawn(df, kernel, trust_ids=options.trust_ids, pin=False)
     rows = draw.to_arrow(list(dict.fromkeys([*wanted, str(id)]))).sort_by(str(id)).select([*wanted, WEIGHT, COUNT])
     facts = {**kernel.facts(key, label, round, options.spec), "assumes": [CLUSTER]}
-    with private_writer(out, described(rows.schema, facts), overwrite=options.overwrite) as write_batch:
+    with private_writer(out, described(rows.schema, facts), id=id, overwrite=options.overwrite) as write_batch:
         for batch in rows.to_batches():
             write_batch(batch)
     return SparkSample(draw)

@@ -52,28 +52,23 @@ def streamed(
         return
     groups = fragment.row_groups
     rows = sum(group.num_rows for group in groups)
-    size = max(sum(bytes_of(fragment, group, stored) for group in groups), 1)
+    size = max(sum(sizes(fragment, group).get(name, 0) for group in groups for name in stored), 1)
     most = min(max(_STREAMED * rows // size, _FEWEST), most)
     with _opened(fragment) as file:
         for batch in file.iter_batches(most, [group.id for group in groups], stored, use_threads=use_threads):
             yield _arranged(batch, schema, columns, constant)
 
 
-def bytes_of(fragment: Any, group: Group, columns: Sequence[str]) -> int:
-    """About what these columns of a row group take in memory: their bytes once decompressed, but 8 for every value
-    where repeated values are stored once."""
-    stored, wanted = fragment.metadata.row_group(group.id), set(columns)
-    chunks = (stored.column(k) for k in range(stored.num_columns))
-    return sum(
-        max(chunk.total_uncompressed_size, 8 * chunk.num_values)
-        for chunk in chunks
-        if _top(chunk.path_in_schema) & wanted
-    )
-
-
-def _top(path: str) -> set[str]:
-    """The column that a path belongs to: that of its own name, or one with parts."""
-    return {path, path.partition(".")[0]}
+def sizes(fragment: Any, group: Group) -> dict[str, int]:
+    """About what every column of a row group takes in memory: its bytes once decompressed, but 8 for every value where
+    repeated values are stored once. A column with parts is listed by its own name, too."""
+    stored = fragment.metadata.row_group(group.id)
+    found: dict[str, int] = {}
+    for chunk in (stored.column(k) for k in range(stored.num_columns)):
+        path = chunk.path_in_schema
+        for name in {path, path.partition(".")[0]}:
+            found[name] = found.get(name, 0) + max(chunk.total_uncompressed_size, 8 * chunk.num_values)
+    return found
 
 
 @contextmanager

@@ -56,6 +56,17 @@ class Piece:
                 use_threads=False,
             )
 
+    def in_memory(self, columns: Sequence[str]) -> "Piece":
+        """The same rows with these columns, decoded."""
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        data = pa.Table.from_batches(self.batches(columns, size=self.rows), schema=schema)
+        return Piece(self.name, data.num_rows, InMemory(data), schema)
+
+    def bytes_of(self, columns: Sequence[str]) -> list[int]:
+        """About what each of these columns takes in memory, of a plain piece."""
+        groups = [parquet_rows.sizes(self.fragment, group) for group in self.fragment.row_groups]
+        return [sum(sizes.get(name, 0) for sizes in groups) for name in columns]
+
     def held(self, columns: Sequence[str], *, use_threads: bool = False) -> Iterator["Piece"]:
         """The same rows as pieces in memory, one per batch."""
         batches = self._streamed(columns, use_threads) if self.is_plain else self.batches(columns)
@@ -63,12 +74,12 @@ class Piece:
             data = pa.Table.from_batches([batch])
             yield Piece(self.name, batch.num_rows, InMemory(data), data.schema)
 
-    def is_large(self, columns: Sequence[str]) -> bool:
-        """Whether these columns of one row group take too much memory to be held."""
-        if not self.is_plain:
+    def is_large(self, columns: Sequence[str], share: float = 1.0, *, apart: bool = False) -> bool:
+        """Whether this share of the rows takes too much memory to be held, with these columns or with one at a time."""
+        if not self.is_plain or not any(map(_may_be_large, self.fragment.row_groups)):
             return False
-        large = (group for group in self.fragment.row_groups if _may_be_large(group))
-        return any(parquet_rows.bytes_of(self.fragment, group, columns) > _LARGE for group in large)
+        bytes_of = self.bytes_of(columns)
+        return (max(bytes_of, default=0) if apart else sum(bytes_of)) * share > _LARGE
 
     def halves(self) -> "tuple[Piece, ...]":
         """The same rows as two pieces of about the same size, where they can be divided."""

@@ -70,15 +70,15 @@ def check_output(out: str | os.PathLike[str], overwrite: bool = False) -> Path:
 
 @contextmanager
 def private_writer(
-    out: str | os.PathLike[str], schema: pa.Schema, *, overwrite: bool = False
+    out: str | os.PathLike[str], schema: pa.Schema, *, id: str | None = None, overwrite: bool = False
 ) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """Write batches; the file appears when the block ends without an error."""
+    """Write batches; the file appears when the block ends without an error. The column `id` holds no value twice."""
     path = check_output(out, overwrite)
     part = path.with_name(f".{path.name}.part")
     try:
         with _locked(part) as handle, os.fdopen(os.dup(handle), "wb") as file:
             try:
-                with _writer(path, file, schema) as grouped:
+                with _writer(path, file, schema, id) as grouped:
                     yield grouped.add
                     grouped.flush()
                 file.flush()
@@ -169,24 +169,25 @@ class _Grouped:
 
 
 @contextmanager
-def _writer(path: Path, file: Any, schema: pa.Schema) -> Iterator[_Grouped]:
+def _writer(path: Path, file: Any, schema: pa.Schema, id: str | None) -> Iterator[_Grouped]:
     if path.suffix.lower() in (".feather", ".arrow"):
         with pa.ipc.new_file(file, schema) as writer:
             yield _Grouped(writer, schema)
         return
     from pyarrow import parquet
 
-    with parquet.ParquetWriter(file, schema, use_dictionary=_dictionaries(schema)) as writer:
+    with parquet.ParquetWriter(file, schema, use_dictionary=_dictionaries(schema, id)) as writer:
         yield _Grouped(writer, schema)
 
 
-def _dictionaries(schema: pa.Schema) -> list[str]:
-    """All columns but those of floats, which seldom repeat: collecting their values takes ten times as long as writing
-    them."""
+def _dictionaries(schema: pa.Schema, id: str | None) -> list[str]:
+    """All columns but the ids and those of floats, which seldom repeat: collecting their values takes ten times as long
+    as writing them."""
     from pyarrow import parquet
 
     sink = pa.BufferOutputStream()
     parquet.write_metadata(schema, sink)
     leaves = parquet.ParquetFile(pa.BufferReader(sink.getvalue())).schema
     columns = [leaves.column(k) for k in range(len(leaves))]
-    return [column.path for column in columns if column.physical_type not in ("FLOAT", "DOUBLE")]
+    repeated = [column for column in columns if column.physical_type not in ("FLOAT", "DOUBLE")]
+    return [column.path for column in repeated if column.path != id]
