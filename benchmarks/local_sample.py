@@ -3,11 +3,13 @@
     python benchmarks/local_sample.py                          5 million rows and memory up to 10 million
     python benchmarks/local_sample.py --rows 50000000 --most 1000000000
     python benchmarks/local_sample.py --folder /data --only read     files are kept there and used again
+    python benchmarks/local_sample.py --rows 50000000 --threads 16 --files 16 --only read shuffled
 
-Made-up files of an int64 id and ten doubles (Snappy, row groups of a million rows). Every run is a process of its own;
-a time is the best of a few runs, taken in turns so that a busy machine is busy for all of them. Each figure is a ratio
-to reading the same columns with pyarrow alone, by its own scanner and by a leaner loop of one row group per thread.
-DuckDB and Polars take samples of the same rate where they are installed.
+Made-up files of an int64 id and ten doubles (Snappy, row groups of a million rows); with --files, a folder of so many,
+written side by side. Every run is a process of its own; a time is the best of a few runs, taken in turns so that a busy
+machine is busy for all of them. Each figure is a ratio to reading the same columns with pyarrow alone, by its own
+scanner and by a leaner loop of one row group per thread. DuckDB and Polars take samples of the same rate where they are
+installed.
 """
 
 import argparse
@@ -19,36 +21,60 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from importlib import import_module
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import dataset, parquet
 
-from privamp import ExactLaplace, Poisson
-from privamp import spec as specs
-from privamp.chance.keys import Key
-from privamp.engines import local
-
 GROUP = 1_000_000
 NAMES = [f"x{k}" for k in range(10)]
 RULE = "importance:rule=privacy-constrained,epsilon=1,scale=30,radius=8,column="
 
 
-def make(path: Path, rows: int, shuffled: bool = False) -> Path:
+def make(path: Path, rows: int, files: int, shuffled: bool = False) -> Path:
+    """One file, or a folder of several, each of whole row groups and written by a process of its own."""
     if path.exists():
         return path
-    rng = np.random.default_rng(1)
-    order = rng.permutation(rows) if shuffled else None
+    if files == 1:
+        write(path, rows, 0, rows, shuffled)
+        return path
+    path.mkdir()
+    groups = -(-rows // GROUP)
+    ends = [min(k * groups // files * GROUP, rows) for k in range(files + 1)]
+    places = [path / f"{k:04}.parquet" for k in range(files)]
+    with ProcessPoolExecutor(cores(), mp_context=get_context("spawn")) as pool:
+        list(pool.map(write, places, [rows] * files, ends[:-1], ends[1:], [shuffled] * files))
+    return path
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def write(path: Path, rows: int, first: int, last: int, shuffled: bool) -> None:
+    """Some of the rows, into one file."""
+    rng = np.random.default_rng([1, first])
+    order = np.random.default_rng(1).permutation(rows) if shuffled else None
     schema = pa.schema([("id", pa.int64()), *((name, pa.float64()) for name in NAMES)])
     with parquet.ParquetWriter(path, schema, compression="snappy") as writer:
-        for start in range(0, rows, GROUP):
-            n = min(GROUP, rows - start)
-            ids = np.arange(start, start + n) if order is None else order[start : start + n]
-            writer.write_table(pa.table([ids, *(rng.normal(size=n) for _ in NAMES)], schema=schema))
-    return path
+        for start in range(first, last, GROUP):
+            end = min(start + GROUP, last)
+            ids = np.arange(start, end) if order is None else order[start:end]
+            writer.write_table(pa.table([ids, *(rng.normal(size=end - start) for _ in NAMES)], schema=schema))
+
+
+def files_of(path: Path) -> list[Path]:
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+
+
+def pattern_of(path: str) -> str:
+    """As DuckDB and Polars want it."""
+    return f"{path}/*.parquet" if Path(path).is_dir() else path
 
 
 def make_long(path: Path, rows: int) -> Path:
@@ -88,8 +114,12 @@ def read_in_groups(path: str, threads: int, columns: list[str] | None = None) ->
 
 def sampled(design: str, id: str | None = None, columns: list[str] | None = None) -> Callable[[str, int], None]:
     def work(path: str, threads: int) -> None:
+        from privamp import Key
+        from privamp import spec as specs
+        from privamp.engines import local
+
         out = f"{path}.{os.getpid()}.parquet"
-        rows = parquet.read_metadata(path).num_rows
+        rows = rows_of(path)
         drawn = specs.design(design.format(rows=rows, part=rows // 100))
         try:
             local.write(path, drawn, out, key=Key.generate(), id=id, threads=threads, columns=columns)
@@ -99,16 +129,23 @@ def sampled(design: str, id: str | None = None, columns: list[str] | None = None
     return work
 
 
+def rows_of(path: str) -> int:
+    return int(dataset.dataset(path).count_rows())
+
+
 def summed(path: str, threads: int, id: str | None = None) -> None:
+    from privamp import ExactLaplace, Key, Poisson
+    from privamp.engines import local
+
     people = local.draw(path, Poisson(0.01), key=Key.generate(), id=id, threads=threads)
-    people.release_sum(ExactLaplace(scale=1.0, sensitivity=1.0), parquet.read_schema(path).names[-1])
+    people.release_sum(ExactLaplace(scale=1.0, sensitivity=1.0), dataset.dataset(path).schema.names[-1])
 
 
 def duckdb_sample(path: str, threads: int) -> None:
     import duckdb
 
     out = f"{path}.{os.getpid()}.parquet"
-    sample = f"SELECT * FROM '{path}' USING SAMPLE 1 PERCENT (bernoulli)"
+    sample = f"SELECT * FROM '{pattern_of(path)}' USING SAMPLE 1 PERCENT (bernoulli)"
     try:
         with duckdb.connect(config={"threads": threads}) as base:
             base.execute(f"COPY ({sample}) TO '{out}' (FORMAT parquet)")
@@ -123,7 +160,7 @@ def polars_sample(path: str, threads: int) -> None:
 
     out = f"{path}.{os.getpid()}.parquet"
     try:
-        polars.read_parquet(path).sample(fraction=0.01).write_parquet(out)
+        polars.read_parquet(pattern_of(path)).sample(fraction=0.01).write_parquet(out)
     finally:
         Path(out).unlink(missing_ok=True)
 
@@ -145,14 +182,15 @@ WORK: dict[str, Callable[[str, int], None]] = {
     "sum of one column, ids": lambda path, threads: summed(path, threads, "id"),
 }
 SHUFFLED = ("read", "read, a row group per thread", "Poisson, ids in a column")
-NEEDS = {"DuckDB, Bernoulli sample": "duckdb", "Polars, sample of a frame": "polars"}
+NEEDS = {"DuckDB, Bernoulli sample": ("duckdb",), "Polars, sample of a frame": ("polars",)}
+OURS = ("privamp.spec", "privamp.engines.local")
 ALL_COLUMNS = [name for name in WORK if "alone" not in name and "sum" not in name]
 ID_ALONE = [name for name in WORK if "alone" in name]
 
 
 def child(what: str, path: str, threads: int) -> None:
-    if what in NEEDS:
-        __import__(NEEDS[what])
+    for module in NEEDS.get(what, () if what.startswith("read") else OURS):
+        import_module(module)
     wall, cpu = time.perf_counter(), time.process_time()
     WORK[what](path, threads)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -182,17 +220,17 @@ def measured(names: list[str], path: Path, threads: int, repeats: int) -> dict[s
 
 
 def installed(names: list[str]) -> list[str]:
-    for name in names:
-        if name in NEEDS and find_spec(NEEDS[name]) is None:
-            print(f"{name} is left out, because {NEEDS[name]} is not installed here.")
-    return [name for name in names if name not in NEEDS or find_spec(NEEDS[name]) is not None]
+    missing = {name: module for name in names for module in NEEDS.get(name, ()) if find_spec(module) is None}
+    for name, module in missing.items():
+        print(f"{name} is left out, because {module} is not installed here.")
+    return [name for name in names if name not in missing]
 
 
 def show(title: str, names: list[str], path: Path, threads: int, repeats: int) -> None:
     names = installed(names)
     found = measured(names, path, threads, repeats)
-    rows = parquet.read_metadata(path).num_rows
-    print(f"\n{title}: {rows:,} rows, {path.stat().st_size / 2**20:.0f} MB, {threads} threads")
+    rows, size = rows_of(str(path)), sum(file.stat().st_size for file in files_of(path)) / 2**20
+    print(f"\n{title}: {rows:,} rows, {len(files_of(path))} files, {size:.0f} MB, {threads} threads")
     print(f"{'':38}{'seconds':>9}{'× scanner':>11}{'× lean':>8}{'CPU × lean':>12}{'ns a row':>10}{'peak MB':>9}")
     scanner, lean, *_ = found.values()
     for name, each in found.items():
@@ -227,16 +265,25 @@ def peaks(what: str, names: list[str], path: Path) -> None:
 
 
 def run(given: argparse.Namespace, folder: Path) -> None:
-    if given.only in (None, "read"):
-        path = make(folder / f"ids-{given.rows}.parquet", given.rows)
+    asked = given.only or ["read", "shuffled", "memory"]
+    if "read" in asked:
+        path = made("ids", given, folder)
         for threads in given.threads:
             show("an id and ten doubles", ALL_COLUMNS, path, threads, given.repeats)
         show("the id alone", ID_ALONE, path, given.threads[0], given.repeats)
-    if given.only in (None, "shuffled"):
-        path = make(folder / f"shuffled-{given.rows}.parquet", given.rows, shuffled=True)
+    if "shuffled" in asked:
+        path = made("shuffled", given, folder)
         show("shuffled ids, searched for repeats", list(SHUFFLED), path, given.threads[0], given.repeats)
-    if given.only in (None, "memory"):
+    if "memory" in asked:
         memory(folder, given.most)
+
+
+def made(what: str, given: argparse.Namespace, folder: Path) -> Path:
+    began = time.perf_counter()
+    name = f"{what}-{given.rows}" + (".parquet" if given.files == 1 else f"-{given.files}")
+    path = make(folder / name, given.rows, given.files, shuffled=what == "shuffled")
+    print(f"{path.name} made in {time.perf_counter() - began:.1f} s", flush=True)
+    return path
 
 
 def main() -> None:
@@ -247,7 +294,8 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", choices=["read", "shuffled", "memory"], help="one part of the figures")
+    parser.add_argument("--files", type=int, default=1, help="so many files hold the rows; they are made side by side")
+    parser.add_argument("--only", choices=["read", "shuffled", "memory"], nargs="+", help="some of the figures")
     parser.add_argument("--folder", type=Path, help="where files are kept; a temporary folder when not given")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
