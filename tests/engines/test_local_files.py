@@ -112,17 +112,16 @@ def test_folders_partitions_lists_and_shuffled_rows(tmp_path, small_pieces, desi
 def test_only_what_is_asked_for_is_read_and_kept(tmp_path, monkeypatch):
     path = written(tmp_path, "parquet")
     asked = []
-    real = pieces.Piece.batches
+    real = parquet.ParquetFile.read_row_groups
 
-    def batches(self, columns, size=None):
-        if not isinstance(self.fragment, pieces.InMemory):
-            asked.extend(columns)
-        return real(self, columns, size)
+    def read_row_groups(self, groups, columns, **options):
+        asked.extend(list(columns) * len(groups))
+        return real(self, groups, columns, **options)
 
-    monkeypatch.setattr(pieces.Piece, "batches", batches)
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_groups", read_row_groups)
     found = local.sample(path, DESIGNS[1], key=KEY, id="id", columns=["region", "x"])
     assert found.column_names == ["region", "x", WEIGHT, COUNT]
-    k = asked.count("x")  # pieces
+    k = asked.count("x")  # row groups
     assert Counter(asked) == {"id": 2 * k, "x": k, "y": k, "region": k}  # ids once more: they do not grow
     asked.clear()
     assert local.sample(path, Poisson(0.0), key=KEY, columns=["x"]).num_rows == 0

@@ -218,6 +218,7 @@ def test_a_full_disk_leaves_nothing_half_written(folder):
 @posix
 def test_a_killed_run_is_repeated_with_the_same_sample(folder):
     small = "from privamp.tables import pieces, secret_files; secret_files._GROUP_ROWS = 100; pieces._PIECE = 1000\n"
+    small += "secret_files._BUFFER = 100\n"
     process = in_a_process(SLOW, small)
     assert process.stderr.read(3) == b"..."  # some pieces are done
     process.kill()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,10 +111,10 @@ def test_what_is_read_ahead_changes_nothing(tmp_path, monkeypatch, design, colum
     parquet.write_table(DATA, tmp_path / "a.parquet", row_group_size=2000)
     expected = local.sample(tmp_path, design, key=KEY, id="id", threads=1, columns=columns)
     decoded = []
-    real = parquet_rows.decoded
+    real = parquet.ParquetFile.read_row_groups
     monkeypatch.setattr(
-        parquet_rows, "decoded", lambda fragment, schema, names, most: decoded.extend(names)
-        or real(fragment, schema, names, most),
+        parquet.ParquetFile, "read_row_groups", lambda file, groups, names, **options: decoded.extend(names)
+        or real(file, groups, names, **options),
     )  # fmt: skip
     for name, value in (("_AHEAD", room), ("BATCH", 300)):
         monkeypatch.setattr(f"privamp.engines.reading.{name}", value)
@@ -181,3 +182,51 @@ def test_a_wide_row_group_is_never_held_as_a_whole(tmp_path):
     assert peak(ONE_SUM) < 12 * 8 * rows
     assert peak(ALL_ROWS) < 25 * 8 * rows
     assert peak(HELD) > 100 * 8 * rows  # the check can fail
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_rows_at_positions_are_those_of_all_rows(tmp_path, is_plain):
+    (tmp_path / "region=n").mkdir()
+    parquet.write_table(DATA, tmp_path / "region=n" / "a.parquet", row_group_size=700)
+    (piece,) = sources.files(tmp_path).pieces
+    columns = ["part", "region", "kind", "a.b", "list", "x", "text", "id"]
+    expected = rows_of([piece], columns)
+    piece = replace(piece, is_plain=is_plain)
+    for each in (piece, piece.in_memory(columns)):
+        assert rows_of([each], columns).equals(expected)
+        for positions in ([0], [699, 700], [1400, 2099, 2999], [2100], list(range(0, N, 7)), list(range(N))):
+            found = pa.table(each.taken(columns, np.array(positions))).select(columns)
+            assert found.combine_chunks().equals(expected.take(positions).combine_chunks())
+
+
+def test_rows_of_one_row_group_stay_together_whatever_the_piece(tmp_path):
+    """A row group of a sample's file ends where batches do, so files are the same for any number of threads."""
+    parquet.write_table(DATA, tmp_path / "a.parquet", row_group_size=700)
+    (piece,) = sources.files(tmp_path).pieces
+    assert piece.parts(np.array([0, 699, 700, 2100, 2999])) == [slice(0, 2), slice(2, 3), slice(3, 4), slice(4, 5)]
+    assert piece.parts(np.array([1400])) == [slice(0, 1)]
+    assert piece.in_memory(["x"]).parts(np.array([0, 2999])) == [slice(0, 2)]
+    sizes = [
+        [batch.num_rows for batch in local.draw(tmp_path, Poisson(0.2), key=KEY, id=id, threads=threads)._rows()]
+        for threads in (1, 3, 9) for id in (None, "id")
+    ]  # fmt: skip
+    assert sizes[::2] == [sizes[0]] * 3
+    assert sizes[1::2] == [sizes[1]] * 3
+    assert len(sizes[0]) == len(sizes[1]) == 5
+
+
+def test_row_groups_without_a_chosen_row_are_not_decoded_and_one_column_at_a_time(tmp_path, monkeypatch):
+    parquet.write_table(DATA.select(["id", "x"]), tmp_path / "a.parquet", row_group_size=1000)
+    asked, real = [], parquet.ParquetFile.read_row_groups
+
+    def read_row_groups(self, groups, columns, **options):
+        asked.append((groups, columns))
+        return real(self, groups, columns, **options)
+
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_groups", read_row_groups)
+    (piece,) = sources.files(tmp_path / "a.parquet").pieces
+    assert piece.taken(["id", "x"], np.array([3, 2500]))["id"].to_pylist() == [3, 2500]
+    assert asked == [([0, 2], ["id"]), ([0, 2], ["x"])]
+    asked.clear()
+    assert piece.taken(["id"], np.array([1999]))["id"].to_pylist() == [1999]
+    assert asked == [([1], ["id"])]

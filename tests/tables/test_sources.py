@@ -108,15 +108,15 @@ def test_pieces_are_bounded_in_bytes(tmp_path, monkeypatch):
 
 def test_a_sum_reads_only_its_columns(folder, monkeypatch):
     read = []
-    batches = pieces.Piece.batches
+    real = parquet.ParquetFile.read_row_groups
 
-    def recorded(self, columns, size=None):
+    def recorded(self, groups, columns, **options):
         read.extend(columns)
-        return batches(self, columns, size)
+        return real(self, groups, columns, **options)
 
     noise = ExactLaplace(scale=1e-3, sensitivity=1.0)
     everything = local.draw(folder, Poisson(0.3), key=KEY, id="id", label="people")
-    monkeypatch.setattr(pieces.Piece, "batches", recorded)
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_groups", recorded)
     answer = everything.release_sum(noise, "x")
     assert set(read) == {"id", "x"}
     rows = local.sample(folder, Poisson(0.3), key=KEY, id="id", label="people").to_pydict()

@@ -38,7 +38,7 @@ WEIGHT, COUNT = "privamp_weight", "privamp_count"
 Ints = NDArray[np.int64]
 Reads = Mapping[str, str | Sequence[str]]
 
-_CHUNK = 16384  # records whose norms are computed at once
+_ENTRIES = 1 << 18  # of records whose norms are computed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +340,9 @@ def _norms(batch: pa.RecordBatch, places: Sequence[str], rule: RuleLike) -> Floa
     if len(places) == 1 and is_list(batch.column(places[0]).type):
         return of_lists(batch.column(places[0]), rule.norms)
     found = np.empty(batch.num_rows)
-    for at in range(0, batch.num_rows, _CHUNK):
-        found[at : at + _CHUNK] = rule.norms(numbers_of(batch.slice(at, _CHUNK), places))
+    rows = max(_ENTRIES // len(places), 1)
+    for at in range(0, batch.num_rows, rows):
+        found[at : at + rows] = rule.norms(numbers_of(batch.slice(at, rows), places))
     return found
 
 

@@ -17,23 +17,30 @@ import numpy as np
 import pyarrow as pa
 
 from ..tables.id_columns import ids_of
-from ..tables.pieces import BATCH, Piece
+from ..tables.pieces import BATCH, InMemory, Piece
 from ..tables.sources import Source
 from ..tables.unique_ids import SeenIds
-from .kernel import COUNT, WEIGHT, Chosen, Ints, Kernel
+from .kernel import COUNT, WEIGHT, Chosen, Kernel
 from .options import Progress
 from .steps import Steps, Task, alone, shared
 
 
 class _Placed(NamedTuple):
-    """A piece, the offset of its first row, and whether all threads share it."""
+    """A piece, the offset of its first row, and in how many tasks for all threads it is divided."""
 
     piece: Piece
     offset: int
-    is_shared: bool
+    tasks: int = 1
+
+    @property
+    def batch(self) -> int:
+        """Rows whose draw is decided at once: few calls, because threads wait for each other at every one, unless there
+        are fewer pieces than threads."""
+        return BATCH if self.tasks > _TASKS else _ROWS
 
 
-_LAST = 2  # pieces a thread, of the last ones, whose columns all threads share
+_TASKS = 8  # for every thread, of the last pieces, which all threads share: as many pieces as threads
+_ROWS = 1 << 20  # rows whose draw one thread decides at once
 _AHEAD = 1 << 26  # bytes of columns read before the draw is decided
 
 _Batch = tuple[int, pa.RecordBatch]  # with the position of its first row
@@ -92,16 +99,17 @@ class Reading:
         return self.kernel.finish(whole)
 
     def _in_order(
-        self, work: Callable[[Piece, int], Steps], columns: Sequence[str], passes: int = 2, after: int = 0
+        self, work: Callable[[_Placed], Steps], columns: Sequence[str], passes: int = 2, after: int = 0
     ) -> Iterator[Any]:
         """The results of all pieces, with at most one more of them in progress than there are threads."""
         done, rows = 0, self.source.rows
         pending: deque[tuple[Future[Any], int]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="privamp")
         try:
-            for piece, offset, is_shared in self._placed(columns):
-                steps = work(piece, offset)
-                pending.append((shared(pool, steps) if is_shared else pool.submit(alone, steps), piece.rows or 0))
+            for place in self._placed(columns):
+                steps = work(place)
+                future = shared(pool, steps) if place.tasks > 1 else pool.submit(alone, steps)
+                pending.append((future, place.piece.rows or 0))
                 if len(pending) > self.threads:
                     done += pending[0][1]
                     yield pending.popleft()[0].result()
@@ -111,7 +119,7 @@ class Reading:
                 yield pending.popleft()[0].result()
                 self._report_progress(done, rows, passes, after)
             if done == 0:  # a source without rows still has a result
-                yield alone(work(Piece.empty(self.source.schema), 0))
+                yield alone(work(_Placed(Piece.empty(self.source.schema), 0)))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -123,11 +131,13 @@ class Reading:
         """Every piece; batch by batch where a piece cannot be held or its length is unknown."""
         offset, pieces = 0, self.source.divided(2 * self.threads if self.threads > 1 else 1).pieces
         read = columns or self.source.schema.names[:1]
+        last = min(self.threads, len(pieces))
         for k, piece in enumerate(pieces):
             is_whole = piece.rows is not None and not self._is_large(piece, read)
-            is_shared = is_whole and len(pieces) - k <= _LAST * self.threads and self.threads > 1
+            is_shared = is_whole and len(pieces) - k <= last and self.threads > 1
+            tasks = -(-_TASKS * self.threads // last) if is_shared else 1
             for part in (piece,) if is_whole else piece.held(read, use_threads=self.threads > 1):
-                yield _Placed(part, offset, is_shared)
+                yield _Placed(part, offset, tasks)
                 offset += part.rows or 0
 
     def _is_large(self, piece: Piece, columns: Sequence[str]) -> bool:
@@ -135,10 +145,9 @@ class Reading:
         together = [name for name in columns if name in self.kernel.uses]
         return piece.is_large(together) or piece.is_large(columns, apart=True)
 
-    def _deciding(self, piece: Piece, early: Sequence[str] = ()) -> Generator[Sequence[Task], list[Any], Columns]:
+    def _deciding(self, place: _Placed, early: Sequence[str] = ()) -> Generator[Sequence[Task], list[Any], Columns]:
         """The columns that decide the draw, and those of `early` that other threads read meanwhile."""
-        uses = self.kernel.uses
-        apart = [[name] for name in uses] if piece.reads_columns_apart else [list(uses)] * bool(uses)
+        piece, apart = place.piece, _divided(place, self.kernel.uses)
         awaited = deque(apart)
 
         def decisive(names: Sequence[str]) -> Piece:
@@ -156,14 +165,14 @@ class Reading:
         read = zip([*apart, *ahead], found, strict=True)
         return {name: each for names, each in read if each is not None for name in names}
 
-    def _batches(self, piece: Piece, read: Columns) -> Iterator[_Batch]:
+    def _batches(self, place: _Placed, read: Columns) -> Iterator[_Batch]:
         """The columns that decide the draw, with the position of each batch in the piece."""
         if not self.kernel.uses:
-            rows = pa.table({"": pa.nulls(piece.rows or 0)})
+            rows = pa.table({"": pa.nulls(place.piece.rows or 0)})
         else:
             columns = [read[name].fragment.data.column(name) for name in self.kernel.uses]
             rows = pa.Table.from_arrays(columns, schema=_part(self.source.schema, self.kernel.uses))
-        return _placed(rows.to_batches(max_chunksize=BATCH) or [_empty(rows.schema)])
+        return _placed(rows.to_batches(max_chunksize=place.batch) or [_empty(rows.schema)])
 
     def _ids(self, batch: pa.RecordBatch, seen: SeenIds) -> Any:
         if self.kernel.id is None:
@@ -176,92 +185,91 @@ class Reading:
     def _check(self, seen: SeenIds) -> None:
         name = str(self.kernel.id)
 
-        def ids(piece: Piece, offset: int) -> Steps:
-            (found,) = yield [lambda: [ids_of(batch.column(name), name) for batch in piece.batches([name])]]
+        def ids(place: _Placed) -> Steps:
+            (found,) = yield [lambda: [ids_of(batch.column(name), name) for batch in place.piece.batches([name])]]
             return found
 
         quietly = replace(self, progress=None)
         seen.check(lambda: (each for several in quietly._in_order(ids, [name]) for each in several))
 
-    def _partial(self, piece: Piece, offset: int, seen: SeenIds, held: Held) -> Steps:
+    def _partial(self, place: _Placed, seen: SeenIds, held: Held) -> Steps:
         """What a piece contributes to the draw; `held` gets the first columns for the second pass."""
-        read = yield from self._deciding(piece)
+        piece, offset, _ = place
+        read = yield from self._deciding(place)
 
         def part(start: int, batch: pa.RecordBatch) -> Any:
             return self.kernel.partial(batch, offset + start, self._ids(batch, seen))
 
-        parts = yield [partial(part, start, batch) for start, batch in self._batches(piece, read)]
+        parts = yield [partial(part, start, batch) for start, batch in self._batches(place, read)]
         wanted = {name: each for name, each in read.items() if name in self.columns}
         size = sum(each.fragment.data.column(name).nbytes for name, each in wanted.items())
         if piece.rows and (offset + piece.rows) * size <= _AHEAD * piece.rows:
             held[offset, piece.rows] = wanted
         return self.kernel.folded(parts)
 
-    def _kept(self, piece: Piece, offset: int, seen: SeenIds) -> Steps:
+    def _kept(self, place: _Placed, seen: SeenIds) -> Steps:
         """The kept rows of a piece."""
-        read = yield from self._deciding(piece, self._early(piece))
+        read = yield from self._deciding(place, self._early(place.piece))
 
         def drawn(start: int, batch: pa.RecordBatch) -> Chosen:
-            verdict = self.kernel.verdict(batch, offset + start, self._ids(batch, seen))
+            verdict = self.kernel.verdict(batch, place.offset + start, self._ids(batch, seen))
             return Chosen(verdict.positions + start, verdict.counts, verdict.weights)
 
-        found = yield [partial(drawn, start, batch) for start, batch in self._batches(piece, read)]
+        found = yield [partial(drawn, start, batch) for start, batch in self._batches(place, read)]
         chosen = Chosen(*(np.concatenate([getattr(one, what) for one in found]) for what in Chosen.__slots__))
-        return (yield from self._assembled(piece, chosen, read))
+        return (yield from self._assembled(place, chosen, read))
 
-    def _drawn(self, piece: Piece, offset: int, chosen: Chosen, held: Held) -> Steps:
+    def _drawn(self, place: _Placed, chosen: Chosen, held: Held) -> Steps:
         """The rows of a piece that were chosen."""
+        piece, offset, _ = place
         here = chosen.within(offset, piece.rows or 0)
-        return (yield from self._assembled(piece, here, held.pop((offset, piece.rows), {})))
+        return (yield from self._assembled(place, here, held.pop((offset, piece.rows), {})))
 
     def _early(self, piece: Piece) -> list[str]:
         """Columns that threads without work may read before the draw is decided, if they take little memory: threads
         are without work if the columns that decide, of all pieces, are fewer."""
         uses, pieces = self.kernel.uses, len(self.source.pieces)
-        if pieces * len(uses) >= self.threads or not piece.is_plain:
+        if not uses or pieces * len(uses) >= self.threads or not piece.is_plain:
             return []
         some = [name for name in self.columns if name not in uses]
         until = np.cumsum(piece.bytes_of(some))
         return some[: int(np.searchsorted(until, _AHEAD / pieces, side="right"))]
 
-    def _assembled(self, piece: Piece, chosen: Chosen, read: Columns) -> Steps:
+    def _assembled(self, place: _Placed, chosen: Chosen, read: Columns) -> Steps:
         """The chosen rows, in tables; columns that were `read` already are not decoded again."""
+        piece = place.piece
         if not chosen.tickets.size:
             return []
         if piece.is_large(self.columns, chosen.tickets.size / (piece.rows or 1)):
             return self._streamed(piece, chosen)
-        missing = [name for name in self.columns if name not in read]
-        apart = [[name] for name in missing] if piece.reads_columns_apart else [missing] * bool(missing)
-        places = [(piece, names) for names in apart]
-        places += [(read[name], [name]) for name in self.columns if name in read]
-        several = max(len(places) // (8 * self.threads), 1)  # of very many columns
-        tasks = [partial(_taken, places[k : k + several], chosen.tickets) for k in range(0, len(places), several)]
+        apart = _divided(place, [name for name in self.columns if name not in read])
+        tasks: list[Task] = [partial(piece.taken, names, chosen.tickets) for names in apart]
+        again = {name: read[name].fragment.data.column(name) for name in self.columns if name in read}
+        if again:
+            held = pa.table(again)
+            held_piece = Piece(piece.name, held.num_rows, InMemory(held), held.schema)
+            tasks.append(partial(held_piece.taken, list(again), chosen.tickets))
         found: dict[str, pa.ChunkedArray] = {}
         for taken in (yield tasks):
             found |= taken
-        columns = [found[name] for name in self.columns]
-        arrays = [*columns, pa.array(chosen.weights), pa.array(chosen.counts)]
-        return [pa.Table.from_arrays(arrays, schema=self.schema)]
+        arrays = [*(found[name] for name in self.columns), pa.array(chosen.weights), pa.array(chosen.counts)]
+        rows = pa.Table.from_arrays(arrays, schema=self.schema)  # as it would be row group by row group
+        return [rows.slice(part.start, part.stop - part.start) for part in piece.parts(chosen.tickets)]
 
     def _streamed(self, piece: Piece, chosen: Chosen) -> Iterator[pa.Table]:
         """The same for rows that are too many to be held: decoded by whoever takes them, all columns at a time."""
         start = 0
         for part in piece.held(self.columns, use_threads=self.threads > 1):
-            yield from alone(self._assembled(part, chosen.within(start, part.rows or 0), {}))
+            yield from alone(self._assembled(_Placed(part, 0), chosen.within(start, part.rows or 0), {}))
             start += part.rows or 0
 
 
-def _taken(places: Sequence[tuple[Piece, Sequence[str]]], positions: Ints) -> dict[str, pa.ChunkedArray]:
-    """Rows at ascending positions of pieces with the same rows, and these columns of each."""
-    found: dict[str, pa.ChunkedArray] = {}
-    for piece, names in places:
-        rows = []
-        for start, batch in _placed(piece.batches(names, size=piece.rows)):
-            first, last = np.searchsorted(positions, [start, start + batch.num_rows])
-            if last > first:
-                rows.append(batch.take(pa.array(positions[first:last] - start)))
-        found |= zip(names, pa.Table.from_batches(rows).columns, strict=True)
-    return found
+def _divided(place: _Placed, columns: Sequence[str]) -> list[list[str]]:
+    """The columns by task."""
+    if not columns or place.tasks == 1 or not place.piece.reads_columns_apart:
+        return [list(columns)] * bool(columns)
+    several = -(-len(columns) // place.tasks)
+    return [list(columns[k : k + several]) for k in range(0, len(columns), several)]
 
 
 def _placed(batches: Iterable[pa.RecordBatch]) -> Iterator[_Batch]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .log_domain import FloatArray
 
-_ENTRIES = 1 << 15  # of one chunk, so that it stays in cache
+_ENTRIES = 1 << 16  # of one chunk, so that it stays in cache
 _TINY, _HUGE = 2.0**-450, 2.0**450  # between these norms no square that matters was lost
 _LEAST = 5e-324  # the smallest positive double
 _PLAIN = (1.0, 2.0, math.inf)

@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..extras import missing
 
 try:
@@ -36,9 +39,62 @@ def decoded(fragment: Any, schema: pa.Schema, columns: Sequence[str], most: int)
     stored = [name for name in columns if name not in constant]
     with _opened(fragment) as file:
         for group in fragment.row_groups:
-            table = file.read_row_group(group.id, stored, use_threads=False) if stored else _rows(group)
+            table = file.read_row_groups([group.id], stored, use_threads=False) if stored else _rows(group)
             for batch in table.to_batches(max_chunksize=most):
                 yield _arranged(batch, schema, columns, constant)
+
+
+def whole(fragment: Any, schema: pa.Schema, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+    """These columns, all rows of all row groups by one call: threads wait for each other at every one."""
+    constant = dataset.get_partition_keys(fragment.partition_expression)
+    stored = [name for name in columns if name not in constant]
+    groups = fragment.row_groups
+    rows = sum(group.num_rows for group in groups)
+    table = pa.table({})
+    if stored:
+        with _opened(fragment) as file:
+            table = file.read_row_groups([group.id for group in groups], stored, use_threads=False)
+    found = []
+    for name in columns:
+        kind = schema.field(name).type
+        if name in constant:
+            found.append(pa.chunked_array([pa.repeat(pa.scalar(constant[name], kind), rows)]))
+        else:
+            found.append(_of_type(table.column(name), kind))
+    return found
+
+
+def taken(
+    fragment: Any, schema: pa.Schema, columns: Sequence[str], positions: NDArray[np.int64]
+) -> dict[str, pa.ChunkedArray]:
+    """These columns of the rows at ascending positions; one column is in memory at a time, and of the row groups that
+    have some of the rows."""
+    constant = dataset.get_partition_keys(fragment.partition_expression)
+    groups, within = _with_some(fragment.row_groups, positions)
+    places, found = pa.array(within), {}
+    with _opened(fragment) as file:
+        for name in columns:
+            kind = schema.field(name).type
+            if name in constant:
+                found[name] = pa.chunked_array([pa.repeat(pa.scalar(constant[name], kind), len(positions))])
+            else:
+                column = file.read_row_groups(groups, [name], use_threads=False).column(name)
+                found[name] = _of_type(chosen_of(column, places), kind)
+                del column  # before the next one is decoded
+    return found
+
+
+def chosen_of(column: pa.ChunkedArray, places: pa.Array) -> pa.ChunkedArray:
+    """The values at ascending positions."""
+    if column.num_chunks == 1:
+        return column.take(places)
+    positions, parts, start = places.to_numpy(), [], 0
+    for chunk in column.chunks:  # each by itself: those of a dictionary type may have different dictionaries
+        first, last = np.searchsorted(positions, [start, start + len(chunk)])
+        if last > first:
+            parts.append(chunk.take(pa.array(positions[first:last] - start)))
+        start += len(chunk)
+    return pa.chunked_array(parts, column.type)
 
 
 def streamed(
@@ -71,6 +127,21 @@ def sizes(fragment: Any, group: Group) -> dict[str, int]:
     return found
 
 
+def _with_some(groups: Sequence[Group], positions: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
+    """The row groups with some of these rows, and where the rows are in those alone."""
+    if len(groups) == 1:
+        return [groups[0].id], positions
+    ends = np.cumsum([group.num_rows for group in groups])
+    counts = np.diff(np.searchsorted(positions, ends), prepend=0)
+    omitted = np.where(counts > 0, 0, [group.num_rows for group in groups])
+    ids = [group.id for group, count in zip(groups, counts.tolist(), strict=True) if count]
+    return ids, positions - np.repeat(np.cumsum(omitted), counts)
+
+
+def _of_type(column: Any, kind: pa.DataType) -> Any:
+    return column if column.type == kind else column.cast(kind)
+
+
 @contextmanager
 def _opened(fragment: Any) -> Iterator[Any]:
     from pyarrow import parquet
@@ -96,6 +167,5 @@ def _arranged(
         if name in constant:
             arrays.append(pa.repeat(pa.scalar(constant[name], kind), batch.num_rows))
         else:
-            array = batch.column(name)
-            arrays.append(array if array.type == kind else array.cast(kind))
+            arrays.append(_of_type(batch.column(name), kind))
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))

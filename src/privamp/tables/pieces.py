@@ -7,9 +7,11 @@ are streamed. Errors never repeat Arrow's messages, because these quote values.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidInput
 from ..extras import missing
@@ -59,8 +61,32 @@ class Piece:
     def in_memory(self, columns: Sequence[str]) -> "Piece":
         """The same rows with these columns, decoded."""
         schema = pa.schema([self.schema.field(name) for name in columns])
-        data = pa.Table.from_batches(self.batches(columns, size=self.rows), schema=schema)
+        if self.is_plain and self.rows:
+            with readable(self.name):
+                data = pa.Table.from_arrays(parquet_rows.whole(self.fragment, self.schema, columns), schema=schema)
+        else:
+            data = pa.Table.from_batches(self.batches(columns, size=self.rows), schema=schema)
         return Piece(self.name, data.num_rows, InMemory(data), schema)
+
+    def taken(self, columns: Sequence[str], positions: NDArray[np.int64]) -> dict[str, pa.ChunkedArray]:
+        """These columns of the rows at ascending positions, of which there are some."""
+        if self.is_plain:
+            with readable(self.name):
+                return parquet_rows.taken(self.fragment, self.schema, columns, positions)
+        places = pa.array(positions)
+        if isinstance(self.fragment, InMemory):
+            return {name: parquet_rows.chosen_of(self.fragment.data.column(name), places) for name in columns}
+        found: dict[str, pa.ChunkedArray] = {}
+        for names in [[name] for name in columns] if self.reads_columns_apart else [columns]:
+            data = self.in_memory(names).fragment.data
+            found |= {name: parquet_rows.chosen_of(data.column(name), places) for name in names}
+        return found
+
+    def parts(self, positions: NDArray[np.int64]) -> list[slice]:
+        """Which of the rows at ascending positions lie in the same row group."""
+        groups = getattr(self.fragment, "row_groups", ())
+        ends = np.searchsorted(positions, np.cumsum([group.num_rows for group in groups][:-1])).tolist()
+        return [slice(a, b) for a, b in pairwise([0, *ends, len(positions)]) if a < b]
 
     def bytes_of(self, columns: Sequence[str]) -> list[int]:
         """About what each of these columns takes in memory, of a plain piece."""

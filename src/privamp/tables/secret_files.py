@@ -10,13 +10,14 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ..atomic_files import put_in_place, sync_folder
 from ..errors import InvalidInput
 from ..extras import missing
+from .one_thread import one_after_another
 from .pieces import Piece
 
 try:
@@ -31,6 +32,7 @@ _PRIVATE = 0o600
 _FACTS = ("design", "label", "round", "reads", "clip", "ledger_id", "key_fingerprint")
 _GROUP_ROWS = 1 << 17
 _GROUP_BYTES = 1 << 26
+_BUFFER = 1 << 22  # bytes that are written at once
 _SUFFIXES = (".parquet", ".pq", ".feather", ".arrow")
 
 
@@ -78,10 +80,14 @@ def private_writer(
     try:
         with _locked(part) as handle, os.fdopen(os.dup(handle), "wb") as file:
             try:
-                with _writer(path, file, schema, id) as grouped:
+                with (
+                    _buffered(file) as sink,
+                    _writer(path, sink, schema, id) as write,
+                    one_after_another(write) as later,
+                ):
+                    grouped = _Grouped(later, schema)
                     yield grouped.add
                     grouped.flush()
-                file.flush()
                 os.fsync(handle)
                 check_output(out, overwrite)
                 put_in_place(part, path, over=overwrite)
@@ -144,11 +150,24 @@ def _is_named(part: Path, held: os.stat_result) -> bool:
     return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
 
 
+@contextmanager
+def _buffered(file: Any) -> Iterator[Any]:
+    """What Arrow writes to: large parts at a time, because each of them takes a turn of Python's. Closes the file."""
+    sink = pa.BufferedOutputStream(pa.PythonFile(file, mode="w"), _BUFFER)
+    try:
+        yield sink
+    except BaseException:
+        with suppress(OSError, pa.ArrowException):
+            sink.close()
+        raise
+    sink.close()
+
+
 class _Grouped:
     """Collects small batches into row groups of a useful size, independent of the threads."""
 
-    def __init__(self, writer: Any, schema: pa.Schema) -> None:
-        self._writer, self._schema = writer, schema
+    def __init__(self, write: Callable[[pa.Table], None], schema: pa.Schema) -> None:
+        self._write, self._schema = write, schema
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
@@ -163,21 +182,20 @@ class _Grouped:
     def flush(self) -> None:
         """Write what was collected."""
         if self._rows:
-            table = pa.Table.from_batches(self._batches).replace_schema_metadata(self._schema.metadata)
-            self._writer.write_table(table.combine_chunks())
+            self._write(pa.Table.from_batches(self._batches).replace_schema_metadata(self._schema.metadata))
         self._batches, self._rows, self._bytes = [], 0, 0
 
 
 @contextmanager
-def _writer(path: Path, file: Any, schema: pa.Schema, id: str | None) -> Iterator[_Grouped]:
+def _writer(path: Path, file: Any, schema: pa.Schema, id: str | None) -> Iterator[Callable[[pa.Table], None]]:
     if path.suffix.lower() in (".feather", ".arrow"):
         with pa.ipc.new_file(file, schema) as writer:
-            yield _Grouped(writer, schema)
+            yield lambda rows: writer.write_table(rows.combine_chunks())
         return
     from pyarrow import parquet
 
     with parquet.ParquetWriter(file, schema, use_dictionary=_dictionaries(schema, id)) as writer:
-        yield _Grouped(writer, schema)
+        yield lambda rows: writer.write_table(rows.combine_chunks())
 
 
 def _dictionaries(schema: pa.Schema, id: str | None) -> list[str]:
