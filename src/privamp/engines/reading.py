@@ -33,7 +33,8 @@ class _Placed(NamedTuple):
     is_shared: bool
 
 
-_LAST = 2  # pieces a thread, of the last ones, whose columns all threads share
+_LAST = 1  # pieces a thread, of the last ones, whose columns all threads share
+_TASKS = 2  # a thread, for the columns of such a piece: more take longer to hand out than they save
 _AHEAD = 1 << 26  # bytes of columns read before the draw is decided
 
 _Batch = tuple[int, pa.RecordBatch]  # with the position of its first row
@@ -121,7 +122,7 @@ class Reading:
 
     def _placed(self, columns: Sequence[str]) -> Iterator[_Placed]:
         """Every piece; batch by batch where a piece cannot be held or its length is unknown."""
-        offset, pieces = 0, self.source.divided(2 * self.threads if self.threads > 1 else 1).pieces
+        offset, pieces = 0, self.source.divided(self.threads).pieces
         read = columns or self.source.schema.names[:1]
         for k, piece in enumerate(pieces):
             is_whole = piece.rows is not None and not self._is_large(piece, read)
@@ -234,7 +235,7 @@ class Reading:
         apart = [[name] for name in missing] if piece.reads_columns_apart else [missing] * bool(missing)
         places = [(piece, names) for names in apart]
         places += [(read[name], [name]) for name in self.columns if name in read]
-        several = max(len(places) // (8 * self.threads), 1)  # of very many columns
+        several = max(len(places) // (_TASKS * self.threads), 1)
         tasks = [partial(_taken, places[k : k + several], chosen.tickets) for k in range(0, len(places), several)]
         found: dict[str, pa.ChunkedArray] = {}
         for taken in (yield tasks):
