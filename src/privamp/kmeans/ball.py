@@ -36,7 +36,7 @@ Count = Callable[[FloatArray], FloatArray]
 Places = slice | NDArray[np.intp]
 
 MOST = 2.0**33  # where sums of counts or squares are cut; below, sums of multiples of 1/SQUARE_UNITS are exact
-_BYTES = 1 << 20  # one chunk of float64 rows: in the cache
+_BYTES = 1 << 22  # one chunk of float64 rows: more leave the cache, fewer make threads wait for the interpreter
 _QUICK = (2.0**-100, 2.0**100)  # radii for which squares neither over- nor underflow where it matters
 
 
