@@ -9,7 +9,8 @@ from privamp import ImportanceSampling, Influence, Neighbors, NoTheorem, Private
 from privamp.core.sample import SeededSample
 from privamp.kmeans import compiled
 from privamp.kmeans import fit as fit_module
-from privamp.kmeans.ball import Ball, scan, taken_inside
+from privamp.kmeans.ball import Ball, scan, squares, taken_inside
+from privamp.kmeans.ball import lengths as ball_lengths
 from privamp.kmeans.first_look import EDGES, norm_counts
 from privamp.kmeans.fit_plan import FitPlan, Split
 from privamp.kmeans.privacy_spend import FirstThenSample
@@ -140,6 +141,24 @@ def test_compiled_passes_find_what_numpy_finds(
     for mine, theirs in zip(*found, strict=True):
         assert np.array_equal(mine, theirs)
     assert np.sum(found[0][3]) == len(table)
+
+
+@pytest.mark.usefixtures("passes")
+@pytest.mark.parametrize("d", [1, 3, 4, 5, 8, 9, 15, 16, 31, 33, 40, 47, 71])
+def test_squares_of_any_number_of_columns_are_those_of_each_row(d: int) -> None:
+    """Columns are added in panels, single vectors and a rest; rows outside the ball, and odd ones, by themselves."""
+    rng = np.random.default_rng(d)
+    table = rng.normal(size=(150, d)) / np.sqrt(d)
+    table[40:44] *= 9.0
+    table[90, d // 2], table[110, 0] = np.nan, np.inf
+    for each in (table, table[:30], table.astype(np.float32), (100 * np.nan_to_num(table, posinf=9)).astype(np.int32)):
+        ball = Ball(np.full(d, 0.1), 1.5 if each.dtype.kind == "f" else 150.0)
+        with ThreadPool(2) as pool:
+            found, total = scan(ball, each, pool, norm_counts)
+        wanted = np.concatenate([ball_lengths(ball, row[None]) for row in each])
+        assert np.array_equal(found, wanted)
+        sums = [squares(ball, row[None], length[None]) for row, length in zip(each, wanted, strict=True)]
+        assert np.array_equal(total, np.concatenate([np.sum(sums, axis=0), norm_counts(wanted)]))
 
 
 @pytest.mark.parametrize("is_gaussian", [False, True])

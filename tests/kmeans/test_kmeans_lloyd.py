@@ -5,7 +5,7 @@ import pytest
 
 from privamp.kmeans.compiled import has_numba
 from privamp.kmeans.lloyd import sums_and_counts
-from privamp.kmeans.nearest import nearest
+from privamp.kmeans.nearest import decided, nearest
 from privamp.kmeans.threads import ThreadPool, threads_of
 
 KERNELS = [False, pytest.param(True, marks=pytest.mark.skipif(not has_numba(), reason="numba is not installed"))]
@@ -26,6 +26,19 @@ def test_sums_and_counts(fast: bool, threads: int, n: int, d: int, k: int) -> No
     assert np.array_equal(sums, wanted)
     assert np.array_equal(counts, np.bincount(labels, weights, minlength=k))
     assert np.array_equal(nearest(rows, centres), labels)
+
+
+@pytest.mark.parametrize("k", [1, 2, 255, 256, 300])
+def test_the_largest_score_is_certain_unless_another_one_is_near(k: int) -> None:
+    """Also with 256 others near it, which a byte would count as none."""
+    scores = np.random.default_rng(k).uniform(-1, 0, (k, 40)).astype(np.float32)
+    most = np.random.default_rng(1).integers(k, size=40)
+    scores[most, np.arange(40)] = 0.5
+    scores[:, 7] = scores[:, 23] = 0.25
+    scores[most[5] - 1, 5] = 0.45
+    places, is_sure = decided(scores, np.float32(0.1))
+    assert np.flatnonzero(~is_sure).tolist() == ([5, 7, 23] if k > 1 else [])
+    assert np.array_equal(places[is_sure], most[is_sure])
 
 
 def test_threads() -> None:

@@ -126,6 +126,19 @@ def test_an_address_of_fsspec_gives_the_sample_of_the_folder(folder, design):
         memory.rm("/people", recursive=True)
 
 
+def test_a_pattern_at_an_address_gives_the_sample_of_the_files_that_match(folder):
+    memory = stored(folder)
+    try:
+        assert kept("memory://people/*.parquet", Poisson(0.3)) == kept(folder, Poisson(0.3))
+        assert kept("memory://people/[a].parquet", Poisson(0.3)) == kept("memory://people/a.parquet", Poisson(0.3))
+        memory.pipe("/people/[a].parquet", (folder / "b.parquet").read_bytes())  # a name before a pattern
+        assert kept("memory://people/[a].parquet", Poisson(0.3)) == kept("memory://people/b.parquet", Poisson(0.3))
+        with pytest.raises(InvalidInput, match="no file matches"):
+            sources.files("memory://people/*.csv")
+    finally:
+        memory.rm("/people", recursive=True)
+
+
 @pytest.mark.parametrize(
     ("address", "rule"),
     [("nothing://x/y.parquet", "not an address that fsspec can read"), ("local://x.parquet", "give its path alone"),

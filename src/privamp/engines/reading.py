@@ -129,7 +129,7 @@ class Reading:
 
     def _placed(self, columns: Sequence[str]) -> Iterator[_Placed]:
         """Every piece; batch by batch where a piece cannot be held or its length is unknown."""
-        offset, pieces = 0, self.source.divided(2 * self.threads if self.threads > 1 else 1).pieces
+        offset, pieces = 0, self.source.divided(self.threads).pieces
         read = columns or self.source.schema.names[:1]
         last = min(self.threads, len(pieces))
         for k, piece in enumerate(pieces):

@@ -9,8 +9,9 @@ What is computed from a record is a function of that record and the ball, bit fo
 machine adds, finds the same number for nearly every row: with d columns and u = 2^-53, z the differences to the
 centre as they are rounded,
 
-    quick    sqrt(fl(sum z²)/radius²) = L(1 + e),   |e| <= (d + 6)u      (any order of d - 1 additions, fused or not)
-    defined  norms(z/radius)          = L(1 + e'),  |e'| <= (3d + 24)u   (rounded up by (d + 8)·2^-52)
+    quick    sqrt(fl(sum z²)/radius²) or sqrt(fl(sum (z/radius)²))
+                                  = L(1 + e),    |e| <= (d + 6)u      (any order of d - 1 additions, fused or not)
+    defined  norms(z/radius)      = L(1 + e'),  |e'| <= (3d + 24)u   (rounded up by (d + 8)·2^-52)
 
 so that both lie within a factor 1 ± 8(d + 8)u of each other. If the two ends of that interval about the quick length
 round up to the same 30 bits, so does the defined length; otherwise, once in some ten thousand rows, the row is
@@ -28,14 +29,14 @@ from numpy.typing import NDArray
 from ..numerics.log_domain import FloatArray
 from ..numerics.row_norms import norms
 from . import exact
-from .compiled import DROPPED, FAR, NEAR, SQUARE_UNITS, gather, is_worth_compiling, measure
+from .compiled import DROPPED, FAR, NEAR, SQUARE_UNITS, UNIT, gather, is_worth_compiling, measure
 from .threads import ThreadPool
 
 Count = Callable[[FloatArray], FloatArray]
 Places = slice | NDArray[np.intp]
 
 MOST = 2.0**33  # where sums of counts or squares are cut; below, sums of multiples of 1/SQUARE_UNITS are exact
-_BYTES = 1 << 20  # one chunk of float64 rows: in the cache
+_BYTES = 1 << 22  # one chunk of float64 rows: more leave the cache, fewer make threads wait for the interpreter
 _QUICK = (2.0**-100, 2.0**100)  # radii for which squares neither over- nor underflow where it matters
 
 
@@ -79,7 +80,7 @@ def lengths(ball: Ball, X: NDArray[Any]) -> FloatArray:
     with np.errstate(all="ignore"):
         z = np.subtract(X, ball.center, dtype=np.float64) if np.any(ball.center) else X.astype(np.float64, copy=False)
         quick = np.sqrt(np.einsum("ij,ij->i", z, z) * ball.radius**-2)
-        found, lower = _up(quick * (1.0 + _off(X))), _up(quick * (1.0 - _off(X)))
+        found, lower = _around(quick, _off(X))
         unsure = np.flatnonzero(~((found == lower) & (quick < FAR)))  # also where it is not a number
     if unsure.size:
         found[unsure] = _defined(ball, X[unsure])
@@ -97,6 +98,11 @@ def _off(X: NDArray[Any]) -> float:
 
 def _defined(ball: Ball, X: NDArray[Any]) -> FloatArray:
     return _up(norms(ball.unit(X), 2.0))
+
+
+def _around(quick: FloatArray, off: float) -> tuple[FloatArray, FloatArray]:
+    """What the length may be at most and at least; it is certain where these are equal."""
+    return _up(quick * (1.0 + off)), _up(quick * (1.0 - off))
 
 
 def _up(found: FloatArray) -> FloatArray:
@@ -126,11 +132,32 @@ def lengths_and_squares(ball: Ball, X: NDArray[Any]) -> tuple[FloatArray, FloatA
 
 def _squares_of(ball: Ball, X: NDArray[Any], places: Places, found: FloatArray) -> FloatArray:
     """The sums of the rows at some places, whose lengths are written into `found`."""
-    total = np.zeros(X.shape[1])
+    total, work = np.zeros(X.shape[1]), np.empty((min(len(found), rows_of(X.shape[1])), X.shape[1]))
     for rows in _pieces(places, X.shape[1]):
-        found[rows] = lengths(ball, X[rows])
-        total = added(total, squares(ball, X[rows], found[rows]))
+        found[rows], more = _looked_at(ball, X[rows], work)
+        total = added(total, more)
     return total
+
+
+def _looked_at(ball: Ball, X: NDArray[Any], work: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Lengths and sums of squares of at most 2^16 rows: at once for rows in the ball whose quick length is certain,
+    and with the same result for the others. `work` is space for them, because fresh memory takes a while."""
+    if not _is_quick(ball):
+        found = _defined(ball, X)
+        return found, squares(ball, X, found)
+    with np.errstate(all="ignore"):
+        units = work[: len(X)]
+        units[:] = X
+        if np.any(ball.center):
+            units -= ball.center
+        units *= UNIT / ball.radius
+        units *= units
+        found, lower = _around(np.sqrt(units @ np.ones(X.shape[1])) / UNIT, _off(X))
+        left = np.flatnonzero(~((found == lower) & (found <= 1.0)))
+    if left.size:
+        found[left], units[left] = lengths(ball, X[left]), 0.0
+    total = np.ones(len(X)) @ np.trunc(units, out=units) / SQUARE_UNITS  # whole numbers: exact in any order
+    return found, total + squares(ball, X[left], found[left]) if left.size else total
 
 
 def _pieces(places: Places, columns: int) -> Iterator[Places]:
@@ -147,16 +174,17 @@ def added(one: FloatArray, other: FloatArray) -> FloatArray:
 
 def scan(ball: Ball, X: NDArray[Any], pool: ThreadPool, count: Count | None = None) -> tuple[FloatArray, FloatArray]:
     """The same for a whole table, by threads; the sums go on with what `count` finds in the lengths of a part."""
-    every, spans = np.empty(len(X)), pool.spans(len(X))
+    every, counted = np.empty(len(X)), count or _nothing
+
+    def part(places: Places) -> FloatArray:
+        return np.concatenate([_squares_of(ball, X, places, every), counted(every[places])])
+
     if is_worth_compiling(X) and _is_quick(ball):
-        parts, left = _in_one_pass(ball, X, pool, every, X.shape[1])
-        parts.append(_squares_of(ball, X, left, every))
+        parts, left = _in_one_pass(ball, X, pool, every, X.shape[1], counted)
+        parts.append(part(left))
     else:
-        parts = pool.map(lambda span: _squares_of(ball, X, span, every), spans)
-    total = reduce(added, parts)
-    if count is None:
-        return every, total
-    return every, np.concatenate([total, reduce(added, pool.map(lambda span: count(every[span]), spans))])
+        parts = pool.map(part, pool.spans(len(X)))
+    return every, reduce(added, parts)
 
 
 def measured(ball: Ball, X: NDArray[Any], pool: ThreadPool) -> FloatArray:
@@ -168,16 +196,20 @@ def measured(ball: Ball, X: NDArray[Any], pool: ThreadPool) -> FloatArray:
             every[rows] = lengths(ball, X[rows])
 
     if is_worth_compiling(X) and _is_quick(ball):
-        part(_in_one_pass(ball, X, pool, every, 0)[1])
+        part(_in_one_pass(ball, X, pool, every, 0, _nothing)[1])
     else:
         pool.map(part, pool.spans(len(X)))
     return every
 
 
+def _nothing(found: FloatArray) -> FloatArray:
+    return np.empty(0)
+
+
 def _in_one_pass(
-    ball: Ball, X: NDArray[Any], pool: ThreadPool, found: FloatArray, columns: int
+    ball: Ball, X: NDArray[Any], pool: ThreadPool, found: FloatArray, columns: int, count: Count
 ) -> tuple[list[FloatArray], NDArray[np.intp]]:
-    """Lengths, and sums of squares of the first columns, of all rows but those whose places are returned."""
+    """Lengths, and sums of squares of the first columns and counts, of all rows but those whose places are returned."""
 
     def part(span: slice) -> tuple[FloatArray, list[NDArray[np.intp]]]:
         total, unsure = np.zeros(columns), []
@@ -185,10 +217,11 @@ def _in_one_pass(
             table, places = np.ascontiguousarray(X[rows]), np.empty(rows.stop - rows.start, dtype=np.intp)
             left = measure()(table, ball.center, 1.0 / ball.radius, _off(X), found[rows], total, places)
             unsure.append(places[:left] + rows.start)
-        return total / SQUARE_UNITS, unsure
+        counts = count(found[span]) - count(found[np.concatenate(unsure)])
+        return np.concatenate([total / SQUARE_UNITS, counts]), unsure
 
     parts = pool.map(part, pool.spans(len(X)))
-    return [total for total, _ in parts], np.concatenate([places for _, several in parts for places in several])
+    return [sums for sums, _ in parts], np.concatenate([places for _, several in parts for places in several])
 
 
 def taken_inside(

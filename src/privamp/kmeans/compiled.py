@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from .lanes import decided, padded_width, squared_distance, tile, tile_rows, whole_part
+from .lanes import decided, fetched, padded_width, squares, tile, tile_rows, whole_part
 
 _WORTH_IT = 1 << 21  # entries of a table from which compiling saves time
 _ROWS = 32  # measured together
+_FETCHED = 8  # rows taken ahead
+_COUNTERS = 4  # of each kind: adding to the same one twice in a row takes a while
 FAR = 2.0**500  # radii: entries beyond are clipped
 NEAR = 2.0**-300  # radii: shorter lengths are rounded up to this
 DROPPED = (1 << 22) - 1  # of the 52 bits of a length
 SQUARE_UNITS = 2.0**20  # of a squared coordinate in the unit ball
+UNIT = 2.0**10  # of which that is the square
 
 
 def is_worth_compiling(table: Any) -> bool:
@@ -81,7 +84,7 @@ def gather() -> Any:
     """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    whole = whole_part()
+    whole, fetch = whole_part(), fetched()
 
     def kernel(
         X: Any, taken: Any, columns: Any, center: Any, inverse: float, shrink: Any, units: float, rows: Any
@@ -90,6 +93,8 @@ def gather() -> Any:
         picked, to = np.empty(columns.size, X.dtype), center[columns]
         are_all = columns.size == X.shape[1] and np.all(columns == np.arange(X.shape[1]))
         for i in range(taken.size):
+            if i + _FETCHED < taken.size:
+                fetch(X, taken[i + _FETCHED])
             row, less = X[taken[i]], shrink[i]
             if not are_all:
                 for c in range(columns.size):
@@ -114,36 +119,47 @@ def measure() -> Any:
     """
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    whole, squared = whole_part(), squared_distance()
+    whole, width = whole_part(), padded_width()
+    several, one = squares(_ROWS), squares(1)
 
     def kernel(X: Any, center: Any, inverse: float, off: float, lengths: Any, total: Any, unsure: Any) -> int:
-        n, found = X.shape[0], 0
-        quick, low = np.empty(_ROWS), np.empty(_ROWS)
+        n, found, factor = X.shape[0], 0, inverse * UNIT
+        quick, low, parts = np.empty(_ROWS), np.empty(_ROWS), np.empty((_ROWS, width))
+        part = np.empty(X.shape[1])
         every_bits, low_bits = lengths.view(np.int64), low.view(np.int64)
         for start in range(0, n, _ROWS):  # rows that stay in the cache, in short loops that use vectors
             size = min(_ROWS, n - start)
             high, high_bits = lengths[start : start + size], every_bits[start : start + size]
+            part[:] = 0.0
+            if size == _ROWS:
+                several(X, start, center, factor, parts, quick, part)
+            else:
+                for i in range(size):
+                    one(X, start + i, center, factor, parts, quick[i:], part)
             for i in range(size):
-                quick[i] = np.sqrt(squared(X, start + i, center)) * inverse
-            for i in range(size):
-                one, other = quick[i] * (1.0 + off), quick[i] * (1.0 - off)
-                high[i], low[i] = one if one > NEAR else NEAR, other if other > NEAR else NEAR
+                quick[i] = np.sqrt(quick[i]) * (1.0 / UNIT)
+                up, down = quick[i] * (1.0 + off), quick[i] * (1.0 - off)
+                high[i], low[i] = up if up > NEAR else NEAR, down if down > NEAR else NEAR
             for i in range(size):
                 high_bits[i] = (high_bits[i] + DROPPED) & ~DROPPED
                 low_bits[i] = (low_bits[i] + DROPPED) & ~DROPPED
+            inside = 0
             for i in range(size):
-                beyond = high[i] if high[i] > 1.0 else 1.0
-                is_sure = quick[i] < 0.5 * FAR and high_bits[i] == low_bits[i]
-                quick[i] = SQUARE_UNITS / (beyond * beyond) if is_sure else 0.0
+                inside += quick[i] <= 1.0 and high_bits[i] == low_bits[i] and high[i] <= 1.0  # quick may be NaN
+            if inside == size:
+                for j in range(total.size):
+                    total[j] += part[j]
+                continue
             for i in range(size):
-                row, share = X[start + i], quick[i]
-                if share > 0.0:
-                    for j in range(total.size):
-                        v = (row[j] - center[j]) * inverse
-                        total[j] += whole((v * v) * share)
-                else:
+                if not (quick[i] < 0.5 * FAR and high_bits[i] == low_bits[i]):
                     unsure[found] = start + i
                     found += 1
+                    continue
+                row, beyond = X[start + i], high[i] if high[i] > 1.0 else 1.0
+                share = SQUARE_UNITS / (beyond * beyond)
+                for j in range(total.size):
+                    v = (row[j] - center[j]) * inverse
+                    total[j] += whole((v * v) * share)
         return found
 
     return njit(nogil=True)(kernel)
@@ -155,12 +171,19 @@ def count_octaves() -> Any:
     from numba import njit  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     def kernel(lengths: Any, first: int, counts: Any) -> None:
-        square = np.empty(1)
-        bits = square.view(np.int64)
-        last = counts.size - 1
-        for i in range(lengths.size):
-            capped = min(lengths[i], 1.0)
-            square[0] = capped * capped
-            counts[min(max(((bits[0] - 1) >> 52) - first, 0), last)] += 1.0
+        squares, last = np.empty(_ROWS), counts.size - 1
+        bits, several = squares.view(np.int64), np.zeros((_COUNTERS, counts.size))
+        for start in range(0, lengths.size, _ROWS):
+            size = min(_ROWS, lengths.size - start)
+            for i in range(size):
+                capped = min(lengths[start + i], 1.0)
+                squares[i] = capped * capped
+            for i in range(size):
+                bits[i] = min(max(((bits[i] - 1) >> 52) - first, 0), last)
+            for i in range(size):
+                several[i % _COUNTERS, bits[i]] += 1.0
+        for c in range(_COUNTERS):
+            for j in range(counts.size):
+                counts[j] += several[c, j]
 
     return njit(nogil=True)(kernel)

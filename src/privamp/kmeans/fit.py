@@ -203,9 +203,7 @@ def run(
     seen, lengths = look(bill, ball, X, share * request.epsilon, pool)
 
     def draw(rule: Rule) -> tuple[Sample, MakeSums]:
-        capped = np.empty_like(lengths)
-        pool.map(lambda span: np.minimum(lengths[span], 1.0, out=capped[span]), pool.spans(len(X)))
-        sample = ImportanceSampling(rule).draw(Population(len(X), UNNAMED, x=capped), key, over=pool.map)
+        sample = ImportanceSampling(rule).draw(Population(len(X), UNNAMED, x=lengths), key, over=pool.map)
         return sample, partial(Rows, ball, X, lengths, pool)
 
     return after_first_look(request, bill, ball, seen, draw, pool, progress)

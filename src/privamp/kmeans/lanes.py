@@ -8,7 +8,8 @@ Scores are single precision and used only with the margin of nearest.py, which h
 fused or not. The largest score less the margin is rounded too, by u(m·r + m²/2), which 4E covers many times over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 from ..numerics.log_domain import FloatArray
 
 _VECTORS = 2  # of a tile
+_AHEAD = 32  # rows that are brought into the cache meanwhile
+_LINE = 64  # bytes of the cache
+_PANEL = 4  # vectors of columns whose squares are added up in registers
 _CONTRACT = ("contract",)  # a product and a sum may be rounded once
 
 
@@ -120,14 +124,53 @@ class _Emitter:
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(function, [values], fastmath=["nnan"])
 
+    def fetch(self, start: Any, at: Any) -> None:
+        """Have the entry brought into the cache; it may be beyond the end."""
+        from numba.core import cgutils
+
+        ir, small = self.ir, self.ir.IntType(32)
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, small, small, small])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0i8")
+        place = self.builder.bitcast(self.builder.gep(start, [at]), byte)
+        self.builder.call(function, [place, *(ir.Constant(small, n) for n in (0, 3, 1))])
+
     def sum(self, values: Any) -> Any:
-        """Of the lanes, in halves."""
-        lines = [
-            self.builder.extract_element(values, self.ir.Constant(self.ir.IntType(32), i)) for i in range(self.width)
-        ]
-        while len(lines) > 1:
-            lines = [self.builder.fadd(*pair) for pair in zip(lines[::2], lines[1::2], strict=True)]
-        return lines[0]
+        """Of the lanes, in some order."""
+        from numba.core import cgutils
+
+        kind = self.ir.FunctionType(self.number, [self.number, self.vector])
+        function = cgutils.get_or_insert_function(
+            self.builder.module, kind, f"llvm.vector.reduce.fadd.v{self.width}f64"
+        )
+        return self.builder.call(function, [self.ir.Constant(self.number, 0.0), values], fastmath=["reassoc"])
+
+    def cut(self, numbers: Any) -> Any:
+        """One double or a vector of them, rounded toward zero."""
+        from numba.core import cgutils
+
+        name = "llvm.trunc.f64" if numbers.type is self.number else f"llvm.trunc.v{self.width}f64"
+        function = cgutils.get_or_insert_function(
+            self.builder.module, self.ir.FunctionType(numbers.type, [numbers.type]), name
+        )
+        return self.builder.call(function, [numbers])
+
+    def variable(self, value: Any) -> Any:
+        """A place for a value that changes; it becomes a register."""
+        from numba.core import cgutils
+
+        return cgutils.alloca_once_value(self.builder, value)
+
+    def last_lanes(self, number: Any) -> Any:
+        """Which lanes are the last so many ones."""
+        lanes = self.ir.VectorType(self.index, self.width)
+        from_end = self.ir.Constant(lanes, [self.width - i for i in range(self.width)])
+        limit = self.builder.insert_element(
+            self.ir.Constant(lanes, self.ir.Undefined), number, self.ir.Constant(self.ir.IntType(32), 0)
+        )
+        everywhere = self.ir.Constant(self.ir.VectorType(self.ir.IntType(32), self.width), [0] * self.width)
+        limit = self.builder.shuffle_vector(limit, limit, everywhere)
+        return self.builder.icmp_unsigned("<=", from_end, limit)
 
     def added_product(self, one: Any, other: Any, place: Any) -> None:
         """Add a product to what is stored at a place."""
@@ -215,33 +258,144 @@ def decided() -> Any:
 
 
 @cache
-def squared_distance() -> Any:
-    """f(table, row, center): ||x - center||² of a row, in double precision, added in lanes."""
+def squares(rows: int) -> Any:
+    """f(table, start, center, factor, parts, sums, total): squares of `rows` rows from `start` on, less the center,
+    times the factor, in double precision.
+
+    Their sum in each row is written into `sums`, added in some order; their whole parts are added to `total`, column by
+    column. `parts` is work space with as many rows.
+    """
     from numba import types
     from numba.core import cgutils
     from numba.extending import intrinsic
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e, entry = _Emitter.double(context, builder), signature.args[0].dtype
-        table, (_, d) = e.array(signature.args[0], arguments[0])
-        center, _ = e.array(signature.args[2], arguments[2])
-        start, step = builder.mul(arguments[1], d), e.whole(e.width)
-        sums = cgutils.alloca_once_value(builder, e.ir.Constant(e.vector, None))
-        rest = cgutils.alloca_once_value(builder, e.ir.Constant(e.number, 0.0))
-        whole = builder.sub(d, builder.urem(d, step))
-        with cgutils.for_range_slice(builder, e.whole(0), whole, step) as (at, _):
-            here = _as_doubles(builder, entry, e.load(table, builder.add(start, at)), e.vector)
-            away = builder.fsub(here, e.load(center, at))
-            e.added_product(away, away, sums)
-        with cgutils.for_range_slice(builder, whole, d, e.whole(1)) as (at, _):
-            one = builder.load(builder.gep(table, [builder.add(start, at)]))
-            away = builder.fsub(_as_doubles(builder, entry, one, e.number), builder.load(builder.gep(center, [at])))
-            e.added_product(away, away, rest)
-        return builder.fadd(e.sum(builder.load(sums)), builder.load(rest))
+        squared = _Squared(context, builder, signature.args, arguments, rows)
+        e, d = squared.e, squared.columns
+        rest = builder.urem(d, e.whole(e.width))
+        whole, several = builder.sub(d, rest), e.whole(_PANEL * e.width)
+        wide = builder.sub(whole, builder.urem(whole, several))
+        squared.clear()
+        with cgutils.for_range_slice(builder, e.whole(0), wide, several) as (at, _):
+            squared.add(at, _PANEL)
+        with cgutils.for_range_slice(builder, wide, whole, e.whole(e.width)) as (at, _):
+            squared.add(at, 1)
+        is_left = builder.icmp_unsigned("!=", rest, e.whole(0))
+        is_wide = builder.icmp_unsigned("!=", whole, e.whole(0))
+        with builder.if_then(builder.and_(is_left, is_wide)):
+            squared.add(builder.sub(d, e.whole(e.width)), 1, rest)
+        squared.finish()
+        with builder.if_then(builder.not_(is_wide)):
+            squared.add_one_by_one()
+        return context.get_dummy_value()
 
-    def typed(context: Any, table: Any, row: Any, center: Any) -> tuple[Any, Callable[..., Any]]:
-        _check_rows(table, center)
-        return types.float64(table, types.intp, center), emit
+    def typed(
+        context: Any, table: Any, start: Any, center: Any, factor: Any, parts: Any, sums: Any, total: Any
+    ) -> tuple[Any, Callable[..., Any]]:
+        _check_rows(table, center, parts, sums, total)
+        return types.void(table, types.intp, center, types.float64, parts, sums, total), emit
+
+    return intrinsic(typed)
+
+
+class _Squared:
+    """Squares of some rows, column by column and row by row."""
+
+    def __init__(self, context: Any, builder: Any, kinds: Any, arguments: Any, rows: int) -> None:
+        self.e, self.builder, self.rows = _Emitter.double(context, builder), builder, self._whole(rows)
+        self.entry, self.factor, self.start = kinds[0].dtype, arguments[3], arguments[1]
+        places = [self.e.array(kinds[k], arguments[k]) for k in (0, 2, 4, 5, 6)]
+        (self.table, (_, self.columns)), *others = places
+        self.center, self.parts, self.sums, self.total = (start for start, _ in others)
+
+    @staticmethod
+    def _whole(value: int) -> Any:
+        from llvmlite import ir
+
+        return ir.Constant(ir.IntType(64), value)
+
+    def clear(self) -> None:
+        """Start the rows' sums at 0."""
+        with self._each_row() as (row, _):
+            self.e.store(self.e.ir.Constant(self.e.vector, None), self.parts, self._part(row))
+
+    def add(self, at: Any, vectors: int, last: Any = None) -> None:
+        """The squares of some vectors of columns from `at` on; only the `last` ones, if that is given."""
+        e, builder = self.e, self.builder
+        places = [builder.add(at, e.whole(v * e.width)) for v in range(vectors)]
+        centers = [e.load(self.center, place) for place in places]
+        totals = [e.variable(e.load(self.total, place)) for place in places]
+        factor = e.spread(self.factor)
+        mask = None if last is None else e.last_lanes(last)
+        with self._each_row() as (row, first):
+            part = e.load(self.parts, self._part(row))
+            for place, center, total in zip(places, centers, totals, strict=True):
+                at = builder.add(first, place)
+                e.fetch(self.table, builder.add(at, builder.mul(self.columns, e.whole(_AHEAD))))
+                here = _as_doubles(builder, self.entry, e.load(self.table, at), e.vector)
+                away = builder.fmul(builder.fsub(here, center), factor)
+                square = builder.fmul(away, away)
+                if mask is not None:
+                    square = builder.select(mask, square, e.ir.Constant(e.vector, None))
+                part = builder.fadd(part, square)
+                builder.store(builder.fadd(builder.load(total), e.cut(square)), total)
+            e.store(part, self.parts, self._part(row))
+        for place, total in zip(places, totals, strict=True):
+            e.store(builder.load(total), self.total, place)
+
+    def finish(self) -> None:
+        """Write the rows' sums."""
+        with self._each_row() as (row, _):
+            found = self.e.sum(self.e.load(self.parts, self._part(row)))
+            self.builder.store(found, self.builder.gep(self.sums, [row]))
+
+    def add_one_by_one(self) -> None:
+        """The same for tables with fewer columns than a vector has lanes."""
+        from numba.core import cgutils
+
+        e, builder = self.e, self.builder
+        with self._each_row() as (row, first), cgutils.for_range(builder, self.columns) as loop:
+            entry = builder.load(builder.gep(self.table, [builder.add(first, loop.index)]))
+            here = _as_doubles(builder, self.entry, entry, e.number)
+            away = builder.fsub(here, builder.load(builder.gep(self.center, [loop.index])))
+            away = builder.fmul(away, self.factor)
+            square = builder.fmul(away, away)
+            for start, at, more in ((self.sums, row, square), (self.total, loop.index, e.cut(square))):
+                place = builder.gep(start, [at])
+                builder.store(builder.fadd(builder.load(place), more), place)
+
+    @contextmanager
+    def _each_row(self) -> Iterator[tuple[Any, Any]]:
+        """Its number, and where it starts in the table."""
+        from numba.core import cgutils
+
+        with cgutils.for_range(self.builder, self.rows) as loop:
+            yield loop.index, self.builder.mul(self.builder.add(self.start, loop.index), self.columns)
+
+    def _part(self, row: Any) -> Any:
+        return self.builder.mul(row, self.e.whole(self.e.width))
+
+
+@cache
+def fetched() -> Any:
+    """f(table, row): have a row brought into the cache, of a table that is stored row by row; returns at once."""
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        e = _Emitter.double(context, builder)
+        table, (_, d) = e.array(signature.args[0], arguments[0])
+        start, step = builder.mul(arguments[1], d), e.whole(_LINE * 8 // signature.args[0].dtype.bitwidth)
+        with cgutils.for_range_slice(builder, e.whole(0), d, step) as (at, _):
+            e.fetch(table, builder.add(start, at))
+        return context.get_dummy_value()
+
+    def nothing(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_dummy_value()
+
+    def typed(context: Any, table: Any, row: Any) -> tuple[Any, Callable[..., Any]]:
+        return types.void(table, types.intp), emit if table.layout == "C" else nothing
 
     return intrinsic(typed)
 

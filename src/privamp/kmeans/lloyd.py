@@ -16,12 +16,12 @@ from ..numerics.log_domain import FloatArray
 from . import exact
 from .compiled import is_worth_compiling, lloyd_pass
 from .lanes import padded
-from .nearest import halves, is_open, largest_norm, nearest, room
+from .nearest import decided, halves, largest_norm, nearest, room
 from .threads import ThreadPool
 
-_ROWS = 2048  # rows a product: more leave the cache, fewer make threads wait for the interpreter
+_ROWS = 4096  # rows a product: more leave the cache, fewer make threads wait for the interpreter
 _ADDED = 8192  # rows a sparse table
-_LEAST = 8 * _ROWS  # rows a thread of a large table, because making a sparse table takes a while
+_LEAST = 4 * _ROWS  # rows a thread of a large table, because making a sparse table takes a while
 
 Single = NDArray[np.float32]
 
@@ -100,8 +100,8 @@ class _Plain:
             some = rows[at : at + _ROWS]
             scores = np.matmul(single, some.T)
             scores -= half
-            best = np.asarray(np.argmax(scores, axis=0))
-            unsure = np.flatnonzero(is_open(scores, best, self.room))
+            best, is_sure = decided(scores, self.room)
+            unsure = np.flatnonzero(~is_sure)
             best[unsure] = nearest(some[unsure], self.points, half=self.half)
             chosen[at : at + len(some)] = best
         self.add(rows, weights, chosen, total)

@@ -66,16 +66,24 @@ def _lloyd(points: FloatArray, counts: FloatArray, centres: FloatArray) -> Float
     labels, numbers = np.full((len(centres), len(points)), -1), np.arange(centres.shape[1])[:, None]
     moving, centres = np.arange(len(centres)), centres.copy()
     for _ in range(_STEPS):
-        found = np.argmin(_squared(points, centres[moving]), axis=2)
+        found = _nearest(points, centres[moving])
         moves = np.any(found != labels[moving], axis=1)
         moving, found = moving[moves], found[moves]
         if not moving.size:
             break
         labels[moving] = found
-        mine = (found[:, None] == numbers) * counts
+        mine = np.where(found[:, None] == numbers, counts, 0.0)
         size = np.sum(mine, axis=2, keepdims=True)
-        centres[moving] = np.where(size > 0.0, (mine @ points) / np.maximum(size, 1e-300), centres[moving])
+        sums = (mine.reshape(-1, len(points)) @ points).reshape(*size.shape[:2], -1)  # one product for all starts
+        centres[moving] = np.where(size > 0.0, sums / np.maximum(size, 1e-300), centres[moving])
     return centres
+
+
+def _nearest(points: FloatArray, centres: FloatArray) -> NDArray[np.intp]:
+    """The nearest centre of every point, from each start."""
+    flat = centres.reshape(-1, points.shape[1])
+    less = np.sum(flat**2, axis=1) - 2.0 * points @ flat.T
+    return np.asarray(np.argmin(less.reshape(len(points), len(centres), -1), axis=2).T)
 
 
 def _costs(points: FloatArray, counts: FloatArray, centres: FloatArray) -> FloatArray:

@@ -61,6 +61,17 @@ def nearest(
     return chosen
 
 
+def decided(scores: NDArray[Any], margin: Any) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The place of every largest score (k, n), and whether no other one is within the margin of it; places of others
+    mean nothing. Every operation goes along the rows of the table, which is several times as fast as `argmax`.
+    """
+    near = (scores >= np.max(scores, axis=0) - margin).view(np.uint8)
+    kind = np.min_scalar_type(len(scores))
+    places = np.arange(len(scores), dtype=kind)[:, None]
+    found = np.add.reduce(near * places, axis=0, dtype=kind)  # of one place alone
+    return found.astype(np.intp), np.asarray(np.add.reduce(near, axis=0, dtype=kind) == 1)
+
+
 def is_open(scores: NDArray[Any], chosen: NDArray[np.intp], margin: Any) -> NDArray[np.bool_]:
     """Whether another score is within the margin of the largest; overwrites the largest scores (k, n)."""
     columns = np.arange(chosen.size)

@@ -5,6 +5,7 @@ column as the released squares say, inside the ball. `ball`: the same directions
 centre. An array, one row per centre, is used unchanged (it must be public).
 """
 
+from functools import cache
 from inspect import signature
 
 import numpy as np
@@ -31,9 +32,15 @@ def _normal_points(cells: int, columns: int, seed: int) -> FloatArray:
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    rng = "rng" if "rng" in signature(qmc.Sobol).parameters else "seed"  # its name before SciPy 1.15
-    sobol = qmc.Sobol(min(columns, 21_201), scramble=True, **{rng: np.random.default_rng(seed)})
+    sobol = qmc.Sobol(min(columns, 21_201), scramble=True, **{_random_argument(): np.random.default_rng(seed)})
     cube: NDArray[np.float64] = sobol.random_base2(max(cells - 1, 1).bit_length())[:cells]
     points = np.zeros((cells, columns))
     points[:, : cube.shape[1]] = ndtri(np.clip(cube, 1e-9, 1.0 - 1e-9))
     return points
+
+
+@cache
+def _random_argument() -> str:
+    from scipy.stats import qmc
+
+    return "rng" if "rng" in signature(qmc.Sobol).parameters else "seed"  # its name before SciPy 1.15

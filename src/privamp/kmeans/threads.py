@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from ..numerics.cores import cores
 from ..validation import whole
 
-_MANY = 1 << 16  # rows per piece, so that threads that finish early find more work
+_PIECES = 8  # a thread, so that threads that finish early find more work
+_LEAST = 1 << 13  # rows a piece: threads wait for the interpreter between pieces
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,7 +57,7 @@ class ThreadPool:
 
     def spans(self, rows: int, multiple: int = 1) -> list[slice]:
         """Some pieces a thread, of a multiple of so many rows (but the last); one empty piece for no rows."""
-        pieces = self.size * (16 if rows > _MANY else 1)
+        pieces = self.size * min(max(rows // (self.size * _LEAST), 1), _PIECES)
         step = max(-(-rows // (pieces * multiple)), 1) * multiple
         return [slice(at, min(at + step, rows)) for at in range(0, max(rows, 1), step)]
 

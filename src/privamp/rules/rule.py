@@ -30,6 +30,7 @@ _UP = 1.0 + 2.0**-46  # more than every rounding in a loss
 _INSIDE = 1.0 + 2.0**-44  # a norm this close to the radius was rounded up
 _ONE_RECORD = "Poisson importance sampling, one record [add-remove → add-remove] (docs/designs/importance.md, Thm 1)"
 _FEW = 1024  # for fewer records the preselection does not save time
+_HALF = 2**63  # as a bound of keyed numbers: half of the records
 _CELLS = 48  # of norms; records 24 octaves shorter than the longest share a cell
 _HALF_OCTAVE = 51  # bits below the exponent and the first bit of the mantissa
 _OWN_FUNCTION = "the profile's own function looks at one record at a time and allows every record"
@@ -136,7 +137,14 @@ class Rule(ABC):
             w = self.weights(records)
             places = np.flatnonzero(keep(numbers, probabilities_below(w)))
             return places, w[places]
-        u = self.norms(records)
+        bound = None if numbers.size < _FEW else self.number_bound
+        if bound is None or bound > _HALF:
+            return self._kept(self.norms(records), numbers)
+        some = np.flatnonzero(numbers < np.uint64(bound))  # nobody else is kept, so nothing of the others is computed
+        places, weights = self._kept(self.norms(_rows(records)[some]), numbers[some])
+        return some[places], weights
+
+    def _kept(self, u: FloatArray, numbers: NDArray[np.uint64]) -> tuple[NDArray[np.intp], FloatArray]:
         candidates = self._may_be_kept(u, numbers)
         w = self.weights_of_norms(u[candidates])
         kept = keep(numbers[candidates], probabilities_below(w))

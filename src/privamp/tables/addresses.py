@@ -1,5 +1,6 @@
 """Files at an address such as s3://bucket/people/, by the file systems of fsspec."""
 
+from glob import has_magic
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -23,8 +24,25 @@ def is_address(path: Any) -> bool:
 
 
 def fragments_at(address: str, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
-    """(address, schema with partition columns, fragment) of every file there."""
+    """(address, schema with partition columns, fragment) of every file there, or of all that match a pattern."""
     system, place = _opened(address)
+    return [each for one in _matching(system, place, address) for each in _fragments(system, one, address, as_text)]
+
+
+def _matching(system: Any, place: str, address: str) -> list[str]:
+    """The place itself, or all that match it as a pattern."""
+    try:
+        if not has_magic(place) or system.exists(place):
+            return [place]
+        found = sorted(map(str, system.glob(place)))
+    except Exception as error:
+        raise _unreadable(address, error) from None
+    if not found:
+        raise InvalidInput(f"no file matches {address!r}; check the pattern")
+    return found
+
+
+def _fragments(system: Any, place: str, address: str, as_text: bool) -> list[tuple[str, pa.Schema, Any]]:
     root = PurePosixPath(place)
     above = [str(each) for each in (root, *root.parents)[:8]]
     try:
