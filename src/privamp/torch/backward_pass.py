@@ -42,6 +42,22 @@ def lowest(edges: list[Any]) -> list[int]:
     return [at for at, edge in enumerate(edges) if not _has_below(edge.node, nodes, dead)]
 
 
+def highest(loss: Tensor, edges: list[Any]) -> list[int]:
+    """The numbers of the edges that a loss depends on in some way that passes no other one."""
+    wanted = {edge.node for edge in edges}
+    seen, todo, found = set(), [loss.grad_fn], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node in wanted:
+            found.add(node)
+        else:
+            todo += [below for below, _ in node.next_functions]
+    return [at for at, edge in enumerate(edges) if edge.node in found]
+
+
 def _has_below(node: Any, nodes: set[Any], dead: set[Any]) -> bool:
     seen, todo = set(), [node]
     while todo:
