@@ -168,3 +168,28 @@ def test_a_copy_of_the_model_may_teach_it(is_frozen):
         whole = torch.cat([g.flatten() for g in own])
         truth += whole * min(1.0, CLIP / float(whole.norm()))
     torch.testing.assert_close(found, truth, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda model, criterion, batch: criterion(model(batch[0]) @ model[2].weight @ model[2].weight.T, batch[1]),
+        lambda model, criterion, batch: criterion(model(batch[0]) + model[2].bias, batch[1]),
+    ],
+)
+def test_a_parameter_that_the_loop_uses_by_itself_is_refused(loss):
+    """That part of its gradient would be missing."""
+    _, parts = private(layers())
+    with pytest.raises(InvalidInput, match="uses a parameter of the module by itself"):
+        one_step(parts, loss)
+
+
+def test_a_small_penalty_in_the_criterion_is_not_passed_over():
+    model = layers()
+
+    def criterion(output, target):
+        penalty = 1e-6 * sum(p.square().sum() for p in model.parameters())
+        return functional.cross_entropy(output, target, reduction="none") + penalty
+
+    with pytest.raises(InvalidInput, match="as penalty="):
+        private(model, criterion=criterion)

@@ -14,7 +14,6 @@ import torch
 from torch.utils import _pytree as trees
 
 from ..errors import InvalidInput
-from .backward_pass import highest
 
 Tensor = Any
 _NO_RECORDS = (bool, int, float, str, type(None))
@@ -63,14 +62,14 @@ class Outputs:
 
     def require_apart(self, losses: Tensor, step: int, layers: list[Any]) -> None:
         """Raise if the loss of one record depends on what the model gave for another; `layers`: where the outputs of
-        its layers enter the graph."""
+        the layers next to the loss enter the graph."""
         edges = [edge for records, edge in self._edges if records == len(losses)]
         is_hidden = self._is_hidden
         self.forget()
         if len(losses) < 2 or not losses.requires_grad:
             return
         if is_hidden:
-            edges += [layers[at] for at in highest(losses, layers)]
+            edges += layers
         if not edges:
             return
         bit = step % (len(losses) - 1).bit_length()

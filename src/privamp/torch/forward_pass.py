@@ -7,6 +7,7 @@ import torch
 from ..errors import InvalidInput
 from . import own_losses
 from .after_model import Outputs
+from .backward_pass import above
 from .compiled import outside, refuse_compiling
 from .learner import PrivateLoss
 from .seeding import Surroundings, seed_of
@@ -57,8 +58,15 @@ class ForwardPass:
                 "the loop called a part of the module, or its forward method, where no check sees how records are kept "
                 "apart; call the module itself, and put into its forward method what joins the parts"
             )
+        edges = recorder.edges()[1]
+        layers, leaves = above(losses, edges)
+        if edges and any(id(p) in leaves for p in self._run.parameters):
+            raise InvalidInput(
+                "the loop uses a parameter of the module by itself, where its gradient is not measured; put that into "
+                "the module's forward method, and give a term of the parameters alone as penalty= to make_private"
+            )
         if not self._run.has_own_loss:
-            self._outputs.require_apart(losses, self._run.step, recorder.edges()[1])
+            self._outputs.require_apart(losses, self._run.step, layers)
 
     def _begin(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Seed dropout and the like from the attempt; make the model's own losses one per record."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from ..errors import InvalidInput
 from . import made_up, own_losses
@@ -62,6 +63,11 @@ def device_of(module: Any) -> Any:
     first = next(module.parameters(), None)
     if first is None:
         raise InvalidInput(f"module has no parameters, so there is nothing to train, got {type(module).__name__}")
+    for name, parameter in module.named_parameters():
+        if is_lazy(parameter):
+            raise InvalidInput(f"parameter {name!r} has no shape yet; call the module once on made-up records before")
+        if parameter.requires_grad and parameter.is_complex():
+            raise InvalidInput(f"parameter {name!r} is complex, which is not supported; train its two parts as reals")
     return first.device
 
 

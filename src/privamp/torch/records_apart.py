@@ -16,6 +16,7 @@ import torch
 
 from ..errors import InvalidInput
 from . import made_up, measuring
+from .backward_pass import above
 from .precision import is_autocast
 from .seeding import reading, seed_of
 
@@ -103,6 +104,13 @@ def check_rows(run: "Run", batch: Any, count: int) -> None:
             "the losses of made-up records must be finite numbers; give suitable records as example=" + _WAY_OUT
         )
     names, edges = run.recorder.edges()
+    _, leaves = above(losses, edges)
+    for name, parameter in run.named_parameters():
+        if id(parameter) in leaves:
+            raise OtherGradients(
+                f"parameter {name!r} is used outside of its layer, where its gradient is not measured; use it in the "
+                "forward method of its layer, and give a term of the parameters alone as penalty= to make_private"
+            )
     gradients = [_of_record(losses, r, names, edges, run.parameters) for r in range(count)]
     weights = torch.linspace(0.5, 1.0, count, dtype=torch.float64, device=losses.device)
     recorded = run.recorder.measure(losses)
