@@ -108,8 +108,9 @@ def check_rows(run: "Run", batch: Any, count: int) -> None:
     for name, parameter in run.named_parameters():
         if id(parameter) in leaves:
             raise OtherGradients(
-                f"parameter {name!r} is used outside of its layer, where its gradient is not measured; use it in the "
-                "forward method of its layer, and give a term of the parameters alone as penalty= to make_private"
+                f"parameter {name!r} gets a different gradient than by autograd, because it is used outside of its "
+                "layer, too (weight_norm, a weight used by others, a penalty in the criterion); rebuild the layer, "
+                "and give a term of the parameters alone as penalty= to make_private"
             )
     gradients = [_of_record(losses, r, names, edges, run.parameters) for r in range(count)]
     weights = torch.linspace(0.5, 1.0, count, dtype=torch.float64, device=losses.device)
