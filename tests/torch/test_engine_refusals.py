@@ -84,6 +84,23 @@ def test_what_is_no_module_or_learns_nothing():
         PrivacyEngine().make_private(module=nn.Flatten(), **options)
 
 
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Sequential(nn.Linear(5, 3, dtype=torch.complex64)), "is complex"),
+        (nn.Sequential(nn.Flatten(), nn.LazyLinear(3)), "has no shape yet"),
+    ],
+)
+def test_parameters_that_are_no_real_numbers_are_refused(module, words):
+    """The imaginary part was left out of norms: a record of imaginary numbers moved the sum by several clips."""
+    with pytest.raises(InvalidInput, match=words):
+        PrivacyEngine().make_private(
+            module=module, optimizer=None, criterion=nn.CrossEntropyLoss(), data_loader=data(), steps=1,
+            noise_multiplier=1.0, max_grad_norm=1.0, population=10, sample_rate=0.5,
+            compute=lambda module, criterion, batch: criterion(module(batch[0].to(torch.complex64)).abs(), batch[1]),
+        )  # fmt: skip
+
+
 def test_a_model_without_a_loss_of_its_own_needs_a_criterion():
     module = model()
     with pytest.raises(InvalidInput, match="give a criterion if it does not"):

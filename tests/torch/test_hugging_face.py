@@ -184,6 +184,28 @@ def test_the_number_of_words_of_a_batch_divides_no_loss(tmp_path):
     torch.testing.assert_close(kept[0], truth, rtol=1e-9, atol=1e-10)
 
 
+class Narrowed(torch.nn.Module):
+    """Runs in bfloat16 by autocast inside its forward pass, as `TrainingArguments(bf16=True)` makes it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.model = transformers.BertForSequenceClassification(transformers.BertConfig(**TINY))
+
+    def forward(self, **batch):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.model(**batch)
+
+
+def test_autocast_inside_the_model_is_half_precision():
+    model, texts = Narrowed(), Texts()
+    truth = alone(model, texts)
+    engine, _ = private(model, texts, noise_multiplier=1e-9)
+    assert not engine._run.recorder.apart
+    engine.train(1)
+    assert float((summed(model) - truth).norm()) < 0.02 * float(truth.norm())
+
+
 def test_a_model_without_a_loss_is_told():
     class Silent(torch.nn.Module):
         def __init__(self):

@@ -69,6 +69,15 @@ def test_a_wrong_rule_is_found_before_the_first_step(name, monkeypatch):
     assert "" in engine_of(model, (x, y))._run.recorder.apart
 
 
+def test_an_activation_in_place_behind_places_keeps_the_rules():
+    """There a linear layer gives a view, in whose place the activation puts another one."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(inplace=True), nn.Linear(6, 3), nn.Flatten(), nn.Linear(15, 3))
+    x, y = torch.randn(7, 5, 4).double(), torch.arange(7) % 3
+    engine = engine_of(model.double(), (x, y))
+    assert not engine._run.recorder.apart
+
+
 @pytest.mark.parametrize("name", ["gru", "attention"])
 def test_a_layer_by_steps_that_computes_something_else_is_refused(name, monkeypatch):
     model, x, y = built(name)

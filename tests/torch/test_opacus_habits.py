@@ -6,7 +6,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (make test-torch)")
 
 from torch import nn  # noqa: E402
-from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset  # noqa: E402
+from torch.utils.data import (  # noqa: E402
+    BatchSampler,
+    DataLoader,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from privamp import BallsInBins, CyclicPoisson, InvalidInput, NoTheorem, Poisson, PoissonPPS, WithoutReplacement  # noqa: E402
 from privamp.testing import seeded_key  # noqa: E402
@@ -37,6 +44,13 @@ def test_rate_steps_and_number_come_from_the_loader():
     assert "number of records" in " ".join(engine.guarantee().assumes)
     assert "number of records" not in " ".join(private(noise_multiplier=1.0, epochs=None, steps=2, sample_rate=0.2,
                                                        population=60)[0].guarantee().assumes)  # fmt: skip
+
+
+def test_a_batch_sampler_that_asks_for_nothing_else_gives_its_batch_size():
+    data = TensorDataset(DATA.tensors[0].double(), DATA.tensors[1])
+    loader = DataLoader(data, batch_sampler=BatchSampler(SequentialSampler(data), 12, False))
+    plan = private(noise_multiplier=1.0, loader=loader)[0].plan
+    assert (plan.rate, plan.steps, plan.population) == (0.2, 10, 60)
 
 
 def test_epsilon_is_kept_after_all_epochs():
@@ -119,7 +133,9 @@ def test_losses_are_added_in_the_same_shares_in_every_batch():
     "wrong",
     [
         lambda loss: loss**2, lambda loss: 1 / loss, lambda loss: loss / 0, lambda loss: loss.backward(torch.ones(())),
-        lambda loss: loss.backward(create_graph=True), lambda loss: loss.sum(),
+        lambda loss: loss.backward(create_graph=True), lambda loss: loss.sum(), torch.mean, torch.isnan,
+        lambda loss: torch.stack([loss, loss]), lambda loss: torch.ones(()) * loss, lambda loss: np.ones(2) * loss,
+        lambda loss: torch.amp.GradScaler("cpu").scale(loss),
     ],
 )  # fmt: skip
 def test_what_a_loss_cannot_do_is_said(wrong):
@@ -132,6 +148,34 @@ def test_what_a_loss_cannot_do_is_said(wrong):
     assert f"{loss}" == "PrivateLoss(secret)"
     assert float(f"{loss:.6f}") == pytest.approx(loss.item(), abs=1e-6)
     loss.backward(retain_graph=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c, out, y: c(input=out, target=y),
+        lambda c, out, y: c(target=y, input=out),
+        lambda c, out, y: c(out, target=y),
+    ],
+)
+def test_arguments_of_the_criterion_may_be_named(call):
+    def taken(call):
+        _, (model, optimizer, criterion, loader) = private(noise_multiplier=1e-12)
+        x, y = next(iter(loader))
+        call(criterion, model(x), y).backward()
+        optimizer.step()
+        return model.weight.grad
+
+    assert torch.equal(taken(call), taken(lambda criterion, out, y: criterion(out, y)))
+
+
+def test_what_the_criterion_does_not_have_is_said():
+    _, (model, _, criterion, loader) = private(noise_multiplier=1.0)
+    with pytest.raises(AttributeError, match="change the criterion before make_private"):
+        criterion.to("cpu")
+    x, y = next(iter(loader))
+    with pytest.raises(InvalidInput, match="check their names"):
+        criterion(model(x), labels=y)
 
 
 SAMPLERS = [BallsInBins(5, 2), CyclicPoisson(0.2, 2, 10), Poisson(0.2), WithoutReplacement(12, 60)]
@@ -179,12 +223,23 @@ class Two(BatchSampler):
     pass
 
 
+ONES = [1.0] * 60
+
+
 @pytest.mark.parametrize(
     ("loader", "kind", "words"),
     [
         (DataLoader(DATA, batch_size=4, shuffle=True), NoTheorem, "BallsInBins"),
         (DataLoader(DATA, batch_size=4, drop_last=True), InvalidInput, "TruncatedPoisson"),
         (DataLoader(DATA, batch_sampler=Two(SequentialSampler(DATA), 2, False)), NoTheorem, "batch sampler"),
+        (DataLoader(DATA, batch_sampler=BatchSampler(RandomSampler(DATA), 2, False)), NoTheorem, "BallsInBins"),
+        (DataLoader(DATA, batch_sampler=BatchSampler(WeightedRandomSampler(ONES, 60), 2, False)), NoTheorem, "weights"),
+        (DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 2, True)), InvalidInput, "Truncated"),
+        (
+            DataLoader(DATA, sampler=SequentialSampler(range(20)), batch_size=4),
+            InvalidInput,
+            "only some of the records",
+        ),
         (DataLoader(DATA, batch_size=None), InvalidInput, "batch_size"),
     ],
 )

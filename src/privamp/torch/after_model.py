@@ -1,9 +1,11 @@
 """What a training loop does between the model and the loss: it must keep records apart as the model does.
 
 The loop cannot be tried on made-up records, so every batch is looked at: half of the losses must have a derivative of
-exactly 0 by the rows of the other half in what the model gave. Which half differs from step to step: any two records
-are told apart at one step in as many as their number has binary digits. In-batch negatives and centred outputs fail at
-once. What a loop does to records before the model (mixing pictures) leaves no trace, and stays an assumption.
+exactly 0 by the rows of the other half in what the model gave. If some of that has no rows of records, or is hidden in
+an object, the outputs of the layers next to the loss are looked at, too. Which half differs from step to step: any two
+records are told apart at one step in as many as their number has binary digits. In-batch negatives and centred outputs
+fail at once. What a loop does to records before the model (mixing pictures), or to numbers that are detached, leaves no
+trace, and stays an assumption.
 """
 
 from typing import Any
@@ -14,6 +16,7 @@ from torch.utils import _pytree as trees
 from ..errors import InvalidInput
 
 Tensor = Any
+_NO_RECORDS = (bool, int, float, str, type(None))
 
 
 class Outputs:
@@ -21,12 +24,13 @@ class Outputs:
 
     def __init__(self) -> None:
         self._rows: dict[int, set[Any]] = {}  # output -> rows per record, at every size tried; None: no such number
-        self._edges: list[tuple[int, Any]] = []
+        self.forget()
         self._scales: tuple[float, ...] | None = None  # of the losses, the same in every batch
 
     def forget(self) -> None:
         """A new batch."""
-        self._edges = []
+        self._edges: list[tuple[int, Any]] = []
+        self._is_hidden = False  # something that the model gave cannot be looked at
 
     def learn(self, output: Any, records: int) -> None:
         """A pass of made-up records shows which outputs have rows of records."""
@@ -36,10 +40,13 @@ class Outputs:
 
     def hear(self, output: Any, records: int) -> None:
         """A pass of a batch."""
+        self._is_hidden |= not all(isinstance(leaf, (torch.Tensor, *_NO_RECORDS)) for leaf in _leaves(output))
         for at, one in _tensors(output):
             rows = self._rows.get(at, {None})
             if len(rows) == 1 and rows != {None} and one.dim() and one.shape[0] == records * next(iter(rows)):
                 self._edges.append((records, torch.autograd.graph.get_gradient_edge(one)))
+            else:
+                self._is_hidden = True
 
     def require_scales(self, scales: tuple[float, ...]) -> None:
         """Raise unless losses are multiplied by the numbers that they were in the first batch."""
@@ -53,10 +60,17 @@ class Outputs:
                 "out, or change the learning rate instead"
             )
 
-    def require_apart(self, losses: Tensor, step: int) -> None:
-        """Raise if the loss of one record depends on what the model gave for another."""
-        edges, self._edges = [edge for records, edge in self._edges if records == len(losses)], []
-        if len(losses) < 2 or not losses.requires_grad or not edges:
+    def require_apart(self, losses: Tensor, step: int, layers: list[Any]) -> None:
+        """Raise if the loss of one record depends on what the model gave for another; `layers`: where the outputs of
+        the layers next to the loss enter the graph."""
+        edges = [edge for records, edge in self._edges if records == len(losses)]
+        is_hidden = self._is_hidden
+        self.forget()
+        if len(losses) < 2 or not losses.requires_grad:
+            return
+        if is_hidden:
+            edges += layers
+        if not edges:
             return
         bit = step % (len(losses) - 1).bit_length()
         is_asked = (torch.arange(len(losses), device=losses.device) >> bit) & 1 == 1
@@ -74,7 +88,10 @@ class Outputs:
 
 def _tensors(output: Any) -> list[tuple[int, Tensor]]:
     """Tensors in an output that can be differentiated, with their places."""
+    return [(at, t) for at, t in enumerate(_leaves(output)) if isinstance(t, torch.Tensor) and t.requires_grad]
+
+
+def _leaves(output: Any) -> list[Any]:
     found = output if isinstance(output, dict) else trees.tree_leaves(output)
     values = list(found.values()) if isinstance(found, dict) else found
-    leaves = [leaf for value in values for leaf in trees.tree_leaves(value)]
-    return [(at, t) for at, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
+    return [leaf for value in values for leaf in trees.tree_leaves(value)]

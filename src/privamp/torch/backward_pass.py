@@ -42,6 +42,24 @@ def lowest(edges: list[Any]) -> list[int]:
     return [at for at, edge in enumerate(edges) if not _has_below(edge.node, nodes, dead)]
 
 
+def above(loss: Tensor, edges: list[Any]) -> tuple[list[Any], set[int]]:
+    """On what a loss depends in some way that passes no edge before: edges, and the ids of parameters."""
+    wanted = {edge.node for edge in edges}
+    seen: set[Any] = set()
+    todo, found = [loss.grad_fn], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node in wanted:
+            found.add(node)
+        else:
+            todo += [below for below, _ in node.next_functions]
+    leaves = {id(node.variable) for node in seen if hasattr(node, "variable")}
+    return [edge for edge in edges if edge.node in found], leaves
+
+
 def _has_below(node: Any, nodes: set[Any], dead: set[Any]) -> bool:
     seen, todo = set(), [node]
     while todo:

@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from ..errors import InvalidInput
 from . import own_losses
 from .after_model import Outputs
+from .backward_pass import above
 from .compiled import outside, refuse_compiling
 from .learner import PrivateLoss
 from .seeding import Surroundings, seed_of
@@ -24,12 +26,15 @@ class ForwardPass:
         self._open: list[tuple[Surroundings, Any]] = []
         self._outputs, self._shared = Outputs(), SharedInputs()
         self._modes: set[Modes] = set()
+        self._own_rows: dict[Any, int] = {}  # per record, of each loss that the model computes
         eager = outside(run.module)
         self.hooks = [
             run.module.register_forward_pre_hook(
-                eager(lambda m, args, kwargs: self._begin(args, kwargs)), with_kwargs=True
+                eager(lambda m, args, kwargs: self._begin(args, kwargs) if m is run.module else None), with_kwargs=True
             ),
-            run.module.register_forward_hook(eager(lambda m, args, out: self._end(out)), always_call=True),
+            run.module.register_forward_hook(
+                eager(lambda m, args, out: self._end(out) if m is run.module else None), always_call=True
+            ),  # a copy of the module has these hooks, too
         ]
 
     def forget(self) -> None:
@@ -47,8 +52,21 @@ class ForwardPass:
     def require_apart(self, losses: Any, scales: tuple[float, ...]) -> None:
         """Raise if a training loop mixes records after the model, or multiplies losses by a number of the batch."""
         self._outputs.require_scales(scales)
+        recorder = self._run.recorder
+        if recorder.heard_outside:
+            raise InvalidInput(
+                "the loop called a part of the module, or its forward method, where no check sees how records are kept "
+                "apart; call the module itself, and put into its forward method what joins the parts"
+            )
+        edges = recorder.edges()[1]
+        layers, leaves = above(losses, edges)
+        if edges and any(id(p) in leaves for p in self._run.parameters):
+            raise InvalidInput(
+                "the loop uses a parameter of the module by itself, where its gradient is not measured; put that into "
+                "the module's forward method, and give a term of the parameters alone as penalty= to make_private"
+            )
         if not self._run.has_own_loss:
-            self._outputs.require_apart(losses, self._run.step)
+            self._outputs.require_apart(losses, self._run.step, layers)
 
     def _begin(self, args: Any, kwargs: dict[str, Any]) -> Any:
         """Seed dropout and the like from the attempt; make the model's own losses one per record."""
@@ -64,11 +82,15 @@ class ForwardPass:
                 self._shared.require_same(args, kept, run.recorder.expected)
         around = Surroundings(run.device)
         around.seed(seed_of(run.seed_key()))
-        losses = own_losses.OwnLosses(run.recorder.expected) if run.has_own_loss else None
+        losses = self._own_losses() if run.has_own_loss else None
         if losses is not None:
             losses.__enter__()
         self._open.append((around, losses))
         return None if len(kept) == len(kwargs) else (args, kept)
+
+    def _own_losses(self) -> own_losses.OwnLosses:
+        recorder, modes = self._run.recorder, self._run.trial.modes()
+        return own_losses.OwnLosses(recorder.expected, lambda at, rows: self._own_rows.setdefault((modes, at), rows))
 
     def _end(self, output: Any) -> Any:
         if not self._open:

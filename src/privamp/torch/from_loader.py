@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from torch.utils.data import BatchSampler, DataLoader
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from ..core.design import Design
 from ..core.log import logger
 from ..core.schedule import Schedule
 from ..errors import InvalidInput, NoTheorem
+from .records import refuse_loader
 
 SIZE_IS_PUBLIC = "the number of records, from which the rate and the divisor of sums were taken, is public"
 
@@ -21,13 +22,24 @@ def check_loader(loader: Any) -> None:
             f"the data loader has its own batch sampler ({type(loader.batch_sampler).__name__}), for which no "
             "theorem is known; omit it, and choose how batches are drawn with sampler="
         )
-    if loader.drop_last:
+    sampler, _, drops_last = _asked(loader)
+    if loader.batch_size is None and loader.batch_sampler is not None and type(sampler) is not SequentialSampler:
+        refuse_loader(loader, sampler)
+    if drops_last:
         raise InvalidInput(
             "drop_last=True has no meaning here, because batches are drawn at random and vary in size; omit it, or use "
             "sampler=TruncatedPoisson(...) to limit their size"
         )
     if loader.num_workers:
         logger.info("records are read in this process, by position; num_workers of the data loader is ignored")
+
+
+def _asked(loader: DataLoader[Any]) -> tuple[Any, int | None, bool]:
+    """Sampler, batch size and drop_last, which a batch sampler may have in place of its loader."""
+    inside = loader.batch_sampler
+    if loader.batch_size is not None or not isinstance(inside, BatchSampler):
+        return loader.sampler, loader.batch_size, loader.drop_last
+    return inside.sampler, inside.batch_size, inside.drop_last
 
 
 def filled(loader: Any, epochs: Any, sampler: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +66,8 @@ def sizes_of(loader: Any, epochs: Any) -> dict[str, Any]:
     """Rate, steps, population and length of an epoch for a loader's batch size and this number of epochs."""
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InvalidInput(f"epochs must be a whole number from 1, got {epochs!r} instead")
-    if not isinstance(loader, DataLoader) or loader.batch_size is None:
+    batch_size = _asked(loader)[1] if isinstance(loader, DataLoader) else None
+    if batch_size is None:
         raise InvalidInput(
             "epochs needs a DataLoader with a batch_size, which sets the rate; give one, or sample_rate, "
             "steps and population"
@@ -68,6 +81,6 @@ def sizes_of(loader: Any, epochs: Any) -> dict[str, Any]:
     if not records:
         raise InvalidInput("the data set is empty, so it does not determine a rate; give sample_rate and population")
     return {
-        "sample_rate": min(1.0, loader.batch_size / records), "steps": epochs * steps, "population": records,
+        "sample_rate": min(1.0, batch_size / records), "steps": epochs * steps, "population": records,
         "steps_per_epoch": steps,
     }  # fmt: skip

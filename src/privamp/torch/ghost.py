@@ -20,7 +20,7 @@ from .half_products import is_kept
 from .layers import Part, rule_of
 from .layout import Layout, layout_of
 from .memory_format import channels_first, channels_last
-from .precision import as_cast, full_precision, widened
+from .precision import HALF, as_cast, full_precision, widened
 from .recorded import Recorded
 from .scratch import Scratch
 from .swapping import Slots, row_each, slots_of, swap
@@ -41,11 +41,13 @@ class _Call:
     parts: Parts = field(repr=False)
     inputs: Tensor = field(repr=False)
     edge: Any = field(repr=False)
+    shape: Any  # of the output
     may_keep_halves: bool = False
 
     def found(self, back: Tensor) -> list[Part]:
         """Uses of parameters, from the derivative of the output; what went in is let go."""
         inputs, self.inputs = self.inputs, None
+        back = back.reshape(self.shape)
         if not (self.may_keep_halves and is_kept(back) and is_kept(inputs)):
             back = widened(back)
             inputs = inputs.to(back.dtype) if inputs.is_floating_point() else inputs  # ids stay ids
@@ -65,6 +67,8 @@ class GradientRecorder:
         self.shapes: dict[str, int] = {}  # dimensions of length 1 between the records and an own parameter; -1: its own
         self._own = Slots([], [])
         self._is_going_back = False
+        self._depth = 0  # of calls of the module itself
+        self.is_half = False  # some layer computes in half precision, by autocast inside the module perhaps
         self.is_channels_last, self.may_be_channels_last = False, True  # inputs of convolutions; known by trial
         self.forget()
         self.eager = eager = outside(module)
@@ -78,6 +82,7 @@ class GradientRecorder:
             for name, layer in self.layout.heard.items()
         ]
         tables = {n: m for n, m in module.named_modules() if isinstance(m, nn.Embedding)} | self.layout.heard
+        self._tables = tables
         self._hooks += [
             layer.register_forward_pre_hook(
                 eager(lambda m, a, k, name=name: self._entering(name, m, a, k)), with_kwargs=True
@@ -85,20 +90,22 @@ class GradientRecorder:
             for name, layer in tables.items()
         ]
         self._hooks += [
-            module.register_forward_pre_hook(eager(lambda m, args: self._begins())),
-            module.register_forward_hook(eager(lambda m, args, out: self._ends(out)), always_call=True),
+            module.register_forward_pre_hook(eager(lambda m, args: self._begins(m))),
+            module.register_forward_hook(eager(lambda m, args, out: self._ends(m, out)), always_call=True),
         ]
 
     def listen(self, records: int) -> None:
         """Expect one forward pass of so many records."""
         self.forget()
         self._records = self._size = records
+        self._depth = 0
 
     def forget(self) -> None:
         """Drop what was heard, and expect nothing."""
         self._size = 0
         self._records = None
         self._calls: list[_Call] = []
+        self.heard_outside = False  # a part of the module was called, and not the module
         self._strangers: list[Tensor] = []  # which records have ids that an embedding does not know
         self._turns: dict[str, int] = {}
 
@@ -183,21 +190,23 @@ class GradientRecorder:
         self, name: str, used: Iterable[Any], inputs: Tensor, output: Tensor, parts: Parts, *, is_linear: bool = False
     ) -> None:
         """A use of these parameters from this input to this output."""
-        if self._records is None or not torch.is_grad_enabled():
+        if self._records is None or not torch.is_grad_enabled() or not output.requires_grad:
             return
+        self.heard_outside |= self._depth == 0
+        self.is_half |= output.dtype in HALF
         if inputs.shape[:1] != (self._records,) or output.shape[:1] != (self._records,):
             raise _not_apart(name)
         # The edge is taken now: an activation that works in place would move it later.
-        edge = torch.autograd.graph.get_gradient_edge(output)
+        edge = torch.autograd.graph.get_gradient_edge(_whole(output))
         parameters = tuple(p for p in used if p is not None and p.requires_grad)
-        self._calls.append(_Call(name, parameters, parts, inputs, edge, is_linear))
+        self._calls.append(_Call(name, parameters, parts, inputs, edge, output.shape, is_linear))
 
     def hear_rows(self, name: str, parameter: Any, rows: Tensor) -> None:
         """A tensor with a row per record stands for this parameter."""
         self.hear(name, [parameter], rows.detach(), rows, lambda _, back: [Part(parameter, Written(back))])
 
     def _heard(self, name: str, layer: Any, rule: Any, args: Any, kwargs: Any, output: Tensor) -> None:
-        if self._records is not None and torch.is_grad_enabled():
+        if self._records is not None and torch.is_grad_enabled() and self._is_own(name, layer):
             inputs = (args[0] if args else next(iter(kwargs.values()))).detach()
             used, is_linear = layer._parameters.values(), isinstance(layer, nn.Linear)
             self.hear(name, used, inputs, output, lambda a, back: rule(layer, a, back), is_linear=is_linear)
@@ -207,7 +216,7 @@ class GradientRecorder:
 
         Records with such ids count as nothing: to stop would tell.
         """
-        if not self.is_tapping or not (args or kwargs):
+        if not self.is_tapping or not (args or kwargs) or not self._is_own(name, layer):
             return None
         first = None if args else next(iter(kwargs))
         x = args[0] if args else kwargs[first]
@@ -221,16 +230,24 @@ class GradientRecorder:
             x = x.where(is_row, torch.zeros_like(x))
         return ((x, *args[1:]), kwargs) if args else (args, {**kwargs, first: x})
 
-    def _begins(self) -> None:
+    def _is_own(self, name: str, layer: Any) -> bool:
+        """Whether it is the layer that got the hook, and not one in a copy of the module, which has the hook too."""
+        return self._tables[name] is layer
+
+    def _begins(self, module: Any) -> None:
         """The forward pass of the whole module begins: own parameters get a row per record."""
-        if self._records is None:
+        if self._records is None or module is not self._module:
             return
+        self._depth += 1
         for norm in self.layout.still:
             norm.training = False  # also after model.train()
         if self.shapes and torch.is_grad_enabled():
             swap(self._own, self._own_rows())
 
-    def _ends(self, output: Any = None) -> Any:
+    def _ends(self, module: Any, output: Any = None) -> Any:
+        if module is not self._module:
+            return None
+        self._depth = max(0, self._depth - 1)
         if self.shapes:
             swap(self._own, self._own.parameters)
         return channels_first(output) if self.is_channels_last and self._records is not None else None
@@ -259,7 +276,7 @@ class GradientRecorder:
             yield
         finally:
             self._is_going_back, self._strangers = False, []
-            self._ends()
+            self._ends(self._module)
 
     def measure(self, losses: Tensor, *, written: bool = False) -> Recorded:
         """Norms of the gradients of `losses`, one loss per record of the pass that was heard; `written`: write them
@@ -291,6 +308,15 @@ class GradientRecorder:
             nothing = nothing.masked_fill(unknown, torch.nan)
         recorded.finish(nothing)
         return recorded
+
+
+def _whole(output: Tensor) -> Tensor:
+    """What the output is a view of, if it is all of that in another shape: an activation that works in place puts
+    another view in place of this one.
+    """
+    base = output._base
+    is_same = base is not None and base.grad_fn is not None and base.numel() == output.numel()
+    return base if is_same and base.is_contiguous() and output.is_contiguous() else output
 
 
 def _not_apart(name: str) -> InvalidInput:

@@ -5,6 +5,7 @@ nothing. Stopping, or naming it, would leak information about it.
 """
 
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from ..errors import InvalidInput
 from . import made_up, own_losses
@@ -27,6 +29,10 @@ _ONE_EACH = (
 )
 _ALLOWED = (
     "it may be multiplied by and added to numbers before backward(); do the rest inside the criterion, record by record"
+)
+_OTHERS = (
+    "may hold other records; give a term of the parameters as penalty= to make_private, and a term of a record inside "
+    "the criterion"
 )
 _SUMS = ("sum", "batchmean")  # reductions that add up what belongs to one record
 Compute = Callable[[Any, Any, Any], Any]
@@ -57,6 +63,11 @@ def device_of(module: Any) -> Any:
     first = next(module.parameters(), None)
     if first is None:
         raise InvalidInput(f"module has no parameters, so there is nothing to train, got {type(module).__name__}")
+    for name, parameter in module.named_parameters():
+        if is_lazy(parameter):
+            raise InvalidInput(f"parameter {name!r} has no shape yet; call the module once on made-up records before")
+        if parameter.requires_grad and parameter.is_complex():
+            raise InvalidInput(f"parameter {name!r} is complex, which is not supported; train its two parts as reals")
     return first.device
 
 
@@ -84,11 +95,20 @@ class PrivateCriterion:
         if hasattr(criterion, "reduction"):
             self._single.reduction = "none"
 
-    def __call__(self, output: Tensor, *targets: Any) -> Any:
+    def __call__(self, *given: Any, **named: Any) -> Any:
         """The losses of a batch that was drawn, else the criterion's own value."""
+        output, *targets = _in_order(self._criterion, given, named) if named else given
         if not (self._run.is_waiting and torch.is_grad_enabled()):
             return self._criterion(output, *targets)
         return PrivateLoss(self.losses(output, *targets), self._run)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked for by copy and pickle
+            raise AttributeError(name)
+        raise AttributeError(
+            f"the criterion that make_private returns has no {name!r}, because it only gives private losses; change "
+            "the criterion before make_private"
+        )
 
     def losses(self, output: Tensor, *targets: Any) -> Tensor:
         """One loss per record, 0 for records that have none."""
@@ -193,6 +213,15 @@ class PrivateCriterion:
         return True
 
 
+def _in_order(criterion: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments of a criterion by their places."""
+    about = inspect.signature(criterion.forward if isinstance(criterion, nn.Module) else criterion)
+    try:
+        return about.bind(*given, **named).args
+    except TypeError as error:
+        raise InvalidInput(f"the criterion does not take these arguments ({error}); check their names") from None
+
+
 def _is_below(labels: Tensor, classes: int) -> Tensor:
     """Whether labels are 0 to classes - 1; in two kernels where no number can overflow."""
     if labels.dtype == torch.int64 and classes:
@@ -208,6 +237,13 @@ class PrivateLoss:
     """
 
     __slots__ = ("_run", "_scales", "losses")
+    __array_ufunc__ = None  # arrays leave it to the operators below
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Refuse to be a tensor."""
+        name = getattr(function, "__name__", "functions")
+        raise InvalidInput(f"a private loss goes with numbers only, not with torch.{name}, whose tensors {_OTHERS}")
 
     def __init__(self, losses: Tensor, run: "Run", scales: tuple[float, ...] = (1.0,)) -> None:
         self.losses, self._run, self._scales = losses, run, scales
@@ -265,6 +301,12 @@ class PrivateLoss:
     def __rsub__(self, term: Any) -> "PrivateLoss":
         return (-self).__add__(term)
 
+    def __iter__(self) -> Any:
+        raise InvalidInput(
+            "a private loss is one number per record, neither iterated nor scaled by a GradScaler; omit that, because "
+            "sums of gradients are made in float32 at least"
+        )
+
     def __pow__(self, other: Any) -> "PrivateLoss":
         raise InvalidInput(f"a private loss has no powers and divides nothing: {_ALLOWED}")
 
@@ -283,7 +325,4 @@ class PrivateLoss:
 def _number(value: Any) -> float:
     if isinstance(value, Real):
         return float(value)
-    raise InvalidInput(
-        f"a private loss goes with numbers only, got a {type(value).__name__} instead, which may hold other records; "
-        "give a term of the parameters as penalty= to make_private, and a term of a record inside the criterion"
-    )
+    raise InvalidInput(f"a private loss goes with numbers only, got a {type(value).__name__} instead, which {_OTHERS}")

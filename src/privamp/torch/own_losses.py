@@ -7,6 +7,7 @@ checked with everything else, on made-up records.
 """
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -24,12 +25,19 @@ _LOSSES = (
 _SIGNATURES = {function: inspect.signature(function) for function in _LOSSES}
 
 
-class OwnLosses(TorchFunctionMode):
-    """Within this mode, torch's losses are one per record, for this number of records."""
+class OtherRows(InvalidInput):
+    """A loss over a number of rows that follows the values of records: no row is known to belong to any of them."""
 
-    def __init__(self, records: int) -> None:
+
+class OwnLosses(TorchFunctionMode):
+    """Within this mode, torch's losses are one per record, for this number of records.
+
+    `known(i, rows)` gives the rows per record of the i-th loss in the first pass.
+    """
+
+    def __init__(self, records: int, known: Callable[[int, int], int]) -> None:
         super().__init__()
-        self._records = records
+        self._records, self._known, self._calls = records, known, 0
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the function, or return one loss per record."""
@@ -41,18 +49,19 @@ class OwnLosses(TorchFunctionMode):
         given.apply_defaults()
         if given.arguments["reduction"] == "none":
             return function(*args, **kwargs)
-        return _by_record(function, dict(given.arguments), self._records)
+        self._calls += 1
+        return _by_record(function, dict(given.arguments), self._records, lambda n: self._known(self._calls, n) == n)
 
 
-def _by_record(function: Any, options: dict[str, Any], records: int) -> Tensor:
+def _by_record(function: Any, options: dict[str, Any], records: int, is_known: Callable[[int], bool]) -> Tensor:
     how, options["reduction"] = options["reduction"], "none"
     if not options["input"].dim():  # one record, squeezed
         options |= {name: options[name].reshape(1) for name in ("input", "target")}
     rows = options["input"].shape[0]
-    if rows % max(records, 1):
-        raise InvalidInput(
+    if rows % max(records, 1) or not is_known(rows // max(records, 1)):
+        raise OtherRows(
             f"the model computes its own loss over {rows} rows, not the same number for each record; let it "
-            "return one loss per record, or compute the loss with a criterion"
+            "return one loss per record, leave out labels by ignore_index, or compute the loss with a criterion"
         )
     is_sane, weights = None, None
     if function in _BY_CLASS and not options["target"].is_floating_point():

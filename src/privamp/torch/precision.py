@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 Tensor = Any
-_HALF = (torch.float16, torch.bfloat16)
+HALF = (torch.float16, torch.bfloat16)
 _TOGETHER = 128  # numbers
 _CACHED, _HELD = 2**18, 2**25  # doubles at a time
 _MANY = 2**22  # numbers
@@ -44,7 +44,7 @@ def _older_dtype(kind: str) -> Any:
 
 def widened(values: Tensor) -> Tensor:
     """Half precision as float32; everything else as it is."""
-    return values.float() if values.dtype in _HALF else values
+    return values.float() if values.dtype in HALF else values
 
 
 def shortened(weights: Tensor, dtype: Any) -> Tensor:

@@ -155,7 +155,12 @@ class Records:
 def _opened(source: Any) -> tuple[Any, Any]:
     if isinstance(source, DataLoader):
         if not isinstance(source.sampler, SequentialSampler):
-            refuse_loader(source)
+            refuse_loader(source, source.sampler)
+        elif _length(source.dataset) != len(source.sampler):
+            raise InvalidInput(
+                "the data loader takes only some of the records, but batches are drawn from its whole data set; give a "
+                "Subset of it as data set"
+            )
         is_usual = source.collate_fn is torch.utils.data.default_convert  # of a loader without batches
         return source.dataset, torch.utils.data.default_collate if is_usual else source.collate_fn
     if isinstance(source, tuple) and all(hasattr(part, "shape") for part in source):
@@ -168,13 +173,13 @@ def _opened(source: Any) -> tuple[Any, Any]:
     raise InvalidInput(f"data_loader must be a DataLoader or a Dataset, got {type(source).__name__} instead")
 
 
-def refuse_loader(loader: Any) -> None:
+def refuse_loader(loader: Any, sampler: Any) -> None:
     """Raise for a loader with its own sampler, which would be ignored."""
     if isinstance(loader.dataset, IterableDataset):
         return
-    refuse_sampler(loader.sampler)
+    refuse_sampler(sampler)
     raise NoTheorem(
-        f"the data loader has its own sampler ({type(loader.sampler).__name__}), for which no theorem is known; omit "
+        f"the data loader has its own sampler ({type(sampler).__name__}), for which no theorem is known; omit "
         "it, because the engine draws the batches"
     )
 

@@ -16,6 +16,7 @@ import torch
 
 from ..errors import InvalidInput
 from . import made_up, measuring
+from .backward_pass import above
 from .precision import is_autocast
 from .seeding import reading, seed_of
 
@@ -103,7 +104,15 @@ def check_rows(run: "Run", batch: Any, count: int) -> None:
             "the losses of made-up records must be finite numbers; give suitable records as example=" + _WAY_OUT
         )
     names, edges = run.recorder.edges()
-    gradients = [_of_record(losses[r], r, names, edges, run.parameters) for r in range(count)]
+    _, leaves = above(losses, edges)
+    for name, parameter in run.named_parameters():
+        if id(parameter) in leaves:
+            raise OtherGradients(
+                f"parameter {name!r} gets a different gradient than by autograd, because it is used outside of its "
+                "layer, too (weight_norm, a weight used by others, a penalty in the criterion); rebuild the layer, "
+                "and give a term of the parameters alone as penalty= to make_private"
+            )
+    gradients = [_of_record(losses, r, names, edges, run.parameters) for r in range(count)]
     weights = torch.linspace(0.5, 1.0, count, dtype=torch.float64, device=losses.device)
     recorded = run.recorder.measure(losses)
     found = {id(parameter): gradient for parameter, gradient in recorded.weighted(weights)}
@@ -126,11 +135,13 @@ def check_rows(run: "Run", batch: Any, count: int) -> None:
         raise OtherGradients("the norms of gradients are smaller than by autograd; rebuild the model from known layers")
 
 
-def _of_record(loss: Tensor, r: int, names: list[str], edges: list[Any], parameters: list[Any]) -> list[Tensor]:
+def _of_record(losses: Tensor, r: int, names: list[str], edges: list[Any], parameters: list[Any]) -> list[Tensor]:
     """The gradient of one record's loss for every parameter; checks that the rows of others have none."""
+    count, loss = len(losses), losses[r]
     every = torch.autograd.grad(loss, [*edges, *parameters], retain_graph=True, allow_unused=True)
     for name, back in zip(names, every[: len(edges)], strict=True):
-        if back is not None and bool(torch.cat([back[:r], back[r + 1 :]]).ne(0).any()):
+        rows = None if back is None else back.reshape(count, -1)
+        if rows is not None and bool(torch.cat([rows[:r], rows[r + 1 :]]).ne(0).any()):
             raise InvalidInput(
                 f"records are mixed: the loss of one record depends on the row of another in the output of layer "
                 f"{name!r}; keep records in the first dimension (batch first) and apart in the model and the loss"
@@ -175,7 +186,7 @@ def require_same(run: "Run", one: Tensor, other: Tensor, how: str) -> None:
 def tolerance_of(run: "Run", losses: Tensor) -> float:
     """The relative tolerance between two computations of one number."""
     kinds = {p.dtype for p in run.parameters} | {losses.dtype}
-    if is_autocast(losses.device.type):
+    if run.recorder.is_half or is_autocast(losses.device.type):
         return _HALF
     return max(_TOLERANCE.get(kind, _HALF) for kind in kinds)
 

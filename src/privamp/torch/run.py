@@ -116,7 +116,8 @@ class Run:
     def measure_apart(self, names: frozenset[str]) -> None:
         """Compute these modules record by record from now on, since their gradients have no rule."""
         self.recorder.detach()
-        self.recorder = GradientRecorder(self.module, names)
+        before, self.recorder = self.recorder, GradientRecorder(self.module, names)
+        self.recorder.is_half = before.is_half
 
     @property
     def device(self) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import InvalidInput
-from . import made_up, records_apart
+from . import made_up, own_losses, records_apart
 
 if TYPE_CHECKING:
     from .run import Run
@@ -48,6 +48,8 @@ def _compare(run: "Run", one: Any, other: Any) -> bool:
         with torch.no_grad():
             first = records_apart.losses_of(run, one, count)
             second = records_apart.losses_of(run, made_up.rows(other, at), count)
+    except own_losses.OtherRows:
+        raise
     except InvalidInput:
         return False
     if not bool(torch.isfinite(first).all() and torch.isfinite(second).all()):
