@@ -29,6 +29,7 @@ from .blocks import QUADRATURE, ROUNDS, can_be_followed, followed
 from .composed import WIDEST, Composed
 from .discretize import loss_laws, reach
 from .tangents import counted
+from .two_outcomes import answers
 
 COMPOSED = (
     "Composition by privacy-loss distributions, connect-the-dots "
@@ -191,14 +192,21 @@ class Composition:
         pure = directed_curve(total, other) if math.isfinite(total) else None
 
         def log_delta(epsilon: FloatArray) -> FloatArray:
-            composed = self._pessimistic[side].log_delta(epsilon)
+            composed = self._answers[side](epsilon) if self._answers else self._pessimistic[side].log_delta(epsilon)
             composed = np.minimum(composed, np.where(epsilon >= 0.0, self._total_variation, 0.0))
             return np.minimum(composed, pure(epsilon)) if pure else composed
 
         def ceiling(epsilon: FloatArray) -> FloatArray:
-            return self._pessimistic[side].ceiling(epsilon)
+            return self._answers[side](epsilon) if self._answers else self._pessimistic[side].ceiling(epsilon)
 
         return Curve(log_delta, total, ceiling=ceiling)
+
+    @cached_property
+    def _answers(self) -> tuple[Curve, Curve] | None:
+        """Both directions without a grid, where every step is one yes-or-no answer."""
+        if len(self.parts) > 1 or self.wanted_interval:
+            return None
+        return answers(self.parts[0].upper, self.parts[0].steps)
 
     @cached_property
     def _total_variation(self) -> float:
@@ -298,6 +306,11 @@ def rough_profile(guarantee: Guarantee) -> Profile:
     """
     parts = tuple(Part(_quick(part), None, part.steps) for part in guarantee.parts)
     return parts[0].upper if len(parts) == 1 and parts[0].steps == 1 else Composition(parts, points=_ROUGH).upper
+
+
+def rough_step(guarantee: Guarantee) -> Profile:
+    """The largest of its steps' profiles, as `rough_profile` takes them: the whole is no more private than a step."""
+    return Profile.maximum(_quick(part) for part in guarantee.parts)
 
 
 def _quick(part: Part) -> Profile:

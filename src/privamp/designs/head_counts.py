@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..core.profile import Curve
-from ..numerics.count_laws import binomial_above, binomial_at_most
+from ..numerics.count_laws import binomial_above, binomial_at_most, binomial_tails
 from ..numerics.log_domain import FloatArray, as_floats
 
 _UP, _OFF = 1.0 + 1e-10, 1e-10  # chances and tails are computed to well within these
@@ -61,8 +61,7 @@ def _between(rate: float, counts: FloatArray, first: FloatArray) -> FloatArray:
 
     A difference of upper or of lower tails, whichever are smaller, and what rounding may have taken from it.
     """
-    above = binomial_above(counts - 1, first, rate)
-    below = binomial_at_most(counts - 1, first, rate)
+    below, above = binomial_tails(counts - 1, first, rate)
     upper, lower = above[:, :-1], below[:, 1:]
     differences = np.where(upper < lower, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
     inside = np.maximum(differences, 0.0) + _OFF * np.minimum(upper, lower)

@@ -12,6 +12,7 @@ _SLACK, _MORE = 0.05, 16.0  # of a logarithm: how far below its ceiling a functi
 _GUESSES, _FARTHER = 30, 1.4  # evaluations of a rough function; a first step in log x
 _STEPS, _BEYOND = 8, 1.1  # from a guess: steps until the root is bracketed, and how far beyond it each of them goes
 _CLOSING, _ASIDE = 40, 0.45  # evaluations that close the bracket; how far beside the root, in units of its last width
+_DISTINCT = 16.0  # in the same units: points so far apart tell a slope in spite of rounding
 _NEAR_FAILURE = 0.01  # how close to where a function cannot be computed
 
 
@@ -178,13 +179,20 @@ def passing_beside(
     if found is None:
         return None
     (a, below), (b, above) = found
+    newest, slope = (found[0] if abs(below) < abs(above) else found[1]), (above - below) / (b - a)
     for turn in range(_CLOSING):
         if b - a <= relative:
             return math.exp(b)
-        root = _chord(a, b, below, above, turn)
-        x = root + _ASIDE * relative if b - root > _ASIDE * relative else root - _ASIDE * relative
+        root = newest[0] - newest[1] / slope if slope < 0.0 else a  # by the two latest points that are far enough apart
+        if turn % 6 == 5 or not a < root < b:
+            root = _chord(a, b, below, above, turn)
+        is_known = b - root < 1.5 * _ASIDE * relative  # that so little more passes
+        x = root - _ASIDE * relative if is_known else root + _ASIDE * relative
         x = x if a < x < b else 0.5 * (a + b)
         value = excess(math.exp(x))
+        if abs(x - newest[0]) > _DISTINCT * relative:
+            slope = (value - newest[1]) / (x - newest[0])
+        newest = x, value
         a, below, b, above = (a, below, x, value) if value <= 0.0 else (x, value, b, above)
     return None
 
