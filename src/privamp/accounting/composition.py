@@ -37,6 +37,7 @@ COMPOSED = (
 )
 LOOSER = f"{COMPOSED}; compose(…, adaptive=True) follows these rounds one by one and gives a smaller number"
 _POINTS, _ROUGH = 2**18, 2**13  # points of the composed law's window that are aimed at; of a first guess
+_OF_ONE = 16  # of so many points of the window, one of the law of a step, at least
 _GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of one law; never an interval of 0
 _COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
 _ALL = 4  # so many kinds of records are all tried as an attack; of more, the two that look strongest
@@ -223,7 +224,7 @@ class Composition:
             if farthest / self.wanted_interval > WIDEST:
                 raise self._too_many(math.ceil(farthest / self.wanted_interval))
             return self.wanted_interval
-        interval = max(farthest, _TINY) / _ROUGH
+        interval = max(farthest, _TINY) / min(_ROUGH, self.wanted_points // _OF_ONE)
         for _ in range(_GUESSES):  # a grid that is too coarse makes the window look too wide
             points = max(side.points(0.0) for side in self._sides(profiles, interval, upper=True))
             better = max(points * interval / self.wanted_points, farthest / _LONGEST, _TINY)
