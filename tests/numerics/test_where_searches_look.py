@@ -41,30 +41,33 @@ def steps(root):
 # --- first_at_most
 
 
-def test_a_bracket_grows_by_a_factor_of_four_and_is_cut_in_three_points_then_beside_its_chord_or_in_many():
+def test_a_bracket_grows_by_a_factor_of_four_and_is_cut_in_three_points_then_in_many():
     f = steps(10.0)
     assert first_at_most(f, 0.0, start=0.0) == 10.0
     assert f.asked[:4] == [[0.0], [1.0], [4.0], [16.0]]
     assert f.asked[4:7] == [[4.0, 10.0, 16.0], [4.0, 7.0, 10.0], [7.0, 8.5, 10.0]]
     assert f.asked[7] == [8.5, 9.25, 10.0]
-    assert f.asked[8] == pytest.approx([9.25, 9.5125, 9.625, 9.7375, 10.0])  # narrower than a tenth of its end
-    assert f.asked[9] == np.linspace(9.7375, 10.0, 65).tolist()  # a step has no chord worth the name
-    assert len(f.asked) < 26
+    assert f.asked[8] == np.linspace(9.25, 10.0, 65).tolist()  # narrower than a tenth of its end
+    assert len(f.asked) < 21
     shifted = steps(-7.5)
     assert first_at_most(shifted, 0.0, start=-10.0, width=11) == -7.5
     assert shifted.asked[:5] == [[-10.0], [-9.0], [-6.0], [-9.0, -7.5, -6.0], [-9.0, -8.25, -7.5]]
-    assert shifted.asked[5] == pytest.approx([-8.25, -8.025, -7.875, -7.725, -7.5])  # exactly a tenth
-    assert shifted.asked[6] == np.linspace(-7.725, -7.5, 11).tolist()
+    assert shifted.asked[5] == np.linspace(-8.25, -7.5, 11).tolist()  # exactly a tenth
 
 
-def test_a_smooth_function_is_asked_at_few_points_beside_its_root():
+def test_with_chords_few_points_beside_the_root_are_asked_for():
     f = Watched(lambda x: -np.asarray(x) ** 2)
-    assert first_at_most(f, -2.0) == pytest.approx(math.sqrt(2.0), rel=1e-15)
-    assert sum(np.size(x) for x in f.asked) < 140  # 520 by cutting alone
-    assert sum(np.size(x) == 65 for x in f.asked) <= 1  # for the last bits
+    assert first_at_most(f, -2.0, chords=True) == pytest.approx(math.sqrt(2.0), rel=1e-15)
+    assert sum(np.size(x) for x in f.asked) < 140  # 520 without
     endless = Watched(lambda x: np.where(np.asarray(x) < 3.0, 1.0, -np.inf))
-    assert first_at_most(endless, 0.0) == 3.0
+    assert first_at_most(endless, 0.0, chords=True) == 3.0
     assert not any(np.size(x) == 5 for x in endless.asked)  # no chord to minus infinity
+    step = steps(10.0)
+    assert first_at_most(step, 0.0, chords=True) == 10.0
+    assert step.asked[8] == pytest.approx([9.25, 9.5125, 9.625, 9.7375, 10.0])
+    assert step.asked[9] == np.linspace(9.7375, 10.0, 65).tolist()  # a step has no chord worth the name
+    assert len(step.asked) < 26
+    assert first_at_most(steps(0.0), 0.0, start=-1.0, limit=5.0, chords=True) == 0.0
 
 
 def test_the_limit_is_tried_and_not_passed():

@@ -31,13 +31,14 @@ def first_at_most(
     width: int = 65,
     rounds: int = 60,
     ceiling: Callable[[FloatArray], FloatArray] | None = None,
+    chords: bool = False,
 ) -> float:
     """The smallest x >= start with f(x) <= target for a non-increasing f, from the side where it holds.
 
-    Vectorised sectioning: while the bracket is wide each round evaluates its middle, because values far from the root
-    may be costly; then points beside the chord's root, and all over the bracket where that fails or only the last bits
-    are left. `ceiling` is a quick function that is nowhere below f: it says where to begin. Raises when f stays above
-    the target up to `limit`, or returns NaN anywhere.
+    Vectorised sectioning: once the bracket is narrow each round evaluates `width` points at once; before, the middle,
+    because values far from the root may be costly. With `chords` a few points beside the root of the bracket's chord
+    are tried instead, for smooth functions. `ceiling` is a quick function that is nowhere below f: it says where to
+    begin. Raises when f stays above the target up to `limit`, or returns NaN anywhere.
     """
     if ceiling is not None and _value(ceiling, limit) <= target:
         low, high = _below_ceiling(f, ceiling, target, start, limit)
@@ -57,7 +58,10 @@ def first_at_most(
         if not new_low < new_high or (new_low, new_high) == (low, high):
             break
         is_near = new_high - new_low < _SHRUNK * (high - low) or points.size != _BESIDE
-        ends = (float(values[max(first - 1, 0)]) - target, float(values[first]) - target) if is_near else None
+        if chords and is_near:
+            ends = float(values[max(first - 1, 0)]) - target, float(values[first]) - target
+        else:
+            ends = None
         low, high = new_low, new_high
         if high - low <= 4e-16 * max(abs(high), 1e-300):
             break
