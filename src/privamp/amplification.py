@@ -116,9 +116,7 @@ def guaranteed(
     return replace(everybody, personal=personal)
 
 
-def _over_rounds(
-    mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors, points: int = POINTS
-) -> Guarantee:
+def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors, points: int = POINTS) -> Guarantee:
     """The composition of the schedule's blocks, each by its own theorem; sums on a grid of about so many points."""
     blocks = schedule.blocks()
     whole = compose([compose(_of_block(mechanism, block, neighbors, points), times) for block, times in blocks])

@@ -56,7 +56,7 @@ def test_a_bracket_grows_by_a_factor_of_four_and_is_cut_in_three_points_then_in_
 
 
 def test_with_chords_few_points_beside_the_root_are_asked_for():
-    f = Watched(lambda x: -np.asarray(x) ** 2)
+    f = Watched(lambda x: -(np.asarray(x) ** 2))
     assert first_at_most(f, -2.0, chords=True) == pytest.approx(math.sqrt(2.0), rel=1e-15)
     assert sum(np.size(x) for x in f.asked) < 140  # 520 without
     endless = Watched(lambda x: np.where(np.asarray(x) < 3.0, 1.0, -np.inf))

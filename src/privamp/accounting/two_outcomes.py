@@ -2,8 +2,9 @@
 
 Two laws with P <= e^a Q and Q <= e^b P are at most as far apart as a yes-or-no answer with losses a and -b
 (docs/theory.md, Lemma 6): P(yes) = (1 - e^-b)/(1 - e^-(a + b)). Where a step's bound is this answer's own curve, as
-for a pure mechanism on a Poisson sample, nothing is lost by taking the answer in its place, and k of them are Binomial(k,
-P(yes)), with loss a for every yes and -b for every no. Logarithms and losses are raised by more than rounding can take.
+for a pure mechanism on a Poisson sample, the answer stands for the step and nothing is lost. k steps are then
+Binomial(k, P(yes)), with loss a for every yes and -b for every no. Logarithms and losses are raised by more than
+rounding can take from them.
 """
 
 import math
@@ -23,7 +24,7 @@ _LARGEST = 100.0  # a loss far inside of the doubles
 
 
 def answers(profile: Profile, steps: int) -> tuple[Curve, Curve] | None:
-    """Both directions of `steps` copies, from above; None where a step has more than two outcomes, or steps are many."""
+    """Both directions of `steps` copies, from above; None for a step with more outcomes, and for too many steps."""
     own, other = profile.forward.largest_loss, profile.backward.largest_loss
     if steps > _MOST or not (0.0 < own < _LARGEST and 0.0 < other < _LARGEST):
         return None
