@@ -77,7 +77,7 @@ DESIGNS = (
     "importance:rule=variance-optimal,kappa=0.1,radius=4,scale=10",
     "importance:rule=coreset,share=0.5,size=100,population=1000,mean_squared_norm=1,radius=4,scale=10",
 )
-MECHANISMS = ("gaussian:sigma=2", "laplace:scale=2", "pure:epsilon=1")
+MECHANISMS = ("gaussian:sigma=2", "laplace:scale=2", "pure:epsilon=1", "approx:epsilon=1,delta=1e-7")
 RULES = {"scale": "exact-laplace:scale=10,sensitivity=4", "sigma": "exact-gaussian:sigma=10,sensitivity=4"}
 
 # design, mechanism, rounds

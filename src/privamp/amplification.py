@@ -9,6 +9,7 @@ import numpy as np
 
 from .accounting.allocation import allocation, allocation_attack
 from .accounting.composition import compose
+from .accounting.convex_order import POINTS
 from .accounting.joint import Joint
 from .core.claim import Claim
 from .core.curves import group
@@ -34,6 +35,7 @@ AT_LEAST = (
     "every data set has at least as many records as the design declares, also without the record or person in question",
 )
 Bounds = list[tuple[str, Profile]]  # the name of a theorem, and what it says
+_ROUGH = 1200  # points of sums over rounds where they only show where to look
 _PROBES = np.concatenate([[0.0], np.geomspace(1e-3, 64.0, 13)])
 
 
@@ -67,6 +69,15 @@ def without_attacks(mechanism: Mechanism, design: Design | Schedule, neighbors: 
     check_relation(neighbors)
     bounds = theorem_bounds(mechanism, design, neighbors)
     return guaranteed(mechanism, design, neighbors, bounds, is_attacked=False)
+
+
+def roughly(mechanism: Mechanism, design: Design | Schedule, neighbors: Neighbors | None = None) -> Guarantee:
+    """`amplify` for the first steps of a search, whose answer another guarantee confirms: see `rough_profile`."""
+    if isinstance(design, Schedule) and isinstance(mechanism, Mechanism):
+        return _over_rounds(mechanism, design, neighbors or design.natural, _ROUGH)
+    relation = neighbors or getattr(design, "natural", None)
+    is_attacked = relation is not None and relation.kind == "replace-one"
+    return (amplify if is_attacked else without_attacks)(mechanism, design, neighbors)
 
 
 def guaranteed(
@@ -105,10 +116,10 @@ def guaranteed(
     return replace(everybody, personal=personal)
 
 
-def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors) -> Guarantee:
-    """The composition of the schedule's blocks, each by its own theorem."""
+def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors, points: int = POINTS) -> Guarantee:
+    """The composition of the schedule's blocks, each by its own theorem; sums on a grid of about so many points."""
     blocks = schedule.blocks()
-    whole = compose([compose(_of_block(mechanism, block, neighbors), times) for block, times in blocks])
+    whole = compose([compose(_of_block(mechanism, block, neighbors, points), times) for block, times in blocks])
     if not schedule.is_tight:  # what breaks a block need not break the schedule
         parts = tuple(replace(part, lower=None, claim=None, attacks=()) for part in whole.parts)
         attack = allocation_attack(mechanism, *schedule.joined) if schedule.joined else None
@@ -116,11 +127,13 @@ def _over_rounds(mechanism: Mechanism, schedule: Schedule, neighbors: Neighbors)
     return replace(whole, assumes=tuple(dict.fromkeys((*whole.assumes, *schedule.assumes))))
 
 
-def _of_block(mechanism: Any, block: Design | OneOf | Followed | None, neighbors: Neighbors) -> Guarantee:
+def _of_block(
+    mechanism: Any, block: Design | OneOf | Followed | None, neighbors: Neighbors, points: int = POINTS
+) -> Guarantee:
     if block is None:
         return _by_itself(mechanism, neighbors)
     if isinstance(block, OneOf):
-        return allocation(mechanism, block, neighbors)
+        return allocation(mechanism, block, neighbors, points)
     if isinstance(block, Followed):
         return compose(amplify(mechanism, block.design, neighbors), block.rounds, adaptive=True)
     return amplify(mechanism, block, neighbors)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import overload
 
-from .accounting.composition import compose, rough_profile
-from .amplification import amplify, without_attacks
+from .accounting.composition import compose, rough_profile, rough_step
+from .amplification import roughly, without_attacks
 from .core.design import Design
 from .core.guarantee import Guarantee
 from .core.mechanism import Mechanism
@@ -19,6 +19,7 @@ from .numerics.roots import NumericalFailure, largest_passing, least_passing, pa
 from .validation import in_range, positive, whole
 
 _SMALLEST, _LARGEST = 1e-9, 1e9
+_PRECISE, _OF_MANY = 1e-10, 1e-7  # relative, of an unknown of one step and of many
 _MOST_FOURS = 512  # 4^512 is above all doubles
 
 
@@ -82,21 +83,20 @@ def calibrate(
         )
 
     def guaranteed(m: Mechanism, d: Design | Schedule, is_rough: bool) -> Guarantee:
-        relation = neighbors or getattr(d, "natural", None)
-        is_attacked = is_rough and relation is not None and relation.kind == "replace-one"  # see `rough_profile`
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegradingDesign)
-            one = (amplify if is_attacked else without_attacks)(m, d, neighbors)
+            one = (roughly if is_rough else without_attacks)(m, d, neighbors)
         return compose(one, steps) if steps > 1 else one
 
     target = _Target(epsilon, delta)
+    precision = _PRECISE if steps == 1 and not isinstance(design, Schedule) else _OF_MANY
     if isinstance(design, (Design, Schedule)):
         make, drawn = mechanism, design
         within = within or (_SMALLEST, _LARGEST)
-        noise = _solve(lambda x, rough: guaranteed(make(x), drawn, rough), target, within, steps)  # type: ignore[operator]
+        noise = _solve(lambda x, rough: guaranteed(make(x), drawn, rough), target, within, precision)  # type: ignore[operator]
         return make(noise)  # type: ignore[operator]
     known = mechanism
-    sample = _solve(lambda x, rough: guaranteed(known, design(x), rough), target, within or (1e-12, 1.0), steps)  # type: ignore[arg-type]
+    sample = _solve(lambda x, rough: guaranteed(known, design(x), rough), target, within or (1e-12, 1.0), precision)  # type: ignore[arg-type]
     return design(sample)
 
 
@@ -115,14 +115,19 @@ class _Target:
             return math.inf  # losses too large or too many to be composed: counted as not reached
 
     def rough(self, guarantee: Guarantee) -> float:
-        """Nearly the same, quickly; for steering only."""
+        """Nearly the same, quickly; for steering only. One step that does not reach it is not composed."""
         try:
+            alone = float(rough_step(guarantee).log_delta(self.epsilon)) - math.log(self.delta)
+            if alone > 0.0 and guarantee.steps > 1:
+                return alone - math.log(self.delta)  # above all others, which are at most -log delta
             return float(rough_profile(guarantee).log_delta(self.epsilon)) - math.log(self.delta)
         except (NumericalFailure, InvalidInput):
             return math.inf
 
 
-def _solve(at: Callable[[float, bool], Guarantee], target: _Target, within: tuple[float, float], steps: int) -> float:
+def _solve(
+    at: Callable[[float, bool], Guarantee], target: _Target, within: tuple[float, float], precision: float
+) -> float:
     """The least private value that passes; the two ends show which direction that is."""
     low, high = within
     if not low < high:
@@ -133,7 +138,6 @@ def _solve(at: Callable[[float, bool], Guarantee], target: _Target, within: tupl
     try:
         if isinstance(low, int) and isinstance(high, int):
             return _whole(excess, low, high)
-        precision = 1e-10 if steps == 1 else 1e-7
         if target.delta > 0.0 and low > 0.0:  # the guess is sought in log x
             found = _from_guess(excess, cache(lambda x: target.rough(at(x, True))), low, high, precision)
             if found is not None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privamp.numerics.convex_table import tabulated
+from privamp.numerics.convex_table import Growing, tabulated
 
 ALPHAS = 1.0 + np.geomspace(1e-6, 50.0, 400)
 
@@ -65,3 +65,42 @@ def test_a_bound_that_grows_is_replaced_by_the_one_before():
     log_x = np.log(np.array([0.5, 1.0, 2.0]))
     found = tabulated(lambda t: (t, np.where(t < log_x[1], -1.0, -0.5)), 0.0, log_x, 10.0, 10)
     assert found.at(log_x) == pytest.approx(-1.0)
+
+
+class Counted:
+    """The curve e^-(alpha - 1), and at how many points it was asked for."""
+
+    def __init__(self):
+        self.points = 0
+
+    def __call__(self, log_x):
+        self.points += log_x.size
+        return falling(log_x)
+
+
+@pytest.mark.parametrize("shift", [0.0, -3.0])
+def test_a_growing_table_gives_the_answers_of_the_whole_one_in_any_order(shift):
+    start, asked = np.linspace(math.log(1e-3), math.log(40.0), 9), np.log(ALPHAS - 1.0)
+    whole = tabulated(falling, 0.0, start, 1e-4, 10_000)
+    wanted = whole.at(asked - shift) + shift
+    for order in (np.arange(asked.size), np.arange(asked.size)[::-1], np.random.default_rng(0).permutation(asked.size)):
+        growing = Growing(falling, 0.0, start, 1e-4, shift)
+        found = np.concatenate([growing.at(part) for part in np.array_split(asked[order], 20)])
+        assert found == pytest.approx(wanted[order], rel=1e-13)
+
+
+def test_a_growing_table_makes_only_what_is_asked_for():
+    start = np.linspace(math.log(1e-3), math.log(40.0), 9)
+    few, many = Counted(), Counted()
+    tabulated(many, 0.0, start, 1e-4, 10_000)
+    growing = Growing(few, 0.0, start, 1e-4)
+    assert few.points == start.size
+    growing.at(np.array([-np.inf, 20.0]))  # before the first point and after the last
+    assert few.points == start.size
+    growing.log_delta(np.array([1.0]))
+    after_one = few.points
+    assert start.size < after_one < many.points / 3
+    growing.log_delta(np.array([1.0, 1.01]))
+    assert few.points == after_one
+    growing.at(0.5 * (start[1:] + start[:-1]))
+    assert few.points == many.points

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import gammaln
+from scipy.special import betainc, betaincc, gammaln
 
 from privamp.numerics import count_laws as laws
 
@@ -60,6 +60,18 @@ def test_tails_are_those_of_scipy(n: int, p: float) -> None:
     k = np.append(counts_of(n, p), [-1, n + 1])
     np.testing.assert_allclose(laws.binomial_at_most(k, n, p), stats.binom.cdf(k, n, p), rtol=1e-11, atol=1e-290)
     np.testing.assert_allclose(laws.binomial_above(k, n, p), stats.binom.sf(k, n, p), rtol=1e-11, atol=1e-290)
+
+
+def test_tails_are_the_smaller_one_and_what_it_leaves_of_one() -> None:
+    """Around the mean either may be the smaller one; which is computed first must not show."""
+    k, n, p = (part.ravel() for part in np.meshgrid(np.arange(0, 60), np.arange(1, 60), [0.02, 0.5, 0.7]))
+    below, above = laws.binomial_tails(k, n, p)
+    inside = k < n
+    smaller = np.minimum(betaincc(k + 1.0, np.maximum(n - k, 1), p), betainc(k + 1.0, np.maximum(n - k, 1), p))
+    np.testing.assert_allclose(np.minimum(below, above)[inside], smaller[inside], rtol=1e-14)
+    np.testing.assert_allclose((below + above)[inside], 1.0, rtol=1e-15)
+    assert np.all(below[~inside] == 1.0)
+    assert np.all(above[~inside] == 0.0)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])

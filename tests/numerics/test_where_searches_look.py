@@ -55,6 +55,21 @@ def test_a_bracket_grows_by_a_factor_of_four_and_is_cut_in_three_points_then_in_
     assert shifted.asked[5] == np.linspace(-8.25, -7.5, 11).tolist()  # exactly a tenth
 
 
+def test_with_chords_few_points_beside_the_root_are_asked_for():
+    f = Watched(lambda x: -(np.asarray(x) ** 2))
+    assert first_at_most(f, -2.0, chords=True) == pytest.approx(math.sqrt(2.0), rel=1e-15)
+    assert sum(np.size(x) for x in f.asked) < 140  # 520 without
+    endless = Watched(lambda x: np.where(np.asarray(x) < 3.0, 1.0, -np.inf))
+    assert first_at_most(endless, 0.0, chords=True) == 3.0
+    assert not any(np.size(x) == 5 for x in endless.asked)  # no chord to minus infinity
+    step = steps(10.0)
+    assert first_at_most(step, 0.0, chords=True) == 10.0
+    assert step.asked[8] == pytest.approx([9.25, 9.5125, 9.625, 9.7375, 10.0])
+    assert step.asked[9] == np.linspace(9.7375, 10.0, 65).tolist()  # a step has no chord worth the name
+    assert len(step.asked) < 26
+    assert first_at_most(steps(0.0), 0.0, start=-1.0, limit=5.0, chords=True) == 0.0
+
+
 def test_the_limit_is_tried_and_not_passed():
     f = steps(49.5)
     assert first_at_most(f, 0.0, start=2.0, limit=50.0) == 49.5

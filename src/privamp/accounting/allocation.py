@@ -19,7 +19,7 @@ from ..core.schedule import OneOf
 from ..errors import NoTheorem
 from ..numerics.log_domain import FloatArray
 from .composition import Composition
-from .convex_order import one_of_many
+from .convex_order import POINTS, one_of_many
 from .some_of_many import some_of_many
 
 ALLOCATION = (
@@ -28,8 +28,8 @@ ALLOCATION = (
 )
 
 
-def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors) -> Guarantee:
-    """The guarantee of `block` rounds of `mechanism` if each record joins one of them."""
+def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors, points: int = POINTS) -> Guarantee:
+    """The guarantee of `block` rounds of `mechanism` if each record joins one of them, on a grid of so many points."""
     if neighbors.kind != "add-remove":
         raise NoTheorem(
             "no theorem covers balls in bins under replace-one; use neighbors=Neighbors.ADD_REMOVE "
@@ -38,8 +38,8 @@ def allocation(mechanism: Mechanism, block: OneOf, neighbors: Neighbors) -> Guar
     mechanism.check_scope("anywhere")
     one = mechanism.profile(Neighbors.ADD_REMOVE).rounded_up()
     attack = mechanism.mixture(Neighbors.ADD_REMOVE, Multiplicity.certain())
-    upper = group(_lazily(one, block.rounds, upper=True), neighbors.records).rounded_up()
-    lower = _lazily(attack.rounded_down(), block.rounds, upper=False).rounded_down() if attack else None
+    upper = group(_lazily(one, block.rounds, points, upper=True), neighbors.records).rounded_up()
+    lower = _lazily(attack.rounded_down(), block.rounds, points, upper=False).rounded_down() if attack else None
     parts = (Part(upper, lower, claim=Claim(mechanism, block, neighbors)),)
     reason = ALLOCATION if neighbors.records == 1 else f"{ALLOCATION}, then group privacy"
     return Guarantee(
@@ -62,8 +62,8 @@ def allocation_attack(mechanism: Mechanism, times: int, rounds: int, epochs: int
     return Lower(lower) if lower else None
 
 
-def _lazily(one: Profile, rounds: int, *, upper: bool) -> Profile:
-    return _called(lambda: one_of_many(one, rounds, upper=upper), one)
+def _lazily(one: Profile, rounds: int, points: int, *, upper: bool) -> Profile:
+    return _called(lambda: one_of_many(one, rounds, upper=upper, points=points), one)
 
 
 def _called(make: Callable[[], Profile], one: Profile) -> Profile:

@@ -29,6 +29,7 @@ from .blocks import QUADRATURE, ROUNDS, can_be_followed, followed
 from .composed import WIDEST, Composed
 from .discretize import loss_laws, reach
 from .tangents import counted
+from .two_outcomes import answers
 
 COMPOSED = (
     "Composition by privacy-loss distributions, connect-the-dots "
@@ -36,6 +37,7 @@ COMPOSED = (
 )
 LOOSER = f"{COMPOSED}; compose(…, adaptive=True) follows these rounds one by one and gives a smaller number"
 _POINTS, _ROUGH = 2**18, 2**13  # points of the composed law's window that are aimed at; of a first guess
+_OF_ONE = 16  # of so many points of the window, one of the law of a step, at least
 _GUESSES, _LONGEST, _TINY = 6, 2**20, 1e-300  # rounds of guessing; points of one law; never an interval of 0
 _COARSER = 2.0**8  # how much coarser a grid may get when its window does not fit
 _ALL = 4  # so many kinds of records are all tried as an attack; of more, the two that look strongest
@@ -191,14 +193,21 @@ class Composition:
         pure = directed_curve(total, other) if math.isfinite(total) else None
 
         def log_delta(epsilon: FloatArray) -> FloatArray:
-            composed = self._pessimistic[side].log_delta(epsilon)
+            composed = self._answers[side](epsilon) if self._answers else self._pessimistic[side].log_delta(epsilon)
             composed = np.minimum(composed, np.where(epsilon >= 0.0, self._total_variation, 0.0))
             return np.minimum(composed, pure(epsilon)) if pure else composed
 
         def ceiling(epsilon: FloatArray) -> FloatArray:
-            return self._pessimistic[side].ceiling(epsilon)
+            return self._answers[side](epsilon) if self._answers else self._pessimistic[side].ceiling(epsilon)
 
         return Curve(log_delta, total, ceiling=ceiling)
+
+    @cached_property
+    def _answers(self) -> tuple[Curve, Curve] | None:
+        """Both directions without a grid, where every step is one yes-or-no answer."""
+        if len(self.parts) > 1 or self.wanted_interval:
+            return None
+        return answers(self.parts[0].upper, self.parts[0].steps)
 
     @cached_property
     def _total_variation(self) -> float:
@@ -215,7 +224,7 @@ class Composition:
             if farthest / self.wanted_interval > WIDEST:
                 raise self._too_many(math.ceil(farthest / self.wanted_interval))
             return self.wanted_interval
-        interval = max(farthest, _TINY) / _ROUGH
+        interval = max(farthest, _TINY) / min(_ROUGH, self.wanted_points // _OF_ONE)
         for _ in range(_GUESSES):  # a grid that is too coarse makes the window look too wide
             points = max(side.points(0.0) for side in self._sides(profiles, interval, upper=True))
             better = max(points * interval / self.wanted_points, farthest / _LONGEST, _TINY)
@@ -298,6 +307,11 @@ def rough_profile(guarantee: Guarantee) -> Profile:
     """
     parts = tuple(Part(_quick(part), None, part.steps) for part in guarantee.parts)
     return parts[0].upper if len(parts) == 1 and parts[0].steps == 1 else Composition(parts, points=_ROUGH).upper
+
+
+def rough_step(guarantee: Guarantee) -> Profile:
+    """The largest of its steps' profiles, as `rough_profile` takes them: the whole is no more private than a step."""
+    return Profile.maximum(_quick(part) for part in guarantee.parts)
 
 
 def _quick(part: Part) -> Profile:

@@ -131,10 +131,10 @@ def _add_place(out: Law, big: Law, small: Law, at: Places, begin: int, end: int)
     mass, moment, landing = big.mass[i], big.moment[i], int(at.place[begin]) - out.first
     for shift, share in ((0, 1.0 - at.share[begin:end]), (1, at.share[begin:end])):
         target = slice(low + landing + shift, high + landing + shift + 1)
-        near = np.convolve(small.mass[j], share[::-1], "valid")
+        near = np.correlate(small.mass[j], share, "valid")
         out.mass[target] += mass * near
         if not out.upper:
-            out.moment[target] += moment * near + mass * np.convolve(small.moment[j], share[::-1], "valid")
+            out.moment[target] += moment * near + mass * np.correlate(small.moment[j], share, "valid")
 
 
 def _add_far(out: Law, big: Law, small: Law, at: Places) -> None:

@@ -70,15 +70,15 @@ def _binomials(a: float, b: float, steps: int) -> Curve:
     wide = _WIDE * math.sqrt(steps * a) + _MORE  # any part of the outcomes gives a lower bound
     top, low = min(steps, math.ceil(steps * a + wide)), max(0, math.floor(steps * a - wide))
     yes = np.arange(low, top + 1, dtype=np.float64)
-    log_choose = _log_choose(steps, yes)
-    log_p = log_choose + yes * math.log(a) + (steps - yes) * math.log1p(-a)
+    ways = log_choose(steps, yes)
+    log_p = ways + yes * math.log(a) + (steps - yes) * math.log1p(-a)
     loss = yes * math.log(a / b) + (steps - yes) * (math.log1p(-a) - math.log1p(-b))
-    size = np.abs(log_choose) + yes * abs(math.log(a)) + (steps - yes) * abs(math.log1p(-a))
+    size = np.abs(ways) + yes * abs(math.log(a)) + (steps - yes) * abs(math.log1p(-a))
     size_of_loss = yes * (abs(math.log(a)) + abs(math.log(b))) + steps * (a + b)
     return discrete_curve(loss - _ROUNDING * (1.0 + size_of_loss), log_p - _ROUNDING * (1.0 + size))
 
 
-def _log_choose(n: int, k: FloatArray) -> FloatArray:
+def log_choose(n: int, k: FloatArray) -> FloatArray:
     """log of n over k by Stirling's formula, in pieces that do not cancel: the difference of log-gammas of 1e9 errs by
     1e-6."""
     fewer = np.maximum(np.minimum(k, n - k), 1.0)

@@ -140,12 +140,12 @@ class Profile:
         if self.forward.ceiling is None or self.backward.ceiling is None:
             if float(self.log_delta(_UNREACHED)) > target:
                 return end
-            return min(first_at_most(self.log_delta, target, limit=_UNREACHED), end)
+            return min(first_at_most(self.log_delta, target, limit=_UNREACHED, chords=True), end)
         found = 0.0  # one direction after the other: the second is rarely needed at more than one epsilon
         for curve in dict.fromkeys((self.forward, self.backward)):
             if float(curve(_UNREACHED)) > target:
                 return end
-            found = first_at_most(curve, target, start=found, limit=_UNREACHED, ceiling=curve.ceiling)
+            found = first_at_most(curve, target, start=found, limit=_UNREACHED, ceiling=curve.ceiling, chords=True)
         return min(found, end)
 
     def rounded_up(self) -> "Profile":

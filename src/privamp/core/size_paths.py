@@ -45,7 +45,7 @@ _TOGETHER, _COARSE, _EVERY = 48, 4.0, 2  # more pairs are looked at first with f
 _APART, _ROUNDS = 12, 6  # then so many of them as finely as the rest, so often
 _NOTHING = -120.0  # a log of delta below which nothing is computed
 _ORDERS, _SPACE = np.linspace(-10.0, 30.0, 8001), 0.005  # log gamma of the table of divergences
-_PIECE, _MOST = 400_000, 40_000  # numbers worked on together
+_PIECE, _MOST, _FEW = 400_000, 40_000, 20_000  # numbers worked on together; where most epsilons are not needed
 _TARGETS = (1e-3, 1e-6)  # deltas for which attacks are made
 
 
@@ -140,7 +140,7 @@ def _aims(ladder: Ladder, line: _Line, stakes: Chords, epsilons: Sequence[float]
     last = ladder.p_in.shape[0] - 1
     if epsilons:
         return [(which, epsilon) for which in sorted({0, last // 2, last}) for epsilon in epsilons]
-    bounds = _bounds(ladder, line, stakes, _EPSILONS)
+    bounds = _bounds(ladder, line, stakes, _EPSILONS, math.log(min(_TARGETS)), _FEW)
     at = [np.argmax(bounds <= np.log(target), axis=0) for target in _TARGETS]
     return [(int(np.argmax(one)), float(_EPSILONS[np.max(one)])) for one in at]
 
@@ -170,9 +170,21 @@ def _largest(ladder: Ladder, mechanism: Mechanism) -> FloatArray:
     return as_floats(np.max(found, axis=1))
 
 
-def _bounds(ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArray) -> FloatArray:
-    """log of the bound at these epsilons for every pair, shape (E, N), each by its best sequences."""
-    return _log_bounds(ladder, line, stakes, epsilons, _best_paths(ladder, line, epsilons))
+def _bounds(
+    ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArray, nothing: float = _NOTHING, piece: int = _PIECE
+) -> FloatArray:
+    """log of the bound at these epsilons for every pair, shape (E, N), each by its best sequences.
+
+    Piece by piece: once all bounds are below `nothing` they are no larger at larger epsilons.
+    """
+    pairs, sizes = ladder.p_in.shape
+    step, found = max(piece // (sizes * pairs), 1), np.zeros((0, pairs))
+    for start in range(0, epsilons.size, step):
+        here = epsilons[start : start + step]
+        found = np.vstack([found, _log_bounds(ladder, line, stakes, here, _best_paths(ladder, line, here))])
+        if np.max(found[-1]) < nothing:
+            break
+    return np.vstack([found, np.repeat(found[-1:], epsilons.size - found.shape[0], axis=0)])
 
 
 def _spread(pairs: IntArray) -> IntArray:
@@ -207,15 +219,8 @@ def _coefficients(ladder: Ladder, epsilon: FloatArray) -> Coefficients:
 def _log_bounds(ladder: Ladder, line: _Line, stakes: Chords, epsilons: FloatArray, sequences: IntArray) -> FloatArray:
     """log of the bound at these epsilons for every pair, shape (E, N), by the sequences of each."""
     pairs, sizes = ladder.p_in.shape
-    step, found = max(_PIECE // (sizes * pairs), 1), np.zeros((0, pairs))
-    for start in range(0, epsilons.size, step):
-        here = slice(start, start + step)
-        at = sequences[here].reshape(-1, sizes)
-        now = _evaluated(*_coefficients(ladder, epsilons[here]), at, line, stakes).reshape(-1, pairs)
-        found = np.vstack([found, now])
-        if np.max(now[-1]) < _NOTHING:  # no larger at larger epsilons
-            break
-    return np.vstack([found, np.repeat(found[-1:], epsilons.size - found.shape[0], axis=0)])
+    found = _evaluated(*_coefficients(ladder, epsilons), sequences.reshape(-1, sizes), line, stakes)
+    return found.reshape(-1, pairs)
 
 
 def _best_paths(ladder: Ladder, line: _Line, epsilons: FloatArray) -> IntArray:
@@ -279,22 +284,25 @@ def _best_path(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> IntA
 
 
 def _tops(c: FloatArray, b: FloatArray, e: FloatArray, line: _Line) -> IntArray:
-    """How many places there are at which the best value from s on has a positive slope in x_s, shape (rows, S)."""
-    k, shape, found = line.step, (c.shape[0], line.place.size), np.empty(c.shape, dtype=np.intp)
-    fall = 1.0 / line.before
+    """How many places there are at which the best value from s on has a positive slope in x_s, shape (rows, S).
+
+    Arrays of shape (places, rows): a step of one record is then a part of the memory, not of every row.
+    """
+    k, shape, found = line.step, (line.place.size, c.shape[0]), np.empty(c.shape, dtype=np.intp)
+    slope, fall, has_e = line.slope[:, None], 1.0 / line.before[:, None], np.any(e, axis=0)
     now, beyond, before = np.empty(shape), np.zeros(shape), np.empty(shape)
     for s in range(c.shape[1] - 1, -1, -1):
-        np.multiply(b[:, s, None], line.slope, out=now)
-        now += c[:, s, None]
-        if e[:, s].any():
-            now -= np.multiply(e[:, s, None], fall, out=before)
+        np.multiply(slope, b[:, s], out=now)
+        now += c[:, s]
+        if has_e[s]:
+            now -= np.multiply(fall, e[:, s], out=before)
         now += beyond
-        found[:, s] = np.count_nonzero(now > 0, axis=1)
-        np.maximum(now[:, k:], 0.0, out=beyond[:, :-k])  # one record further, the last place's value beyond the end
-        beyond[:, -k:] = np.maximum(now[:, -1:], 0.0)
-        np.minimum(now[:, :-k], 0.0, out=before[:, k:])
-        before[:, :k] = np.minimum(now[:, :1], 0.0)
-        beyond *= line.slope
+        found[:, s] = np.add.reduce((now > 0).view(np.uint8), axis=0, dtype=np.intp)
+        np.maximum(now[k:], 0.0, out=beyond[:-k])  # one record further, the last place's value beyond the end
+        beyond[-k:] = np.maximum(now[-1:], 0.0)
+        np.minimum(now[:-k], 0.0, out=before[k:])
+        before[:k] = np.minimum(now[:1], 0.0)
+        beyond *= slope
         before *= fall
         beyond += before
     return found

@@ -12,12 +12,12 @@ With one n in a block this is E C_K itself. Around B/p blocks are narrow, elsewh
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ..core.profile import Curve
-from ..numerics.count_laws import binomial_above, binomial_at_most
+from ..numerics.count_laws import binomial_above, binomial_at_most, binomial_tails
 from ..numerics.log_domain import FloatArray, as_floats
 
 _UP, _OFF = 1.0 + 1e-10, 1e-10  # chances and tails are computed to well within these
@@ -28,25 +28,37 @@ _SPARSE, _DENSE = 24, 12  # counts over the whole range, and per deviation
 _PIECE = 4096  # epsilons worked on together
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heads:
-    """Numbers K >= B that stand for the counts up to the next one, and the chances of each block."""
+    """Numbers K >= B that stand for the counts up to the next one, and the chances of each block; when asked for."""
 
-    counts: FloatArray  # shape (C,): K, ascending from B
-    chances: FloatArray  # shape (blocks, C + 2): below the cap, on either side of it, and at each count
+    rate: float
+    most: int
+    low: int
+    high: int | None
+
+    @cached_property
+    def _ends(self) -> list[tuple[int, int | None]]:
+        return _blocks(self.rate, self.most, self.low, self.high)
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """K, ascending from B; shape (C,)."""
+        return _counts(self.rate, self.most, [first for first, _ in self._ends])
+
+    @cached_property
+    def chances(self) -> FloatArray:
+        """Below the cap, on either side of it, and at each count; shape (blocks, C + 2)."""
+        first = np.array([n for n, _ in self._ends], dtype=np.float64)[:, None]
+        final = np.array([np.inf if n is None else float(n) for _, n in self._ends])[:, None]
+        around = _around_the_cap(self.rate, self.most, first, final)
+        return np.minimum(np.hstack([*around, _between(self.rate, self.counts, first)]) * _UP, 1.0)
 
 
 @lru_cache(maxsize=64)
 def heads(rate: float, most: int, low: int, high: int | None) -> Heads | None:
     """The blocks of all numbers of others from `low` to `high` (None: any); None where the cap is never reached."""
-    if rate == 0.0 or (high is not None and high < most):
-        return None
-    ends = _blocks(rate, most, low, high)
-    counts = _counts(rate, most, [first for first, _ in ends])
-    first = np.array([n for n, _ in ends], dtype=np.float64)[:, None]
-    final = np.array([np.inf if n is None else float(n) for _, n in ends])[:, None]
-    chances = np.hstack([*_around_the_cap(rate, most, first, final), _between(rate, counts, first)])
-    return Heads(counts, np.minimum(chances * _UP, 1.0))
+    return None if rate == 0.0 or (high is not None and high < most) else Heads(rate, most, low, high)
 
 
 def _around_the_cap(rate: float, most: int, first: FloatArray, final: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -61,8 +73,7 @@ def _between(rate: float, counts: FloatArray, first: FloatArray) -> FloatArray:
 
     A difference of upper or of lower tails, whichever are smaller, and what rounding may have taken from it.
     """
-    above = binomial_above(counts - 1, first, rate)
-    below = binomial_at_most(counts - 1, first, rate)
+    below, above = binomial_tails(counts - 1, first, rate)
     upper, lower = above[:, :-1], below[:, 1:]
     differences = np.where(upper < lower, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
     inside = np.maximum(differences, 0.0) + _OFF * np.minimum(upper, lower)

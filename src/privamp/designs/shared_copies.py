@@ -31,7 +31,7 @@ from ..core.multiplicity import Multiplicity
 from ..core.neighbors import Neighbors
 from ..core.profile import Curve, Profile
 from ..errors import NoTheorem
-from ..numerics.convex_table import OUTWARD, Table, tabulated
+from ..numerics.convex_table import OUTWARD, Growing, Table, tabulated
 from ..numerics.log_domain import FloatArray, as_floats, log_expm1, log_mills_gap, log_sum
 from ..numerics.roots import bisected
 
@@ -53,9 +53,9 @@ def copies_bound(stages: Stages, population: int, mechanism: Mechanism) -> Profi
     return Profile.symmetric(Curve(lambda epsilon: _table(*case).log_delta(epsilon)))  # the table waits until asked for
 
 
-def copies_table(law: Multiplicity, theta: float) -> Table:
+def copies_table(law: Multiplicity, theta: float) -> Growing | Table:
     """Theorem B with no first stage, for a record that appears u times with this law."""
-    return Copies(law, theta, -math.inf).table(_FINE)
+    return Copies(law, theta, -math.inf).growing()
 
 
 def replaced_people(design: Any, mechanism: Mechanism, neighbors: Neighbors) -> Profile:
@@ -67,7 +67,7 @@ def people_bound(law: Multiplicity, mechanism: Mechanism) -> Profile:
     """Theorem B for a person whose records appear u times in all with this law."""
     theta = gaussian_shift(mechanism)
     _refuse_wide(int(law.log_p.size))
-    made: list[Table] = []  # one table, when first asked for
+    made: list[Growing | Table] = []  # one table, when first asked for
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
         if not made:
@@ -148,27 +148,41 @@ class Copies:
         terms = self.log_pi + log_mills_gap(threshold - self.shift, self.shift)
         return log_x[:, 0], np.logaddexp(log_sum(terms, axis=1), self.lost)
 
-    def table(self, tolerance: float, tables: int = 1) -> Table:
+    def table(self, tolerance: float, tables: int) -> Table:
         """From beta = 1 to where nothing is left; one of so many tables."""
         most = min(_MOST, _WORK // (tables * self.shift.size))
-        last = float(self.shift[-1])
-        start = self.first + np.union1d(
-            np.linspace(0.0, last + 40.0, _START)[1:], np.geomspace(1e-3 * min(self.first, 1.0), 12.0, _START)
-        )
+        return tabulated(self.sampled, self.at_zero, self.start, tolerance, most)
+
+    def growing(self, log_share: float = 0.0) -> Growing | Table:
+        """The same by itself, made where it is asked for; beta - 1 and G in units of a share, which they are of alpha -
+        1 and of delta."""
+        if _WORK // self.shift.size >= _MOST:
+            return Growing(self.sampled, self.at_zero, self.start, _FINE, log_share)
+        one = self.table(_FINE, 1)
+        return Table(one.log_x + log_share, one.log_v + log_share)
+
+    @property
+    def start(self) -> FloatArray:
+        """Thresholds to begin with."""
+        near = np.geomspace(1e-3 * min(self.first, 1.0), 12.0, _START)
+        return as_floats(self.first + np.union1d(np.linspace(0.0, float(self.shift[-1]) + 40.0, _START)[1:], near))
+
+    @property
+    def at_zero(self) -> float:
+        """log of G at beta = 1."""
         at_zero = log_sum(self.log_pi + log_mills_gap(-0.5 * self.shift, self.shift))
-        return tabulated(self.sampled, float(np.logaddexp(at_zero, self.lost)), start, tolerance, most)
+        return float(np.logaddexp(at_zero, self.lost))
 
 
 @lru_cache(maxsize=256)
-def _table(first: Stages, population: int, draws: int, theta: float) -> Table:
+def _table(first: Stages, population: int, draws: int, theta: float) -> Growing | Table:
     """The whole bound as a function of alpha - 1."""
     if not first:
-        return Copies(Multiplicity.binomial(draws, 1.0 / population), theta, -math.inf).table(_FINE)
+        return Copies(Multiplicity.binomial(draws, 1.0 / population), theta, -math.inf).growing()
     (kind, entries) = first[0]
     if kind == "wor":
-        log_p1 = math.log(entries / population)
-        one = Copies(Multiplicity.binomial(draws, 1.0 / entries), theta, -math.inf).table(_FINE)
-        return Table(one.log_x + log_p1, one.log_v + log_p1)  # beta - 1 = (alpha - 1)/P(1)
+        one = Copies(Multiplicity.binomial(draws, 1.0 / entries), theta, -math.inf)
+        return one.growing(math.log(entries / population))  # beta - 1 = (alpha - 1)/P(1)
     return _Several(Multiplicity.binomial(entries, 1.0 / population), entries, draws, theta).table()
 
 

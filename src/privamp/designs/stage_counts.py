@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..errors import NoTheorem
 from ..numerics.count_laws import binomial_log_chance, hypergeometric_log_chance
-from ..numerics.log_domain import FloatArray, as_floats, log_diff, log_mix
+from ..numerics.log_domain import FloatArray, as_floats, log_diff, log_mix, log_sum
 
 _MOST = 4_000_000  # numbers of copies before and after a stage, together
 _MARGIN = 1e-11  # relative: probabilities and sums are computed to well within it
@@ -71,8 +71,10 @@ def _root(log_p: FloatArray, log_f: FloatArray) -> FloatArray:
     largest = np.max(np.where(log_p > -np.inf, log_f, 0.0), axis=1)
     chances, scaled = _from(log_p), _up_to(log_p - log_f)[:, :-1]
     first = np.argmax(_passes(chances, scaled, log_diff(log_f[1:], log_f[:-1])), axis=1)
-    numerator = np.logaddexp(_from(log_p + log_f), _up_to(log_p)[:, :-1])
-    root = np.take_along_axis(numerator - np.logaddexp(chances, scaled), first[:, None], axis=1)[:, 0]
+    is_from = np.arange(log_f.size) > first[:, None]
+    numerator = np.logaddexp(_sum_of(log_p + log_f, is_from) + _MARGIN, _sum_of(log_p, ~is_from))
+    denominator = np.logaddexp(*(np.take_along_axis(part, first[:, None], axis=1)[:, 0] for part in (chances, scaled)))
+    root = numerator - denominator
     high = np.clip(root * (1.0 + _ROUNDED) + _ROUNDED, log_f[first], log_f[first + 1])
     return as_floats(np.where(log_p[:, 0] > -np.inf, np.minimum(high, largest), largest))
 
@@ -85,6 +87,11 @@ def _passes(chances: FloatArray, scaled: FloatArray, log_gaps: FloatArray) -> ND
     above = np.logaddexp.accumulate((chances + log_gaps)[:, ::-1], axis=1)[:, ::-1]
     above = np.hstack([above[:, 1:], np.full((chances.shape[0], 1), -np.inf)])
     return np.asarray(above <= np.logaddexp.accumulate(scaled + log_gaps, axis=1))
+
+
+def _sum_of(terms: FloatArray, which: NDArray[np.bool_]) -> FloatArray:
+    """log of the sum of some terms of every row."""
+    return log_sum(np.where(which, terms, -np.inf), axis=1)
 
 
 def _from(terms: FloatArray) -> FloatArray:

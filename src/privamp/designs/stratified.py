@@ -161,9 +161,9 @@ def _divided(out: Curve, into: Curve, pure: Curve) -> Curve:
     is_pure = isfinite(pure.largest_loss)
 
     def log_delta(epsilon: FloatArray) -> FloatArray:
-        x = epsilon[..., None] * _SHARES
-        y = np.maximum(epsilon[..., None] - x, 0.0)
-        routes = np.minimum(np.logaddexp(out(x), x + into(y)), np.logaddexp(into(x), x + out(y)))
+        x = epsilon[..., None] * _SHARES  # y is the same the other way round
+        leaves, enters = out(x), into(x)
+        routes = np.minimum(np.logaddexp(leaves, x + enters[..., ::-1]), np.logaddexp(enters, x + leaves[..., ::-1]))
         best: FloatArray = np.min(routes, axis=-1)
         return np.minimum(best, pure(epsilon)) if is_pure else best
 

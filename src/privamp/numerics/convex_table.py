@@ -6,13 +6,17 @@ The curve is delta as a function of alpha >= 1, which is convex for every pair o
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .log_domain import FloatArray, log1mexp, log_diff, log_expm1
 
 OUTWARD = 1e-12  # relative, on alpha - 1: a value is claimed for a slightly larger alpha than it was computed at
 _ROUNDS = 14  # that halve bad gaps
+_ENDLESS = np.inf  # where the rounds are limit enough
+Ints = NDArray[np.intp]
 
 Sampled = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # parameter → (log(alpha - 1), log delta)
 
@@ -47,21 +51,76 @@ class Table:
 def tabulated(sampled: Sampled, at_zero: float, points: FloatArray, tolerance: float, most: int) -> Table:
     """Halve the gaps whose chord is off by more than the tolerance (each halving leaves a quarter of the error), until
     none is left or there are too many points; far out the tolerance is looser."""
-    log_x, log_v = sampled(points)
-    new = np.arange(points.size - 1)
-    for _ in range(_ROUNDS):
-        middle = 0.5 * (points[new] + points[new + 1])
-        mx, mv = sampled(middle)
-        with np.errstate(invalid="ignore"):  # both are zero: nothing is off
-            off = _sorted(log_x, log_v, at_zero).at(mx) - mv
-        wrong = off > tolerance * np.maximum(1.0, np.abs(0.05 * mv) ** 3)
-        points, order = np.unique(np.concatenate([points, middle]), return_index=True)
-        log_x, log_v = np.concatenate([log_x, mx])[order], np.concatenate([log_v, mv])[order]
-        place = np.searchsorted(points, middle[wrong])
-        new = np.unique(np.concatenate([place - 1, place]))
-        if new.size == 0 or points.size > most:
-            break
-    return _sorted(log_x, log_v, at_zero)
+    known = _Points(points, *sampled(points), at_zero)
+    return known.halved(sampled, np.arange(points.size - 1), tolerance, most).table
+
+
+class Growing:
+    """The same table, of which only what is asked for is made: a gap is halved when first looked at.
+
+    How one gap is halved depends on that gap alone, so no answer depends on what was asked before. The shift is added
+    to both logarithms of the table.
+    """
+
+    def __init__(
+        self, sampled: Sampled, at_zero: float, points: FloatArray, tolerance: float, shift: float = 0.0
+    ) -> None:
+        self._sampled, self._tolerance, self._shift = sampled, tolerance, shift
+        self._known = _Points(points, *sampled(points), at_zero)
+        self._starts, self._is_halved = points, np.zeros(points.size + 1, dtype=np.bool_)
+        self._is_halved[[0, -1]] = True  # before the first point, and after the last one
+        self._edges = np.maximum.accumulate(self._known.log_x) + OUTWARD
+
+    @cached_property
+    def _table(self) -> Table:
+        table = self._known.table
+        return Table(table.log_x + self._shift, table.log_v + self._shift)
+
+    def at(self, log_x: FloatArray) -> FloatArray:
+        """`Table.at`."""
+        gaps = np.unique(np.searchsorted(self._edges, log_x - self._shift, side="right"))
+        gaps = gaps[~self._is_halved[gaps]]
+        if gaps.size:
+            places = np.searchsorted(self._known.points, self._starts[gaps - 1])
+            self._known = self._known.halved(self._sampled, places, self._tolerance, _ENDLESS)
+            self._is_halved[gaps] = True
+            self.__dict__.pop("_table", None)
+        return self._table.at(log_x)
+
+    def log_delta(self, epsilon: FloatArray) -> FloatArray:
+        """`Table.log_delta`."""
+        return self.at(log_expm1(epsilon)) + OUTWARD
+
+
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """Parameters in rising order, and what was sampled there."""
+
+    points: FloatArray
+    log_x: FloatArray
+    log_v: FloatArray
+    at_zero: float
+
+    def halved(self, sampled: Sampled, new: Ints, tolerance: float, most: float) -> "_Points":
+        """With the gaps to the right of these points halved where their chords are off."""
+        points, log_x, log_v = self.points, self.log_x, self.log_v
+        for _ in range(_ROUNDS):
+            middle = 0.5 * (points[new] + points[new + 1])
+            mx, mv = sampled(middle)
+            with np.errstate(invalid="ignore"):  # both are zero: nothing is off
+                off = _sorted(log_x, log_v, self.at_zero).at(mx) - mv
+            wrong = off > tolerance * np.maximum(1.0, np.abs(0.05 * mv) ** 3)
+            points, order = np.unique(np.concatenate([points, middle]), return_index=True)
+            log_x, log_v = np.concatenate([log_x, mx])[order], np.concatenate([log_v, mv])[order]
+            place = np.searchsorted(points, middle[wrong])
+            new = np.unique(np.concatenate([place - 1, place]))
+            if new.size == 0 or points.size > most:
+                break
+        return _Points(points, log_x, log_v, self.at_zero)
+
+    @property
+    def table(self) -> Table:
+        return _sorted(self.log_x, self.log_v, self.at_zero)
 
 
 def _sorted(log_x: FloatArray, log_v: FloatArray, at_zero: float) -> Table:

@@ -36,21 +36,33 @@ def binomial_log_chance(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> 
 
 def binomial_at_most(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> FloatArray:
     """Pr[Binomial(draws, rate) <= count]."""
-    return _tails(count, draws, rate)[0]
+    return binomial_tails(count, draws, rate)[0]
 
 
 def binomial_above(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> FloatArray:
     """Pr[Binomial(draws, rate) > count]."""
-    return _tails(count, draws, rate)[1]
+    return binomial_tails(count, draws, rate)[1]
 
 
-def _tails(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Both, the larger as 1 minus the smaller: of very many draws `betainc` knows 8 digits only where it is large."""
+def binomial_tails(count: ArrayLike, draws: ArrayLike, rate: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Both, the larger as 1 minus the smaller: of very many draws `betainc` knows 8 digits only where it is large.
+
+    The smaller is usually the one beyond the mean: the other is computed only where that is wrong.
+    """
     k, n, p = np.broadcast_arrays(as_floats(count), as_floats(draws), as_floats(rate))
     inside = (k >= 0) & (k < n)
     a, b = np.where(inside, k, 0.0) + 1.0, np.where(inside, n - k, 1.0)
-    below, above = betaincc(a, b, p), betainc(a, b, p)
-    below, above = np.where(below <= 0.5, below, 1.0 - above), np.where(below <= 0.5, 1.0 - below, above)
+    is_upper = a > n * p  # the smaller is above
+    smaller = np.where(is_upper, 0.0, 1.0)
+    for upper, tail in ((True, betainc), (False, betaincc)):
+        here = is_upper == upper
+        smaller[here] = tail(a[here], b[here], p[here])
+    wrong = inside & (smaller > 0.5)
+    is_upper = is_upper ^ wrong
+    for upper, tail in ((True, betainc), (False, betaincc)):
+        here = wrong & (is_upper == upper)
+        smaller[here] = tail(a[here], b[here], p[here])
+    below, above = np.where(is_upper, 1.0 - smaller, smaller), np.where(is_upper, smaller, 1.0 - smaller)
     outside = np.where(k < 0, 0.0, 1.0)
     return as_floats(np.where(inside, below, outside)), as_floats(np.where(inside, above, 1.0 - outside))
 

@@ -10,8 +10,11 @@ from .log_domain import FloatArray
 
 _SLACK, _MORE = 0.05, 16.0  # of a logarithm: how far below its ceiling a function usually is; then more by this factor
 _GUESSES, _FARTHER = 30, 1.4  # evaluations of a rough function; a first step in log x
+_WIDE, _LAST_BITS, _REACH = 0.1, 2e-14, 2e-3  # of a bracket, relative: wide, narrow; how far beside its chord's root
+_BESIDE, _SHRUNK = 5, 0.2  # points there with the ends; how much narrower they make it where the chord is good
 _STEPS, _BEYOND = 8, 1.1  # from a guess: steps until the root is bracketed, and how far beyond it each of them goes
 _CLOSING, _ASIDE = 40, 0.45  # evaluations that close the bracket; how far beside the root, in units of its last width
+_DISTINCT = 16.0  # in the same units: points so far apart tell a slope in spite of rounding
 _NEAR_FAILURE = 0.01  # how close to where a function cannot be computed
 
 
@@ -28,12 +31,14 @@ def first_at_most(
     width: int = 65,
     rounds: int = 60,
     ceiling: Callable[[FloatArray], FloatArray] | None = None,
+    chords: bool = False,
 ) -> float:
     """The smallest x >= start with f(x) <= target for a non-increasing f, from the side where it holds.
 
     Vectorised sectioning: once the bracket is narrow each round evaluates `width` points at once; before, the middle,
-    because values far from the root may be costly. `ceiling` is a quick function that is nowhere below f: it says where
-    to begin. Raises when f stays above the target up to `limit`, or returns NaN anywhere.
+    because values far from the root may be costly. With `chords` a few points beside the root of the bracket's chord
+    are tried instead, for smooth functions. `ceiling` is a quick function that is nowhere below f: it says where to
+    begin. Raises when f stays above the target up to `limit`, or returns NaN anywhere.
     """
     if ceiling is not None and _value(ceiling, limit) <= target:
         low, high = _below_ceiling(f, ceiling, target, start, limit)
@@ -41,8 +46,9 @@ def first_at_most(
         low, high = _by_steps(f, target, start, limit)
     if low == high:
         return start
+    ends: tuple[float, float] | None = None  # what is left of the target there
     for _ in range(rounds):
-        points = np.linspace(low, high, width if high - low <= 0.1 * abs(high) else 3)
+        points = _in_bracket(low, high, ends, width)
         values = f(points)
         if np.any(np.isnan(values)):
             raise NumericalFailure("the function returned NaN during root finding")
@@ -51,6 +57,11 @@ def first_at_most(
         new_low, new_high = float(points[max(first - 1, 0)]), float(points[first])
         if not new_low < new_high or (new_low, new_high) == (low, high):
             break
+        is_near = new_high - new_low < _SHRUNK * (high - low) or points.size != _BESIDE
+        if chords and is_near:
+            ends = float(values[max(first - 1, 0)]) - target, float(values[first]) - target
+        else:
+            ends = None
         low, high = new_low, new_high
         if high - low <= 4e-16 * max(abs(high), 1e-300):
             break
@@ -59,6 +70,18 @@ def first_at_most(
             return high
         high += max(abs(high), 1e-300) * 2.0 ** (nudge - 52)
     raise NumericalFailure("the bracketed root does not satisfy its own condition")
+
+
+def _in_bracket(low: float, high: float, ends: tuple[float, float] | None, width: int) -> FloatArray:
+    """Where to look: a chord over a narrow bracket errs by its square."""
+    if high - low > _WIDE * abs(high):
+        return np.linspace(low, high, 3)
+    share = (high - low) / abs(high)
+    if ends is None or share < _LAST_BITS or not math.isfinite(ends[1]) or ends[0] <= ends[1]:
+        return np.linspace(low, high, width)
+    root, reach = low + (high - low) * ends[0] / (ends[0] - ends[1]), (high - low) * max(2.0 * share, _REACH)
+    inner = np.clip([root - reach, root, root + reach], low, high)
+    return np.array([low, *inner, high])
 
 
 def _by_steps(f: Callable[[FloatArray], FloatArray], target: float, start: float, limit: float) -> tuple[float, float]:
@@ -178,13 +201,20 @@ def passing_beside(
     if found is None:
         return None
     (a, below), (b, above) = found
+    newest, slope = (found[0] if abs(below) < abs(above) else found[1]), (above - below) / (b - a)
     for turn in range(_CLOSING):
         if b - a <= relative:
             return math.exp(b)
-        root = _chord(a, b, below, above, turn)
-        x = root + _ASIDE * relative if b - root > _ASIDE * relative else root - _ASIDE * relative
+        root = newest[0] - newest[1] / slope if slope < 0.0 else a  # by the two latest points that are far enough apart
+        if turn % 6 == 5 or not a < root < b:
+            root = _chord(a, b, below, above, turn)
+        is_known = b - root < 1.5 * _ASIDE * relative  # that so little more passes
+        x = root - _ASIDE * relative if is_known else root + _ASIDE * relative
         x = x if a < x < b else 0.5 * (a + b)
         value = excess(math.exp(x))
+        if abs(x - newest[0]) > _DISTINCT * relative:
+            slope = (value - newest[1]) / (x - newest[0])
+        newest = x, value
         a, below, b, above = (a, below, x, value) if value <= 0.0 else (x, value, b, above)
     return None
 
