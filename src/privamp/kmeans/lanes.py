@@ -52,7 +52,7 @@ def padded(points: FloatArray, half: FloatArray) -> tuple[NDArray[np.float32], N
 def tile(rows: int) -> Any:
     """f(table, start, points, at, scores): products of `rows` rows from `start` on with the points from `at` on."""
     from numba import types  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    from numba.core import cgutils
+    from numba.core import cgutils  # type: ignore[import-not-found,import-untyped,unused-ignore]
     from numba.extending import intrinsic  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
