@@ -1,4 +1,4 @@
-"""Scores of rows in the vector registers of the processor, for compiled passes (numba).
+"""Scores and squares of rows in the vector registers of the processor, for compiled passes (numba).
 
 Loops of numba keep the sums of a product in memory, and its call of BLAS takes three times as long on such narrow
 tables. Here LLVM is given vectors: a tile of some rows by two vectors of points stays in registers, and the best
@@ -6,6 +6,8 @@ score of a row is found without a branch. LLVM splits vectors that a processor d
 
 Scores are single precision and used only with the margin of nearest.py, which holds for products added in any order,
 fused or not. The largest score less the margin is rounded too, by u(m·r + m²/2), which 4E covers many times over.
+Squares are double precision; their whole parts are exact, and their sums in a row are used only with the margin of
+ball.py, which holds in any order.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,27 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.log_domain import FloatArray
+from .emitter import Emitter, as_doubles, check_rows, lanes
 
 _VECTORS = 2  # of a tile
 _AHEAD = 32  # rows that are brought into the cache meanwhile
 _LINE = 64  # bytes of the cache
 _PANEL = 4  # vectors of columns whose squares are added up in registers
-_CONTRACT = ("contract",)  # a product and a sum may be rounded once
-
-
-@cache
-def lanes() -> int:
-    """Single-precision numbers in a vector register."""
-    from llvmlite.binding import get_host_cpu_features  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-    features = get_host_cpu_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx") else 4
-
-
-def _check_rows(*tables: Any) -> None:
-    """Raise while a pass is compiled for tables that are not stored row by row: here places are computed."""
-    if any(table.layout != "C" for table in tables):
-        raise TypeError("tables must be stored row by row")
 
 
 def tile_rows() -> int:
@@ -61,132 +48,15 @@ def padded(points: FloatArray, half: FloatArray) -> tuple[NDArray[np.float32], N
     return table, less
 
 
-class _Emitter:
-    """LLVM instructions on vectors of numbers of one type."""
-
-    def __init__(self, context: Any, builder: Any, number: Any, width: int) -> None:
-        from llvmlite import ir  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        self.context, self.builder, self.ir = context, builder, ir
-        self.number, self.index, self.width = number, ir.IntType(64), width
-        self.vector = ir.VectorType(number, width)
-
-    @classmethod
-    def single(cls, context: Any, builder: Any) -> "_Emitter":
-        from llvmlite.ir import FloatType  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        return cls(context, builder, FloatType(), lanes())
-
-    @classmethod
-    def double(cls, context: Any, builder: Any) -> "_Emitter":
-        from llvmlite.ir import DoubleType  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        return cls(context, builder, DoubleType(), max(lanes() // 2, 2))
-
-    def whole(self, value: int) -> Any:
-        return self.ir.Constant(self.index, value)
-
-    def array(self, kind: Any, value: Any) -> tuple[Any, list[Any]]:
-        """Where its entries start, and its shape."""
-        from numba.core import cgutils  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        found = self.context.make_array(kind)(self.context, self.builder, value)
-        return found.data, cgutils.unpack_tuple(self.builder, found.shape, kind.ndim)
-
-    def load(self, start: Any, at: Any) -> Any:
-        """Entries from a place on, of the array's own type."""
-        place = self.builder.gep(start, [at])
-        entry = place.type.pointee
-        vector = self.ir.VectorType(entry, self.width)
-        return self.builder.load(self.builder.bitcast(place, vector.as_pointer()), align=self._bytes(entry))
-
-    def store(self, values: Any, start: Any, at: Any) -> None:
-        place = self.builder.bitcast(self.builder.gep(start, [at]), self.vector.as_pointer())
-        self.builder.store(values, place, align=self._bytes(self.number))
-
-    def _bytes(self, kind: Any) -> int:
-        return int(self.context.get_abi_sizeof(kind))
-
-    def spread(self, number: Any) -> Any:
-        """The number in every lane."""
-        ir, small = self.ir, self.ir.IntType(32)
-        unknown = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(unknown, number, ir.Constant(small, 0))
-        everywhere = ir.Constant(ir.VectorType(small, self.width), [0] * self.width)
-        return self.builder.shuffle_vector(first, unknown, everywhere)
-
-    def largest(self, values: Any) -> Any:
-        """Of the lanes; none is NaN."""
-        from numba.core import cgutils
-
-        kind = self.ir.FunctionType(self.number, [self.vector])
-        name = f"llvm.vector.reduce.fmax.v{self.width}f32"
-        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
-        return self.builder.call(function, [values], fastmath=["nnan"])
-
-    def fetch(self, start: Any, at: Any) -> None:
-        """Have the entry brought into the cache; it may be beyond the end."""
-        from numba.core import cgutils
-
-        ir, small = self.ir, self.ir.IntType(32)
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, small, small, small])
-        function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0i8")
-        place = self.builder.bitcast(self.builder.gep(start, [at]), byte)
-        self.builder.call(function, [place, *(ir.Constant(small, n) for n in (0, 3, 1))])
-
-    def sum(self, values: Any) -> Any:
-        """Of the lanes, in some order."""
-        from numba.core import cgutils
-
-        kind = self.ir.FunctionType(self.number, [self.number, self.vector])
-        function = cgutils.get_or_insert_function(
-            self.builder.module, kind, f"llvm.vector.reduce.fadd.v{self.width}f64"
-        )
-        return self.builder.call(function, [self.ir.Constant(self.number, 0.0), values], fastmath=["reassoc"])
-
-    def cut(self, numbers: Any) -> Any:
-        """One double or a vector of them, rounded toward zero."""
-        from numba.core import cgutils
-
-        name = "llvm.trunc.f64" if numbers.type is self.number else f"llvm.trunc.v{self.width}f64"
-        function = cgutils.get_or_insert_function(
-            self.builder.module, self.ir.FunctionType(numbers.type, [numbers.type]), name
-        )
-        return self.builder.call(function, [numbers])
-
-    def variable(self, value: Any) -> Any:
-        """A place for a value that changes; it becomes a register."""
-        from numba.core import cgutils
-
-        return cgutils.alloca_once_value(self.builder, value)
-
-    def last_lanes(self, number: Any) -> Any:
-        """Which lanes are the last so many ones."""
-        lanes = self.ir.VectorType(self.index, self.width)
-        from_end = self.ir.Constant(lanes, [self.width - i for i in range(self.width)])
-        limit = self.builder.insert_element(
-            self.ir.Constant(lanes, self.ir.Undefined), number, self.ir.Constant(self.ir.IntType(32), 0)
-        )
-        everywhere = self.ir.Constant(self.ir.VectorType(self.ir.IntType(32), self.width), [0] * self.width)
-        limit = self.builder.shuffle_vector(limit, limit, everywhere)
-        return self.builder.icmp_unsigned("<=", from_end, limit)
-
-    def added_product(self, one: Any, other: Any, place: Any) -> None:
-        """Add a product to what is stored at a place."""
-        product = self.builder.fmul(one, other, flags=_CONTRACT)
-        self.builder.store(self.builder.fadd(product, self.builder.load(place), flags=_CONTRACT), place)
-
-
 @cache
 def tile(rows: int) -> Any:
     """f(table, start, points, at, scores): products of `rows` rows from `start` on with the points from `at` on."""
     from numba import types  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    from numba.core import cgutils
+    from numba.core import cgutils  # type: ignore[import-not-found,import-untyped,unused-ignore]
     from numba.extending import intrinsic  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e = _Emitter.single(context, builder)
+        e = Emitter.single(context, builder)
         table, (_, d) = e.array(signature.args[0], arguments[0])
         points, (_, width) = e.array(signature.args[2], arguments[2])
         scores, _ = e.array(signature.args[4], arguments[4])
@@ -208,7 +78,7 @@ def tile(rows: int) -> Any:
     def typed(
         context: Any, table: Any, start: Any, points: Any, at: Any, scores: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        _check_rows(table, points, scores)
+        check_rows(table, points, scores)
         return types.void(table, types.intp, points, types.intp, scores), emit
 
     return intrinsic(typed)
@@ -225,7 +95,7 @@ def decided() -> Any:
     from numba.extending import intrinsic
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e = _Emitter.single(context, builder)
+        e = Emitter.single(context, builder)
         scores, (_, width) = e.array(signature.args[0], arguments[0])
         less, _ = e.array(signature.args[2], arguments[2])
         start, step = builder.mul(arguments[1], width), e.whole(e.width)
@@ -251,7 +121,7 @@ def decided() -> Any:
         return builder.select(is_alone, builder.load(place), e.whole(-1))
 
     def typed(context: Any, scores: Any, row: Any, less: Any, room: Any) -> tuple[Any, Callable[..., Any]]:
-        _check_rows(scores, less)
+        check_rows(scores, less)
         return types.intp(scores, types.intp, less, types.float32), emit
 
     return intrinsic(typed)
@@ -292,7 +162,7 @@ def squares(rows: int) -> Any:
     def typed(
         context: Any, table: Any, start: Any, center: Any, factor: Any, parts: Any, sums: Any, total: Any
     ) -> tuple[Any, Callable[..., Any]]:
-        _check_rows(table, center, parts, sums, total)
+        check_rows(table, center, parts, sums, total)
         return types.void(table, types.intp, center, types.float64, parts, sums, total), emit
 
     return intrinsic(typed)
@@ -302,17 +172,12 @@ class _Squared:
     """Squares of some rows, column by column and row by row."""
 
     def __init__(self, context: Any, builder: Any, kinds: Any, arguments: Any, rows: int) -> None:
-        self.e, self.builder, self.rows = _Emitter.double(context, builder), builder, self._whole(rows)
+        self.e, self.builder = Emitter.double(context, builder), builder
+        self.rows = self.e.whole(rows)
         self.entry, self.factor, self.start = kinds[0].dtype, arguments[3], arguments[1]
         places = [self.e.array(kinds[k], arguments[k]) for k in (0, 2, 4, 5, 6)]
         (self.table, (_, self.columns)), *others = places
         self.center, self.parts, self.sums, self.total = (start for start, _ in others)
-
-    @staticmethod
-    def _whole(value: int) -> Any:
-        from llvmlite import ir
-
-        return ir.Constant(ir.IntType(64), value)
 
     def clear(self) -> None:
         """Start the rows' sums at 0."""
@@ -332,7 +197,7 @@ class _Squared:
             for place, center, total in zip(places, centers, totals, strict=True):
                 at = builder.add(first, place)
                 e.fetch(self.table, builder.add(at, builder.mul(self.columns, e.whole(_AHEAD))))
-                here = _as_doubles(builder, self.entry, e.load(self.table, at), e.vector)
+                here = as_doubles(builder, self.entry, e.load(self.table, at), e.vector)
                 away = builder.fmul(builder.fsub(here, center), factor)
                 square = builder.fmul(away, away)
                 if mask is not None:
@@ -356,7 +221,7 @@ class _Squared:
         e, builder = self.e, self.builder
         with self._each_row() as (row, first), cgutils.for_range(builder, self.columns) as loop:
             entry = builder.load(builder.gep(self.table, [builder.add(first, loop.index)]))
-            here = _as_doubles(builder, self.entry, entry, e.number)
+            here = as_doubles(builder, self.entry, entry, e.number)
             away = builder.fsub(here, builder.load(builder.gep(self.center, [loop.index])))
             away = builder.fmul(away, self.factor)
             square = builder.fmul(away, away)
@@ -384,7 +249,7 @@ def fetched() -> Any:
     from numba.extending import intrinsic
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        e = _Emitter.double(context, builder)
+        e = Emitter.double(context, builder)
         table, (_, d) = e.array(signature.args[0], arguments[0])
         start, step = builder.mul(arguments[1], d), e.whole(_LINE * 8 // signature.args[0].dtype.bitwidth)
         with cgutils.for_range_slice(builder, e.whole(0), d, step) as (at, _):
@@ -398,15 +263,6 @@ def fetched() -> Any:
         return types.void(table, types.intp), emit if table.layout == "C" else nothing
 
     return intrinsic(typed)
-
-
-def _as_doubles(builder: Any, entry: Any, values: Any, doubles: Any) -> Any:
-    """Numbers of a type of numba, in one lane or several, as doubles."""
-    if getattr(entry, "bitwidth", 0) == 64 and not hasattr(entry, "signed"):
-        return values
-    if not hasattr(entry, "signed"):
-        return builder.fpext(values, doubles)
-    return (builder.sitofp if entry.signed else builder.uitofp)(values, doubles)
 
 
 @cache
