@@ -1,6 +1,7 @@
 """Calls in the background: in order, one at a time, few waiting, and no error is lost."""
 
 import threading
+import time
 
 import pytest
 
@@ -60,14 +61,22 @@ def test_an_error_is_raised_at_the_latest_when_the_block_ends(calls):
 
 
 def test_nothing_is_done_after_an_error():
-    done = []
+    done, asked_twice = [], threading.Event()
 
     def work(k):
         done.append(k)
+        asked_twice.wait(10)
         raise ValueError(k)
 
+    def two_calls():
+        with one_after_another(work) as later:
+            later(0)
+            later(1)
+            asked_twice.set()
+            time.sleep(0.2)  # the second would be made now
+
     with pytest.raises(ValueError, match="0"):
-        asked(work, 50)
+        two_calls()
     assert done == [0]
 
 
