@@ -5,7 +5,8 @@
 A mutant runs in a copy of the checkout, never in the checkout. The room's tests run once unchanged, which must pass,
 and shows which of them enter which function (reach.py). A mutant then meets only the tests that enter what is changed,
 with -x, quick ones first, and of these the files that name what is changed. `--maps` keeps what reaches what for the
-next run, as long as sources and tests stay the same. Seed, room and count decide the mutations. Mutants in
+next run, file by file, as long as sources and that test file stay the same. With `--most 20` a mutant meets only the
+first of these tests, 20 seconds of them: what they do not kill counts as a survivor, so the rate is a lower bound. Seed, room and count decide the mutations. Mutants in
 equivalent.toml, which change nothing that can be observed, are counted apart; so is one that is out of time: it takes
 half a minute more than five times what its tests take, or more than `--seconds`.
 """
@@ -28,7 +29,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, signal
 from typing import Any
@@ -122,20 +123,32 @@ Map = dict[str, dict[str, Any]]  # by test: "seconds" and the functions that it 
 
 
 def drawn_map(room: str, copy: Path, kept: Path, without: Sequence[str] = ()) -> Map:
-    """Which functions the room's tests enter; read from the folder `kept` if nothing has changed since."""
+    """Which functions the room's tests enter; read from the folder `kept` for test files that are as they were."""
     source, tests = ROOMS[room]
-    file = kept / f"{'-'.join([room, *without, _digest(copy, 'src', tests, 'tests/support', 'conftest.py')])}.json"
-    if not file.exists():
-        places = {"REACH_MAP": str(file), "REACH_SOURCE": str(copy / source)}
-        rc, text = _run([*PYTEST, tests, *(f"--ignore-glob=*{name}*" for name in without)], copy, 3600, places)
-        if rc != 0:
-            file.unlink(missing_ok=True)
-            sys.exit(f"the tests of {room} fail without any change:\n{text[-2000:]}")
-    return json.loads(file.read_text())
+    files = sorted((copy / tests).rglob("test_*.py"))
+    files = [file for file in files if not any(name in file.name for name in without)]
+    shared = [file.relative_to(copy) for file in (copy / tests).rglob("*.py") if not file.name.startswith("test_")]
+    common = _digest(copy, "src", "tests/support", "conftest.py", *map(str, shared))
+    places = {file: kept / f"{room}-{file.stem}-{common}-{_digest(file)}.json" for file in files}
+    missing = [file for file, place in places.items() if not place.exists()]
+    if missing:
+        _draw([str(file.relative_to(copy)) for file in missing], copy, source, kept / f"{room}-new.json")
+        drawn = json.loads((kept / f"{room}-new.json").read_text())
+        for file in missing:
+            start = f"{file.relative_to(copy).as_posix()}::"
+            places[file].write_text(json.dumps({test: one for test, one in drawn.items() if test.startswith(start)}))
+    return {test: one for place in places.values() for test, one in json.loads(place.read_text()).items()}
 
 
-def _digest(copy: Path, *names: str) -> str:
-    files = sorted(path for name in names for path in [copy / name, *(copy / name).rglob("*")] if path.is_file())
+def _draw(tests: list[str], copy: Path, source: str, to: Path) -> None:
+    rc, text = _run([*PYTEST, *tests], copy, 3600, {"REACH_MAP": str(to), "REACH_SOURCE": str(copy / source)})
+    if rc not in (0, 5):  # 5: all tests of these files are slow, or skipped
+        sys.exit(f"{', '.join(tests)} fail without any change:\n{text[-2000:]}")
+
+
+def _digest(folder: Path, *names: str) -> str:
+    roots = [folder / name for name in names] or [folder]
+    files = sorted({path for root in roots for path in [root, *root.rglob("*")] if path.is_file()})
     texts = (path.read_bytes() for path in files if path.suffix != ".pyc")
     return sha256(b"\0".join(sha256(text).digest() for text in texts)).hexdigest()[:16]
 
@@ -172,9 +185,16 @@ def in_order(mutant: Mutant, reached: Map, home: Path) -> list[str]:
     return sorted(tests, key=place)
 
 
-def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int) -> tuple[str, str]:
-    """killed, survived or out of time, and the test that failed."""
-    tests = in_order(mutant, reached, copy)
+def first_of(tests: list[str], reached: Map, most: float) -> list[str]:
+    """The first tests that take no more seconds than this together; one at least."""
+    spent = list(accumulate(reached[test]["seconds"] for test in tests))
+    return [test for test, all_so_far in zip(tests, spent, strict=True) if all_so_far <= most] or tests[:1]
+
+
+def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int, most: float = math.inf) -> tuple[str, str]:
+    """killed, survived or out of time, and the test that failed; by tests that take `most` seconds together."""
+    entering = in_order(mutant, reached, copy)
+    tests = first_of(entering, reached, most)
     if not tests:
         return "survived", "no test enters it"
     limit = min(seconds, 30 + 5 * math.ceil(sum(reached[test]["seconds"] for test in tests)))
@@ -189,7 +209,7 @@ def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int) -> tuple[str, 
     if rc == 5:
         sys.exit(f"no test ran:\n{text[-2000:]}")
     if rc == 0:
-        return "survived", f"{len(tests)} tests enter it"
+        return "survived", f"{len(entering)} tests enter it, {len(tests)} were tried"
     return "killed", failed[0][:150] if failed else text[-150:]
 
 
@@ -244,7 +264,8 @@ def known_equivalents(path: Path = KNOWN) -> dict[tuple[str, str, str, str], str
 
 
 def results(
-    mutants: Sequence[Mutant], seconds: int, maps: Path | None = None, without: Sequence[str] = ()
+    mutants: Sequence[Mutant], seconds: int, maps: Path | None = None, without: Sequence[str] = (),
+    most: float = math.inf,
 ) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with what became of it."""
     equivalents = known_equivalents()
@@ -259,7 +280,7 @@ def results(
                 if mutant.key in equivalents:
                     yield mutant, "equivalent", equivalents[mutant.key]
                 else:
-                    yield mutant, *tried(mutant, reached, copy, seconds)
+                    yield mutant, *tried(mutant, reached, copy, seconds, most)
 
 
 def main() -> None:
@@ -271,6 +292,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=600, help="processor time for one mutant (default 600)")
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this text")
     parser.add_argument("--maps", type=Path, help="a folder that keeps which tests reach what")
+    parser.add_argument("--most", type=float, default=math.inf, help="only tests that take so many seconds together")
     parser.add_argument("--without", nargs="+", default=[], help="leave out test files with these names, as slow ones")
     given = parser.parse_args()
     signal(SIGTERM, lambda *_: sys.exit("stopped"))  # a test run that is under way ends too
@@ -280,7 +302,7 @@ def main() -> None:
     mutants = [m for room in rooms for m in chosen(room, given.count, given.seed) if given.only in m.path]
     counts: dict[str, Counter[str]] = {room: Counter() for room in rooms}
     rest = []
-    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without):
+    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without, given.most):
         counts[mutant.room][became] += 1
         print(f"{time.strftime('%H:%M:%S')} {became:12} {mutant.mutation.kind:10} {mutant}\n    {what}", flush=True)
         if became in ("survived", "out of time"):
