@@ -6,7 +6,8 @@ A mutant runs in a copy of the checkout, never in the checkout. The room's tests
 and shows which of them enter which function (reach.py). A mutant then meets only the tests that enter what is changed,
 with -x, quick ones first, and of these the files that name what is changed. `--maps` keeps what reaches what for the
 next run, file by file, as long as sources and that test file stay the same. With `--most 20` a mutant meets only the
-first of these tests, 20 seconds of them: what they do not kill counts as a survivor, so the rate is a lower bound. Seed, room and count decide the mutations. Mutants in
+first of these tests, 20 seconds of them: what they do not kill counts as a survivor, so the rate is a lower bound. So
+it is with `--named 20`, which draws no map: a mutant meets the files that name what is changed for 20 seconds. Seed, room and count decide the mutations. Mutants in
 equivalent.toml, which change nothing that can be observed, are counted apart; so is one that is out of time: it takes
 half a minute more than five times what its tests take, or more than `--seconds`.
 """
@@ -24,7 +25,7 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -132,18 +133,21 @@ def drawn_map(room: str, copy: Path, kept: Path, without: Sequence[str] = ()) ->
     places = {file: kept / f"{room}-{file.stem}-{common}-{_digest(file)}.json" for file in files}
     missing = [file for file, place in places.items() if not place.exists()]
     if missing:
-        _draw([str(file.relative_to(copy)) for file in missing], copy, source, kept / f"{room}-new.json")
-        drawn = json.loads((kept / f"{room}-new.json").read_text())
+        drawn = _draw([str(file.relative_to(copy)) for file in missing], copy, source)
         for file in missing:
             start = f"{file.relative_to(copy).as_posix()}::"
             places[file].write_text(json.dumps({test: one for test, one in drawn.items() if test.startswith(start)}))
     return {test: one for place in places.values() for test, one in json.loads(place.read_text()).items()}
 
 
-def _draw(tests: list[str], copy: Path, source: str, to: Path) -> None:
-    rc, text = _run([*PYTEST, *tests], copy, 3600, {"REACH_MAP": str(to), "REACH_SOURCE": str(copy / source)})
-    if rc not in (0, 5):  # 5: all tests of these files are slow, or skipped
-        sys.exit(f"{', '.join(tests)} fail without any change:\n{text[-2000:]}")
+def _draw(tests: list[str], copy: Path, source: str) -> Map:
+    with tempfile.TemporaryDirectory() as folder:
+        to = Path(folder) / "map.json"
+        rc, text = _run([*PYTEST, *tests], copy, 3600, {"REACH_MAP": str(to), "REACH_SOURCE": str(copy / source)})
+        if rc not in (0, 5):  # 5: all tests of these files are slow, or skipped
+            sys.exit(f"{', '.join(tests)} fail without any change:\n{text[-2000:]}")
+        drawn: Map = json.loads(to.read_text())
+        return drawn
 
 
 def _digest(folder: Path, *names: str) -> str:
@@ -213,6 +217,26 @@ def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int, most: float = 
     return "killed", failed[0][:150] if failed else text[-150:]
 
 
+def named_first(mutant: Mutant, home: Path) -> list[str]:
+    """The room's test files that name the changed file or function, most often first; all of them if none does."""
+    words = {*mutant.mutation.scope.split("."), Path(mutant.path).stem} - {"", "__init__", "__post_init__"}
+    texts = {file: file.read_text() for file in sorted((home / ROOMS[mutant.room][1]).rglob("test_*.py"))}
+    named = {file: sum(text.count(word.strip("_")) for word in words) for file, text in texts.items()}
+    files = [file for file in sorted(named, key=lambda file: -named[file]) if named[file]] or list(named)
+    return [file.relative_to(home).as_posix() for file in files]
+
+
+def tried_by_name(mutant: Mutant, copy: Path, seconds: int) -> tuple[str, str]:
+    """killed or survived, by what the files that name it do in `seconds` of processor time."""
+    files = named_first(mutant, copy)
+    with _changed(copy / mutant.path, mutant.changed):
+        rc, text = _run([*PYTEST, "-x", *files], copy, seconds, {})
+    failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if rc in (0, 5, -9, -24, 137, 152):
+        return "survived", f"{len(files)} files name it" + (f", not all in {seconds} s" if rc not in (0, 5) else "")
+    return "killed", failed[0][:150] if failed else text[-150:]
+
+
 @contextmanager
 def _changed(target: Path, text: bytes) -> Iterator[None]:
     """The file with another text; its bytecode is told by a time that no version before had."""
@@ -265,7 +289,7 @@ def known_equivalents(path: Path = KNOWN) -> dict[tuple[str, str, str, str], str
 
 def results(
     mutants: Sequence[Mutant], seconds: int, maps: Path | None = None, without: Sequence[str] = (),
-    most: float = math.inf,
+    most: float = math.inf, named: int = 0,
 ) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with what became of it."""
     equivalents = known_equivalents()
@@ -273,6 +297,9 @@ def results(
         copy = Path(folder) / "copy"
         shutil.copytree(HOME, copy, ignore=LEFT_OUT, symlinks=True)
         for room in dict.fromkeys(m.room for m in mutants):
+            if named:
+                yield from _by_name([m for m in mutants if m.room == room], equivalents, copy, named)
+                continue
             reached = drawn_map(room, copy, maps or Path(folder), without)
             if not is_tried_at_all(room, reached, copy, seconds):
                 sys.exit(f"the tests of {room} pass although it cannot be imported: they do not test the copy")
@@ -281,6 +308,14 @@ def results(
                     yield mutant, "equivalent", equivalents[mutant.key]
                 else:
                     yield mutant, *tried(mutant, reached, copy, seconds, most)
+
+
+def _by_name(
+    mutants: Sequence[Mutant], equivalents: Mapping[Any, str], copy: Path, seconds: int
+) -> Iterator[tuple[Mutant, str, str]]:
+    for mutant in mutants:
+        known = equivalents.get(mutant.key)
+        yield mutant, *(("equivalent", known) if known else tried_by_name(mutant, copy, seconds))
 
 
 def main() -> None:
@@ -293,6 +328,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this text")
     parser.add_argument("--maps", type=Path, help="a folder that keeps which tests reach what")
     parser.add_argument("--most", type=float, default=math.inf, help="only tests that take so many seconds together")
+    parser.add_argument("--named", type=int, default=0, help="draw no map: so many seconds of files that name the change")
     parser.add_argument("--without", nargs="+", default=[], help="leave out test files with these names, as slow ones")
     given = parser.parse_args()
     signal(SIGTERM, lambda *_: sys.exit("stopped"))  # a test run that is under way ends too
@@ -302,7 +338,7 @@ def main() -> None:
     mutants = [m for room in rooms for m in chosen(room, given.count, given.seed) if given.only in m.path]
     counts: dict[str, Counter[str]] = {room: Counter() for room in rooms}
     rest = []
-    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without, given.most):
+    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without, given.most, given.named):
         counts[mutant.room][became] += 1
         print(f"{time.strftime('%H:%M:%S')} {became:12} {mutant.mutation.kind:10} {mutant}\n    {what}", flush=True)
         if became in ("survived", "out of time"):
