@@ -218,10 +218,12 @@ def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int, most: float = 
 
 
 def named_first(mutant: Mutant, home: Path) -> list[str]:
-    """The room's test files that name the changed file or function, most often first; all of them if none does."""
+    """The room's test files that name the changed file or function, first those with most of it; all if none does."""
     words = {*mutant.mutation.scope.split("."), Path(mutant.path).stem} - {"", "__init__", "__post_init__"}
     texts = {file: file.read_text() for file in sorted((home / ROOMS[mutant.room][1]).rglob("test_*.py"))}
-    named = {file: sum(text.count(word.strip("_")) for word in words) for file, text in texts.items()}
+    counts = [{file: text.count(word.strip("_")) for file, text in texts.items()} for word in words]
+    # a word in few files says more
+    named = {file: sum(of_word[file] / max(sum(of_word.values()), 1) for of_word in counts) for file in texts}
     files = [file for file in sorted(named, key=lambda file: -named[file]) if named[file]] or list(named)
     return [file.relative_to(home).as_posix() for file in files]
 
