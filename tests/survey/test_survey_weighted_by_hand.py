@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privamp import ClusterSampling, Poisson, Population, PoissonPPS, Proportional, WithoutReplacement, WithReplacement
+from privamp import ClusterSampling, Poisson, Population, PoissonPPS, Proportional, Stratified, WithoutReplacement, WithReplacement
 from privamp.errors import InvalidInput
 from privamp.mechanisms import fixed_point
 from privamp.survey import adjust, estimate
@@ -295,3 +295,23 @@ def test_signal_to_noise_is_that_of_the_kind():
     design = WithReplacement(5, 12)
     assert signal_to_noise(design, "laplace", 1.0, 0.0).theta == inner_epsilon(design, 1.0)
     assert signal_to_noise(design, "gaussian", 1.0, 1e-3).noise == "gaussian"
+
+
+def test_the_noise_of_strata_hides_the_record_that_weighs_most_for_its_rate():
+    """Rates 2/3 and 1/6: the largest of 2 w (6 + 3.6)/(theta share), theta of each stratum's own rate."""
+    stratum = np.array(["a"] * 6 + ["b"] * 6)
+    design = Stratified({"a": WithoutReplacement(4, 6), "b": WithoutReplacement(1, 6)})
+    sample, _ = drawn(design, seed=17, stratum=stratum)
+    found = adjusted(sample, epsilon=1.0, variance_share=0.3)
+    cells, spread = sample.ledger.entries
+    theta = np.log1p(math.expm1(1.0) / np.array([4 / 6, 1 / 6]))
+    reach = 2.0 * 9.6 * np.array([1.5, 6.0])
+    assert cells.noise.scale == pytest.approx(float(np.max(reach / (0.7 * theta))), rel=1e-5)
+    assert dict(cells.sensitivities) == pytest.approx({"a": reach[0] / 2.0, "b": reach[1] / 2.0}, rel=1e-5)
+    factor = np.array([36.0 * (1.0 - 4 / 6) / 4.0, 36.0 * (1.0 - 1 / 6)])
+    moved = factor * 4.0 / np.array([4.0, 1.0])
+    assert spread.noise.scale == pytest.approx(float(np.max(moved / (0.3 * theta))), rel=1e-4)
+    assert LOW <= found.value <= HIGH
+    loud, at = drawn(design, seed=18, stratum=stratum)
+    weight = np.where(stratum == "a", 1.5, 6.0)[at] * ANSWERED[at]
+    assert adjusted(loud).value == pytest.approx(float(weight @ X[at]) / weight.sum(), rel=1e-5)
