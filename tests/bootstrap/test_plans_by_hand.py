@@ -152,7 +152,9 @@ def test_numbers_of_resamples():
             _counts("little", wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"confidence": 1.0}, {"method": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"epsilon": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"confidence": 1.0}, {"method": "x"}]
+)
 def test_options_outside_of_their_range(wrong):
     with pytest.raises(InvalidInput):
         PlanOptions(**wrong)

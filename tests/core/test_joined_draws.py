@@ -6,7 +6,9 @@ from privamp.core.sample import Drawn
 
 
 def drawn(positions, counts, weights, lengths=None, p=2.0):
-    return Drawn(np.array(positions), np.array(counts), np.array(weights), None if lengths is None else np.array(lengths), p)
+    return Drawn(
+        np.array(positions), np.array(counts), np.array(weights), None if lengths is None else np.array(lengths), p
+    )
 
 
 def test_records_are_ordered_by_position():

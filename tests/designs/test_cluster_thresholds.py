@@ -8,7 +8,9 @@ from scipy.optimize import brentq
 from privamp.designs.cluster_gaussian import _threshold
 
 SHIFT = np.array([1.0, 2.0, 0.5])
-LOG_W = np.array([[0.0, -np.inf, -np.inf], [0.0, 0.0, 0.0], [-3.0, -1.0, -2.0], [5.0, -40.0, 2.0], [-np.inf, -700.0, -1.0]])
+LOG_W = np.array(
+    [[0.0, -np.inf, -np.inf], [0.0, 0.0, 0.0], [-3.0, -1.0, -2.0], [5.0, -40.0, 2.0], [-np.inf, -700.0, -1.0]]
+)
 
 
 def test_every_threshold_is_left_of_its_root_and_near_it():

@@ -1,4 +1,4 @@
-"""The plan of a fit by the rules in its description, for many amounts of noise; and merging and starts point by point."""
+"""The plan of a fit by the rules in its description, for many amounts of noise; merging and starts point by point."""
 
 import math
 
@@ -68,7 +68,9 @@ def test_plans_follow_their_rules(is_gaussian, clusters):
         if share < 1.0:
             effective = SQUARES.sum() ** 2 / float(np.sum(SQUARES**2))
             x = relative(len(columns), 1.0, per_norm, is_gaussian) * clusters**2 * clusters ** (2.0 / effective)
-            below = [n for n, most in ((8, 2e-6), (5, 2e-5), (3, 1e-3), (2, 0.015)) if x < most * (3 if is_gaussian else 1)]
+            below = [
+                n for n, most in ((8, 2e-6), (5, 2e-5), (3, 1e-3), (2, 0.015)) if x < most * (3 if is_gaussian else 1)
+            ]
             steps = min([*below, 1][0], 6)
             columns = kept_columns(clusters, (1.0 - share) / steps, per_norm, is_gaussian)
         assert found.steps == steps

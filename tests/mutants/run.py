@@ -7,8 +7,9 @@ and shows which of them enter which function (reach.py). A mutant then meets onl
 with -x, quick ones first, and of these the files that name what is changed. `--maps` keeps what reaches what for the
 next run, file by file, as long as sources and that test file stay the same. With `--most 20` a mutant meets only the
 first of these tests, 20 seconds of them: what they do not kill counts as a survivor, so the rate is a lower bound. So
-it is with `--named 20`, which draws no map: a mutant meets the files that name what is changed for 20 seconds. Seed, room and count decide the mutations. Mutants in
-equivalent.toml, which change nothing that can be observed, are counted apart; so is one that is out of time: it takes
+it is with `--named 20`, which draws no map: a mutant meets the files that name what is changed for 20 seconds. Seed,
+room and count decide the mutations. Mutants in equivalent.toml, which change nothing that can be observed, are counted
+apart; so is one that is out of time: it takes
 half a minute more than five times what its tests take, or more than `--seconds`.
 """
 
@@ -290,8 +291,12 @@ def known_equivalents(path: Path = KNOWN) -> dict[tuple[str, str, str, str], str
 
 
 def results(
-    mutants: Sequence[Mutant], seconds: int, maps: Path | None = None, without: Sequence[str] = (),
-    most: float = math.inf, named: int = 0,
+    mutants: Sequence[Mutant],
+    seconds: int,
+    maps: Path | None = None,
+    without: Sequence[str] = (),
+    most: float = math.inf,
+    named: int = 0,
 ) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with what became of it."""
     equivalents = known_equivalents()
@@ -330,7 +335,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this text")
     parser.add_argument("--maps", type=Path, help="a folder that keeps which tests reach what")
     parser.add_argument("--most", type=float, default=math.inf, help="only tests that take so many seconds together")
-    parser.add_argument("--named", type=int, default=0, help="draw no map: so many seconds of files that name the change")
+    parser.add_argument(
+        "--named", type=int, default=0, help="draw no map: so many seconds of files that name the change"
+    )
     parser.add_argument("--without", nargs="+", default=[], help="leave out test files with these names, as slow ones")
     given = parser.parse_args()
     signal(SIGTERM, lambda *_: sys.exit("stopped"))  # a test run that is under way ends too

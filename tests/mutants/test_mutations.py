@@ -163,7 +163,9 @@ def test_without_a_map_the_files_that_name_the_change_are_tried(tiny):
     became = {"return 0 if x <= 1 else 2": "survived", "return 0 if x < 1 else 3": "killed", "return x - 1": "survived"}
     mutants = [mutant for mutant in run.mutants_of("tiny", tiny) if mutant.after in became]
     assert {mutant.after: run.tried_by_name(mutant, tiny, 60)[0] for mutant in mutants} == became
-    (tiny / "tests/tiny/test_tiny.py").write_text("import tiny\n\ndef test():\n    tiny.bound\n    while True:\n        pass\n")
+    (tiny / "tests/tiny/test_tiny.py").write_text(
+        "import tiny\n\ndef test():\n    tiny.bound\n    while True:\n        pass\n"
+    )
     assert run.tried_by_name(mutants[0], tiny, 2) == ("survived", "1 files name it, not all in 2 s")
 
 

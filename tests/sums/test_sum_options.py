@@ -36,7 +36,9 @@ def test_pairs_have_a_middle_and_a_farthest_corner(pairs):
     assert asked.longest((9.0, 0.0)[:columns]) == pytest.approx((7.0, 8.0)[columns - 1])
 
 
-@pytest.mark.parametrize(("noise", "delta", "norm"), [("laplace", 0.0, 1.0), ("gaussian", 1e-6, 2.0), ("norm", 0.0, 3.0)])
+@pytest.mark.parametrize(
+    ("noise", "delta", "norm"), [("laplace", 0.0, 1.0), ("gaussian", 1e-6, 2.0), ("norm", 0.0, 3.0)]
+)
 def test_records_are_measured_in_the_norm_of_the_noise(noise, delta, norm):
     asked = options(noise=noise, delta=delta, p=3.0)
     assert asked.norm == norm

@@ -144,7 +144,7 @@ def test_groups_of_strata_are_measured_from_their_own_middles():
         total = size = worst = 0.0
         for h, at in enumerate(parts):
             mine = at[by[at] == name]
-            people = float(np.sum((by == name) & (NAMES == "ab"[h])))
+            people = float(np.sum((by == name) & ("ab"[h] == NAMES)))
             total += people * middle[h] + N[h] / SIZE[h] * float(np.sum(X[mine] - middle[h]))
             largest = N[h] ** 2 * (1.0 - SIZE[h] / N[h]) / SIZE[h] * (HIGH[h] - LOW[h]) ** 2 / 4.0
             worst, size = worst + largest * people / (N[h] - 1.0), size + people

@@ -106,7 +106,11 @@ def test_the_bound_is_the_largest_influence(statistic, is_ratio, people):
     one = asked(found, known, statistic, 0)
     ends = np.array([[z, x] for z in (-5.0, 5.0) for x in ((-2.0, 2.0) if is_ratio else (0.0,))])
     most = max(
-        float(np.max(np.abs(one.residuals(np.full(len(ends), c), np.full(len(ends), d), np.full(len(ends), says), *ends.T))))
+        float(
+            np.max(
+                np.abs(one.residuals(np.full(len(ends), c), np.full(len(ends), d), np.full(len(ends), says), *ends.T))
+            )
+        )
         for c in range(3)
         for d in (0, 1)
         for says in (True, False)

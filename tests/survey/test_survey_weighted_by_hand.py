@@ -9,9 +9,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privamp import ClusterSampling, Poisson, Population, PoissonPPS, Proportional, Stratified, WithoutReplacement, WithReplacement
+from privamp import (
+    ClusterSampling,
+    Poisson,
+    PoissonPPS,
+    Population,
+    Proportional,
+    Stratified,
+    WithoutReplacement,
+    WithReplacement,
+)
 from privamp.errors import InvalidInput
 from privamp.mechanisms import fixed_point
+from privamp.mechanisms.fixed_point import grid_for
 from privamp.survey import adjust, estimate
 from privamp.survey.hidden_signal import signal
 from privamp.survey.units import SignalToNoise, inner_epsilon, signal_to_noise
@@ -307,6 +317,7 @@ def test_the_noise_of_strata_hides_the_record_that_weighs_most_for_its_rate():
     theta = np.log1p(math.expm1(1.0) / np.array([4 / 6, 1 / 6]))
     reach = 2.0 * 9.6 * np.array([1.5, 6.0])
     assert cells.noise.scale == pytest.approx(float(np.max(reach / (0.7 * theta))), rel=1e-5)
+    assert cells.noise.grid == grid_for(float(np.max(reach / (0.7 * theta))), float(np.max(reach)), 12)
     assert dict(cells.sensitivities) == pytest.approx({"a": reach[0] / 2.0, "b": reach[1] / 2.0}, rel=1e-5)
     factor = np.array([36.0 * (1.0 - 4 / 6) / 4.0, 36.0 * (1.0 - 1 / 6)])
     moved = factor * 4.0 / np.array([4.0, 1.0])

@@ -277,7 +277,9 @@ def test_some_rows_and_batches_that_are_joined():
     assert both["more"][1] == "name"
 
 
-@pytest.mark.parametrize("batch", [[torch.zeros(5, 2), torch.arange(5)], {"x": torch.zeros(5, 2), "labels": torch.arange(5)}])
+@pytest.mark.parametrize(
+    "batch", [[torch.zeros(5, 2), torch.arange(5)], {"x": torch.zeros(5, 2), "labels": torch.arange(5)}]
+)
 def test_labels_of_all_but_the_first_two_records_are_ignored(batch):
     run = SimpleNamespace(criterion=criterion_of(nn.CrossEntropyLoss(ignore_index=9)))
     found = wider._with_ignored(run, batch)
