@@ -326,3 +326,14 @@ def test_the_noise_of_strata_hides_the_record_that_weighs_most_for_its_rate():
     loud, at = drawn(design, seed=18, stratum=stratum)
     weight = np.where(stratum == "a", 1.5, 6.0)[at] * ANSWERED[at]
     assert adjusted(loud).value == pytest.approx(float(weight @ X[at]) / weight.sum(), rel=1e-5)
+
+
+def test_a_ratio_of_equal_values_has_only_what_is_added_for_noise():
+    """Every residual is 0, so the variance is half a standard deviation of the noise of its squares."""
+    sample, at = drawn(PoissonPPS(low=0.3, high=0.6), seed=19, probability=CHANCE)
+    found = estimate(sample, np.full(12, 15.0), bounds=(LOW, HIGH), epsilon=1e6)
+    count, theta = float(np.sum(1.0 / CHANCE[at])), inner_epsilon(sample.design, 1e6)
+    variance = 0.5 * TWO * 0.7 / 0.09 * 144.0 / (theta * 0.2)
+    assert variance < 0.1
+    assert found.value == pytest.approx(15.0, rel=1e-5)
+    assert found.sampling_error == pytest.approx(math.sqrt(variance) / count, rel=1e-2)
