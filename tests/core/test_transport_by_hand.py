@@ -204,8 +204,10 @@ def test_a_line_has_places_from_far_below_to_a_little_above():
 
 
 def test_what_goes_to_a_pair_without_anything_opposite_counts_in_full():
-    """pi is a half at each of two pairs, rho nothing at the second: its half is lost whatever epsilon is."""
+    """pi is a half at each of two pairs, rho nothing at the second: its half is lost, also where another plan begins."""
     parts = Components.of([0.5, 0.5], [1.0], [[0.0], [1.0]])
     plan = np.array([[0.5], [0.5]]), np.array([[1.0], [0.0]])
-    found = mixed(parts, stakes_of(NOISE), (plan, 0.3), (plan, 0.3), np.array([0.3]))
-    assert math.exp(found[0]) == pytest.approx(0.5)
+    other = np.array([[0.5], [0.0]]), np.array([[1.0], [0.0]])
+    for end in (plan, other):
+        found = mixed(parts, stakes_of(NOISE), (plan, 0.3), (end, 0.6), np.array([0.3]))
+        assert math.exp(found[0]) == pytest.approx(0.5)
