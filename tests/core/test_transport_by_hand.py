@@ -204,7 +204,7 @@ def test_a_line_has_places_from_far_below_to_a_little_above():
 
 
 def test_what_goes_to_a_pair_without_anything_opposite_counts_in_full():
-    """pi is a half at each of two pairs, rho nothing at the second: its half is lost, also where another plan begins."""
+    """pi is a half at each of two pairs, rho nothing at the second: that half is lost, also on the way to a plan."""
     parts = Components.of([0.5, 0.5], [1.0], [[0.0], [1.0]])
     plan = np.array([[0.5], [0.5]]), np.array([[1.0], [0.0]])
     other = np.array([[0.5], [0.0]]), np.array([[1.0], [0.0]])
