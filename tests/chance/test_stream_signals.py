@@ -58,6 +58,15 @@ def test_a_handler_that_stops_a_draw_leaves_the_streams_usable(in_the_middle):
     assert Stream.from_os().words(8).size == 8
 
 
+def test_a_draw_that_a_draw_itself_calls_is_refused(monkeypatch):
+    """As where the handler is `stream.words`, and the signal comes right after the mark is set."""
+    first, second = Stream.from_os(), Stream.from_os()
+    monkeypatch.setattr(Stream, "_unshared", second.words)
+    with pytest.raises(PrivampError, match="in the middle of a draw"):
+        first.words(4)
+    assert module._drawing is None
+
+
 def test_a_mark_that_was_left_behind_does_not_stop_later_draws(monkeypatch):
     """A second Ctrl-C can hit the very line that clears the mark."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privamp import Gaussian, InvalidInput, Neighbors, NoTheorem, Poisson
-from privamp.core.chains import Lines, _chord_at_one, _falling, steps_curve
+from privamp.core.chains import Chain, Lines, _chord_at_one, _falling, chain_curve, steps_curve
 from privamp.core.curves import (
     _closed_group,
     approx_curve,
@@ -314,3 +314,16 @@ def test_a_guarantee_counts_steps_and_fresh_draws():
     )
     assert "degrades" not in pure
     assert "scope" not in pure
+
+
+@pytest.mark.parametrize("steps", [2, 3, 7, 50])
+@pytest.mark.parametrize("delta", [1e-3, 0.00731, 1e-9])
+def test_what_is_lost_in_every_step_adds_up_and_is_not_rounded_down(steps, delta):
+    """Each step loses delta at every epsilon, as (0, delta)-DP may: a chain of disjoint losses loses the sum."""
+    log_delta = math.log(delta)
+    step = Curve(lambda epsilon: np.full_like(np.asarray(epsilon, dtype=float), log_delta))
+    with mpmath.workdps(40):
+        exact = mpmath.log(steps * mpmath.exp(mpmath.mpf(log_delta)))
+        assert exact <= float(chain_curve(step, step, steps)(np.zeros(1))[0]) <= exact + 1e-11
+        lines = Lines(step)
+        assert exact <= float(Chain([(lines, lines)] * steps).table().log_v[0]) <= exact + 1e-12

@@ -57,3 +57,19 @@ def test_gammas_at_a_slope_have_it(slopes):
     assert log_odds(FAR, found) == pytest.approx(np.broadcast_to(wanted, found.shape), abs=0.02)
     assert np.all(slopes.log_gammas(np.array([0.0]), wanted) == 0.0)
     assert slopes.farthest > 5.0
+
+
+def test_the_table_is_entered_between_two_neighbours(slopes):
+    """The total at the first of them is below the target, and that at the second is not."""
+
+    def total(at):
+        return np.log(np.sum(np.exp(MASS + slopes.log_gamma[:, at]), axis=0))
+
+    low, high = slopes._between(total, TARGETS)
+    assert np.array_equal(high, low + 1)
+    assert np.all(total(low) < TARGETS)
+    assert np.all(total(high) >= TARGETS)
+    ends = np.array([-1e9, 1e9])
+    low, high = slopes._between(total, ends)
+    assert (low[0], high[0]) == (0, 1)
+    assert high[1] == slopes.points - 1

@@ -201,3 +201,13 @@ def test_a_line_has_places_from_far_below_to_a_little_above():
     assert size_paths.is_on_a_line(Gaussian(1.0))
     assert not size_paths.is_on_a_line(PureDP(1.0))
     assert not size_paths.is_on_a_line(Gaussian(1.0, neighbors=Neighbors.REPLACE_ONE))
+
+
+def test_what_goes_to_a_pair_without_anything_opposite_counts_in_full():
+    """pi is a half at each of two pairs, rho nothing at the second: that half is lost, also on the way to a plan."""
+    parts = Components.of([0.5, 0.5], [1.0], [[0.0], [1.0]])
+    plan = np.array([[0.5], [0.5]]), np.array([[1.0], [0.0]])
+    other = np.array([[0.5], [0.0]]), np.array([[1.0], [0.0]])
+    for end in (plan, other):
+        found = mixed(parts, stakes_of(NOISE), (plan, 0.3), (end, 0.6), np.array([0.3]))
+        assert math.exp(found[0]) == pytest.approx(0.5)

@@ -139,3 +139,10 @@ def test_bad_laws_are_refused_in_one_sentence(make):
         make()
     assert "got" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_law_of_sizes_is_shared_and_cannot_be_written_to():
+    design = RandomSize([0.25, 0.5, 0.25])
+    assert design.chances is RandomSize([0.25, 0.5, 0.25]).chances
+    with pytest.raises(ValueError, match="read-only"):
+        design.chances[0] = 1.0

@@ -162,3 +162,10 @@ def test_the_slope_is_the_ratio_of_densities_one_step_on(mechanism, density):
 def test_no_attack_on_a_line_where_a_record_is_replaced():
     for mechanism in (Gaussian(1.0, neighbors=Neighbors.REPLACE_ONE), Laplace(1.0, neighbors=Neighbors.REPLACE_ONE)):
         assert mechanism.on_a_line({0.0: 1.0}, {1.0: 1.0}) is None
+
+
+def test_a_record_that_is_always_there_is_two_steps_away():
+    """At chance 1 the pair is N(theta) against N(-theta): Gaussian noise at twice the distance."""
+    epsilons = np.array([0.0, 0.3, 1.0, 5.0])
+    found = Gaussian(1.0, 0.7).opposite_mixture(1.0).forward(epsilons)
+    assert found == pytest.approx(Gaussian(1.0, 1.4).profile(Neighbors.ADD_REMOVE).forward(epsilons), rel=1e-9)

@@ -5,8 +5,11 @@
 A mutant runs in a copy of the checkout, never in the checkout. The room's tests run once unchanged, which must pass,
 and shows which of them enter which function (reach.py). A mutant then meets only the tests that enter what is changed,
 with -x, quick ones first, and of these the files that name what is changed. `--maps` keeps what reaches what for the
-next run, as long as sources and tests stay the same. Seed, room and count decide the mutations. Mutants in
-equivalent.toml, which change nothing that can be observed, are counted apart; so is one that is out of time: it takes
+next run, file by file, as long as sources and that test file stay the same. With `--most 20` a mutant meets only the
+first of these tests, 20 seconds of them: what they do not kill counts as a survivor, so the rate is a lower bound. So
+it is with `--named 20`, which draws no map: a mutant meets the files that name what is changed for 20 seconds. Seed,
+room and count decide the mutations. Mutants in equivalent.toml, which change nothing that can be observed, are counted
+apart; so is one that is out of time: it takes
 half a minute more than five times what its tests take, or more than `--seconds`.
 """
 
@@ -23,12 +26,12 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, signal
 from typing import Any
@@ -122,20 +125,35 @@ Map = dict[str, dict[str, Any]]  # by test: "seconds" and the functions that it 
 
 
 def drawn_map(room: str, copy: Path, kept: Path, without: Sequence[str] = ()) -> Map:
-    """Which functions the room's tests enter; read from the folder `kept` if nothing has changed since."""
+    """Which functions the room's tests enter; read from the folder `kept` for test files that are as they were."""
     source, tests = ROOMS[room]
-    file = kept / f"{'-'.join([room, *without, _digest(copy, 'src', tests, 'tests/support', 'conftest.py')])}.json"
-    if not file.exists():
-        places = {"REACH_MAP": str(file), "REACH_SOURCE": str(copy / source)}
-        rc, text = _run([*PYTEST, tests, *(f"--ignore-glob=*{name}*" for name in without)], copy, 3600, places)
-        if rc != 0:
-            file.unlink(missing_ok=True)
-            sys.exit(f"the tests of {room} fail without any change:\n{text[-2000:]}")
-    return json.loads(file.read_text())
+    files = sorted((copy / tests).rglob("test_*.py"))
+    files = [file for file in files if not any(name in file.name for name in without)]
+    shared = [file.relative_to(copy) for file in (copy / tests).rglob("*.py") if not file.name.startswith("test_")]
+    common = _digest(copy, "src", "tests/support", "conftest.py", *map(str, shared))
+    places = {file: kept / f"{room}-{file.stem}-{common}-{_digest(file)}.json" for file in files}
+    missing = [file for file, place in places.items() if not place.exists()]
+    if missing:
+        drawn = _draw([str(file.relative_to(copy)) for file in missing], copy, source)
+        for file in missing:
+            start = f"{file.relative_to(copy).as_posix()}::"
+            places[file].write_text(json.dumps({test: one for test, one in drawn.items() if test.startswith(start)}))
+    return {test: one for place in places.values() for test, one in json.loads(place.read_text()).items()}
 
 
-def _digest(copy: Path, *names: str) -> str:
-    files = sorted(path for name in names for path in [copy / name, *(copy / name).rglob("*")] if path.is_file())
+def _draw(tests: list[str], copy: Path, source: str) -> Map:
+    with tempfile.TemporaryDirectory() as folder:
+        to = Path(folder) / "map.json"
+        rc, text = _run([*PYTEST, *tests], copy, 3600, {"REACH_MAP": str(to), "REACH_SOURCE": str(copy / source)})
+        if rc not in (0, 5):  # 5: all tests of these files are slow, or skipped
+            sys.exit(f"{', '.join(tests)} fail without any change:\n{text[-2000:]}")
+        drawn: Map = json.loads(to.read_text())
+        return drawn
+
+
+def _digest(folder: Path, *names: str) -> str:
+    roots = [folder / name for name in names] or [folder]
+    files = sorted({path for root in roots for path in [root, *root.rglob("*")] if path.is_file()})
     texts = (path.read_bytes() for path in files if path.suffix != ".pyc")
     return sha256(b"\0".join(sha256(text).digest() for text in texts)).hexdigest()[:16]
 
@@ -172,9 +190,16 @@ def in_order(mutant: Mutant, reached: Map, home: Path) -> list[str]:
     return sorted(tests, key=place)
 
 
-def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int) -> tuple[str, str]:
-    """killed, survived or out of time, and the test that failed."""
-    tests = in_order(mutant, reached, copy)
+def first_of(tests: list[str], reached: Map, most: float) -> list[str]:
+    """The first tests that take no more seconds than this together; one at least."""
+    spent = list(accumulate(reached[test]["seconds"] for test in tests))
+    return [test for test, all_so_far in zip(tests, spent, strict=True) if all_so_far <= most] or tests[:1]
+
+
+def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int, most: float = math.inf) -> tuple[str, str]:
+    """killed, survived or out of time, and the test that failed; by tests that take `most` seconds together."""
+    entering = in_order(mutant, reached, copy)
+    tests = first_of(entering, reached, most)
     if not tests:
         return "survived", "no test enters it"
     limit = min(seconds, 30 + 5 * math.ceil(sum(reached[test]["seconds"] for test in tests)))
@@ -189,7 +214,29 @@ def tried(mutant: Mutant, reached: Map, copy: Path, seconds: int) -> tuple[str, 
     if rc == 5:
         sys.exit(f"no test ran:\n{text[-2000:]}")
     if rc == 0:
-        return "survived", f"{len(tests)} tests enter it"
+        return "survived", f"{len(entering)} tests enter it, {len(tests)} were tried"
+    return "killed", failed[0][:150] if failed else text[-150:]
+
+
+def named_first(mutant: Mutant, home: Path) -> list[str]:
+    """The room's test files that name the changed file or function, first those with most of it; all if none does."""
+    words = {*mutant.mutation.scope.split("."), Path(mutant.path).stem} - {"", "__init__", "__post_init__"}
+    texts = {file: file.read_text() for file in sorted((home / ROOMS[mutant.room][1]).rglob("test_*.py"))}
+    counts = [{file: text.count(word.strip("_")) for file, text in texts.items()} for word in words]
+    # a word in few files says more
+    named = {file: sum(of_word[file] / max(sum(of_word.values()), 1) for of_word in counts) for file in texts}
+    files = [file for file in sorted(named, key=lambda file: -named[file]) if named[file]] or list(named)
+    return [file.relative_to(home).as_posix() for file in files]
+
+
+def tried_by_name(mutant: Mutant, copy: Path, seconds: int) -> tuple[str, str]:
+    """killed or survived, by what the files that name it do in `seconds` of processor time."""
+    files = named_first(mutant, copy)
+    with _changed(copy / mutant.path, mutant.changed):
+        rc, text = _run([*PYTEST, "-x", *files], copy, seconds, {})
+    failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if rc in (0, 5, -9, -24, 137, 152):
+        return "survived", f"{len(files)} files name it" + (f", not all in {seconds} s" if rc not in (0, 5) else "")
     return "killed", failed[0][:150] if failed else text[-150:]
 
 
@@ -244,7 +291,12 @@ def known_equivalents(path: Path = KNOWN) -> dict[tuple[str, str, str, str], str
 
 
 def results(
-    mutants: Sequence[Mutant], seconds: int, maps: Path | None = None, without: Sequence[str] = ()
+    mutants: Sequence[Mutant],
+    seconds: int,
+    maps: Path | None = None,
+    without: Sequence[str] = (),
+    most: float = math.inf,
+    named: int = 0,
 ) -> Iterator[tuple[Mutant, str, str]]:
     """Each mutant with what became of it."""
     equivalents = known_equivalents()
@@ -252,6 +304,9 @@ def results(
         copy = Path(folder) / "copy"
         shutil.copytree(HOME, copy, ignore=LEFT_OUT, symlinks=True)
         for room in dict.fromkeys(m.room for m in mutants):
+            if named:
+                yield from _by_name([m for m in mutants if m.room == room], equivalents, copy, named)
+                continue
             reached = drawn_map(room, copy, maps or Path(folder), without)
             if not is_tried_at_all(room, reached, copy, seconds):
                 sys.exit(f"the tests of {room} pass although it cannot be imported: they do not test the copy")
@@ -259,7 +314,15 @@ def results(
                 if mutant.key in equivalents:
                     yield mutant, "equivalent", equivalents[mutant.key]
                 else:
-                    yield mutant, *tried(mutant, reached, copy, seconds)
+                    yield mutant, *tried(mutant, reached, copy, seconds, most)
+
+
+def _by_name(
+    mutants: Sequence[Mutant], equivalents: Mapping[Any, str], copy: Path, seconds: int
+) -> Iterator[tuple[Mutant, str, str]]:
+    for mutant in mutants:
+        known = equivalents.get(mutant.key)
+        yield mutant, *(("equivalent", known) if known else tried_by_name(mutant, copy, seconds))
 
 
 def main() -> None:
@@ -271,6 +334,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=600, help="processor time for one mutant (default 600)")
     parser.add_argument("--only", default="", help="only mutants of files whose path contains this text")
     parser.add_argument("--maps", type=Path, help="a folder that keeps which tests reach what")
+    parser.add_argument("--most", type=float, default=math.inf, help="only tests that take so many seconds together")
+    parser.add_argument(
+        "--named", type=int, default=0, help="draw no map: so many seconds of files that name the change"
+    )
     parser.add_argument("--without", nargs="+", default=[], help="leave out test files with these names, as slow ones")
     given = parser.parse_args()
     signal(SIGTERM, lambda *_: sys.exit("stopped"))  # a test run that is under way ends too
@@ -280,7 +347,7 @@ def main() -> None:
     mutants = [m for room in rooms for m in chosen(room, given.count, given.seed) if given.only in m.path]
     counts: dict[str, Counter[str]] = {room: Counter() for room in rooms}
     rest = []
-    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without):
+    for mutant, became, what in results(mutants, given.seconds, given.maps, given.without, given.most, given.named):
         counts[mutant.room][became] += 1
         print(f"{time.strftime('%H:%M:%S')} {became:12} {mutant.mutation.kind:10} {mutant}\n    {what}", flush=True)
         if became in ("survived", "out of time"):

@@ -137,6 +137,38 @@ def test_a_map_is_drawn_anew_when_a_test_has_changed(tiny):
     assert run.drawn_map("tiny", tiny, tiny / "kept").keys() != first.keys()
 
 
+def test_only_files_that_have_changed_are_drawn_again(tiny, monkeypatch):
+    first, drawn, real = run.drawn_map("tiny", tiny, tiny / "kept"), [], run._draw
+    monkeypatch.setattr(run, "_draw", lambda tests, *rest: drawn.append(tests) or real(tests, *rest))
+    assert run.drawn_map("tiny", tiny, tiny / "kept") == first
+    (tiny / "tests/tiny/test_else.py").write_text("def test_new():\n    assert True\n")
+    assert "tests/tiny/test_else.py::test_new" in run.drawn_map("tiny", tiny, tiny / "kept")
+    assert drawn == [["tests/tiny/test_else.py"]]
+    (tiny / "src/tiny/__init__.py").write_text(TINY + "\n")
+    run.drawn_map("tiny", tiny, tiny / "kept")
+    assert len(drawn[1]) == 2
+
+
+def test_the_first_tests_are_those_within_the_time():
+    reached = {name: {"seconds": seconds} for name, seconds in (("a", 1.0), ("b", 2.0), ("c", 0.5))}
+    assert run.first_of(["a", "b", "c"], reached, 3.0) == ["a", "b"]
+    assert run.first_of(["a", "b", "c"], reached, 3.5) == ["a", "b", "c"]
+    assert run.first_of(["a", "b", "c"], reached, 0.5) == ["a"]  # one at least
+
+
+def test_without_a_map_the_files_that_name_the_change_are_tried(tiny):
+    by_scope = {mutant.mutation.scope: run.named_first(mutant, tiny) for mutant in run.mutants_of("tiny", tiny)}
+    everything = ["tests/tiny/test_else.py", "tests/tiny/test_tiny.py"]
+    assert by_scope == {"bound": ["tests/tiny/test_tiny.py"], "never": everything}
+    became = {"return 0 if x <= 1 else 2": "survived", "return 0 if x < 1 else 3": "killed", "return x - 1": "survived"}
+    mutants = [mutant for mutant in run.mutants_of("tiny", tiny) if mutant.after in became]
+    assert {mutant.after: run.tried_by_name(mutant, tiny, 60)[0] for mutant in mutants} == became
+    (tiny / "tests/tiny/test_tiny.py").write_text(
+        "import tiny\n\ndef test():\n    tiny.bound\n    while True:\n        pass\n"
+    )
+    assert run.tried_by_name(mutants[0], tiny, 2) == ("survived", "1 files name it, not all in 2 s")
+
+
 def test_a_room_whose_tests_fail_unchanged_is_told(tiny):
     (tiny / "tests/tiny/test_else.py").write_text("def test():\n    assert False\n")
     with pytest.raises(SystemExit, match="fail without any change"):

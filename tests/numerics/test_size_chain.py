@@ -170,3 +170,14 @@ def test_a_value_that_is_wrong_is_not_certified(wrong, monkeypatch):
     laws = np.array([0.1, 0.3, 0.4, 0.2]), np.array([0.05, 0.2, 0.3, 0.3, 0.15])
     with pytest.raises(NumericalFailure, match="not certified"):
         size_chain.added(*laws, 0.7)
+
+
+def test_sums_are_scaled_by_powers_of_two_and_not_beyond_their_start():
+    """A large one down; a small one up, but no farther than one step below where it began."""
+    big, small, step = size_chain._BIG, size_chain._SMALL, size_chain._SHIFT
+    assert big * small == 1.0
+    assert size_chain._rescaled(3.0, 2.0 * big, 5) == (3.0 * small, 2.0, 5 + step)
+    assert size_chain._rescaled(3.0, 0.5 * small, 0) == (3.0 * big, 0.5, -step)
+    assert size_chain._rescaled(3.0, 0.5 * small, -step) == (3.0, 0.5 * small, -step)
+    assert size_chain._rescaled(3.0, 0.5 * small**2, step) == (3.0 * big**2, 0.5, -step)
+    assert size_chain._rescaled(3.0, 1.0, 0) == (3.0, 1.0, 0)

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from privamp import InvalidInput
+from privamp import Influence, InvalidInput, LinearProfile
+from privamp.errors import Infeasible
+from privamp.rules.coreset import coreset, largest_size
 from privamp.rules.coreset_size import all_centres_size, coreset_size
 
 
@@ -61,3 +63,15 @@ def test_all_sets_of_centres():
     assert all_centres_size(0.2, 4, 3, 0.01) == pytest.approx(first / 4)
     assert all_centres_size(0.1, 4, 3, 0.01, constant=5.0) == pytest.approx(5 * first)
     assert all_centres_size(0.1, 4, 6, 0.01) - first == pytest.approx(1200 * math.log(4))
+
+
+def test_the_largest_size_is_one_that_can_be_drawn():
+    """At the radius its probability is 1, and for a share above it would be more."""
+    profile = LinearProfile(Influence("pure", 0.0, 0.01))
+    given = {"share": 0.5, "population": 1000, "mean_squared_norm": 0.25, "radius": 1.0}
+    most = largest_size(0.5, 1000, 0.25, 1.0)
+    assert most == 1000.0 / (0.5 + 0.5 / 0.25)
+    rule = coreset(profile, size=most, **given)
+    assert rule.base + rule.per_square == pytest.approx(1.0)
+    with pytest.raises(Infeasible, match="probability above 1"):
+        coreset(profile, size=most * (1.0 + 1e-12), **given)

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from privamp import Gaussian, GaussianProfile, ImportanceSampling, Infeasible, Influence, amplify, privacy_constrained
 from privamp.numerics.roots import bisected
-from privamp.rules.gaussian_weights import excess
+from privamp.rules.gaussian_weights import excess, gaussian_table
 from privamp.rules.losses import personal_epsilons
 from privamp.rules.sampled_curves import with_first, without_first
 
@@ -139,3 +139,12 @@ def test_with_weak_noise_weighted_sampling_can_help():
     whole, sampled = (float(np.exp(with_first("gaussian", q, 3.0 / q, 1.0))) for q in (1.0, 0.7))
     assert round(whole, 3) == 0.788
     assert round(sampled, 3) == 0.660
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "floor"), [(0.5, 1e-6, 1e-4), (2.0, 1e-9, 0.01), (0.05, 1e-3, 0.5)])
+def test_no_weight_of_the_table_is_below_1(epsilon, delta, floor):
+    """No probability is above 1 or below the floor, though each is nudged up; and none falls with the influence."""
+    weights = gaussian_table(epsilon, delta, floor).weights
+    assert np.min(weights) == weights[-1] == 1.0
+    assert 0.999 / floor < np.max(weights) <= 1.0 / floor
+    assert np.all(np.diff(weights) <= 0.0)

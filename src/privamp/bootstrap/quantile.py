@@ -69,9 +69,7 @@ class Quantile(Statistic):
         surely_below = np.array([True, *(f.interval[1] < p for f in at), False])  # quantile > this edge
         possible = ~surely_above[:-1] & ~surely_below[1:]
         value = self._crossing(np.array([f.value for f in at]))
-        if not np.any(possible):
-            possible[min(np.searchsorted(edges, value, side="right") - 1, self.bins - 1)] = True
-        inside = np.flatnonzero(possible)
+        inside = np.flatnonzero(possible)  # never empty: from below to above, somewhere an edge is not below any more
         low, high = float(edges[inside[0]]), float(edges[inside[-1] + 1])
         nearest = at[int(np.argmin(np.abs(edges[1:-1] - value)))]
         error = (high - low) / (2.0 * float(ndtri(0.5 + 0.5 * series.spread.level)))

@@ -146,5 +146,5 @@ def inner_shift(design: Design, epsilon: float, delta: float) -> float:
             )
     while low == high and excess(0.5 * low) <= 0.0 and low > 1.0 / _MOST_NOISE:
         low = high = 0.5 * low
-    found = least_passing(excess, 0.5 * high if low == high else low, high, relative=1e-4)
+    found = least_passing(excess, 0.5 * high, high, relative=1e-4)
     return (1.0 - 1e-12) / ExactGaussian(found, 1.0).covering.sigma
