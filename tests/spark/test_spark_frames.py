@@ -89,6 +89,19 @@ def test_what_is_refused(spark, people):
         sample.release_sum(NOISE, [])
 
 
+@pytest.mark.parametrize("name", ["a.b", "a`b", "a.`b c"])
+def test_columns_of_any_name_come_with_the_rows(people, name):
+    table = people.select("id", "x").withColumnRenamed("x", name)
+    for design in (Poisson(0.3), WithoutReplacement(300, 1000)):
+        rows = engine.sample(table, design, id="id", key=KEY, label="people").toArrow()
+        assert rows["id"].to_pylist() == drawn(people, design)
+        assert rows[name].to_pylist() == [k % 2 for k in rows["id"].to_pylist()]
+    sample = engine.draw(table, Poisson(0.3), id="id", key=KEY, label="people").persist()
+    assert round(float(sample.release_count(NOISE))) == len(drawn(people))
+    if "`" not in name:
+        assert round(float(sample.release_sum(NOISE, name))) == sum(k % 2 for k in drawn(people))
+
+
 def test_a_label_that_ends_with_nul_stops_no_job(people):
     from pyspark.sql import functions
 

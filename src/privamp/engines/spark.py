@@ -25,6 +25,7 @@ from .options import DRIVER_RECORDS, SparkKeywords, SparkOptions
 from .spark_digest import MISSING, SIZE, TableDigest, joined
 from .spark_draw import Draw, View
 from .spark_frames import plain
+from .spark_gathered import gathered
 from .spark_messages import Batches, column, merged, new_secret, padded, received, sent, unpadded
 from .spark_plan import check_repeatable
 from .spark_reading import check_types, contribution
@@ -61,7 +62,11 @@ def sample(
     read = options_of(SparkOptions, options, asked)
     df = plain(df, design, read.reads)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
-    draw = drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records, pin=False, is_shown=True)
+    if not read.trust_ids:
+        check_unique(df, id)
+    if (rows := gathered(Draw(df, kernel, is_shown=True))) is not None:
+        return rows
+    draw = drawn(df, kernel, trust_ids=True, driver_records=read.driver_records, pin=False, is_shown=True)
     if draw.chosen is not None:
         draw.check_table()
     return draw.rows()

@@ -75,6 +75,29 @@ def _in_plan(node: Any, needed: set[int], expressions: frozenset[str], nodes: fr
     return False
 
 
+def comes_from_files(df: "DataFrame") -> bool:
+    """Whether the analysed plan shows that every row comes from files, or from a range of numbers."""
+    plan = getattr(df, "_jdf", None)
+    if plan is None:
+        return False
+    top = plan.queryExecution().analyzed()
+    return bool(top.subqueriesAll().isEmpty()) and all(map(_is_stored, _bottom(top)))
+
+
+def _is_stored(leaf: Any) -> bool:
+    if _name(leaf) == "Range":
+        return True
+    return _name(leaf) == "LogicalRelation" and str(leaf.relation().getClass().getSimpleName()) == "HadoopFsRelation"
+
+
+def _bottom(node: Any) -> Iterator[Any]:
+    children = list(_items(node.children()))
+    if not children:
+        yield node
+    for child in children:
+        yield from _bottom(child)
+
+
 def leaves(node: Any, name: str) -> Iterator[Any]:
     """The nodes of this name at the bottom of a plan."""
     if _name(node) == name:
