@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..chance.known_answer import check_known_answer
 from .kernel import Kernel
 from .spark_digest import SIZE
 from .spark_draw import Draw, pages, rows_of, with_weights
@@ -58,6 +59,7 @@ def _is_small(draw: Draw) -> bool:
 
 def _decided(kernel: Kernel, batches: Batches, key: bytes, records: int, schema: pa.Schema) -> Batches:
     """The drawn rows among all that may be, in the order of the partitions they come from."""
+    check_known_answer()
     parts = pa.Table.from_batches(batches).sort_by("task")
     found = [opened(key, message.as_py()) for message in parts["message"]]
     rows = rows_of([message[SIZE:] for message in found], schema).combine_chunks().to_batches(_CHUNK)
