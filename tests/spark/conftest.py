@@ -63,7 +63,13 @@ def event_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(event_logs: Path) -> Iterator[Any]:
+def local_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Spark keeps its shuffle, spill and temporary files."""
+    return tmp_path_factory.mktemp("local-files")
+
+
+@pytest.fixture(scope="session")
+def spark(event_logs: Path, local_files: Path) -> Iterator[Any]:
     java = shutil.which("java") or os.environ.get("JAVA_HOME")
     missing = [name for name, found in (("PySpark", find_spec("pyspark")), ("Java", java)) if not found]
     if missing:
@@ -73,7 +79,7 @@ def spark(event_logs: Path) -> Iterator[Any]:
     from privamp.spark import session
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    _opened_up(event_logs)
+    _opened_up(event_logs, local_files)
     running = session("local[2]")
     running.sparkContext.setLogLevel("OFF")
     for name, value in (("shuffle.partitions", 2), ("execution.arrow.maxRecordsPerBatch", 500)):
@@ -82,8 +88,9 @@ def spark(event_logs: Path) -> Iterator[Any]:
     running.stop()
 
 
-def _opened_up(event_logs: Path) -> None:
-    """A session as an operator has it, with its pages and its event log: tests read what they say."""
+def _opened_up(event_logs: Path, local_files: Path) -> None:
+    """A session as an operator has it, with its pages and its event log, and files that are not compressed: tests read
+    what they say."""
     from pyspark.sql import SparkSession
 
     settings = {
@@ -91,6 +98,9 @@ def _opened_up(event_logs: Path) -> None:
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "1g",
         "spark.eventLog.enabled": "true", "spark.eventLog.dir": event_logs.as_uri(),
         "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
+        "spark.local.dir": str(local_files), "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={local_files}",
+        "spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false", "spark.broadcast.compress": "false",
+        "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "false",
     }  # fmt: skip
     builder = SparkSession.builder.appName("privamp").master("local[2]")
     for name, value in settings.items():

@@ -1,5 +1,7 @@
 """Frames as people have them: what can be sampled is, the rest is refused in a sentence."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -65,8 +67,30 @@ def test_vectors_are_arrays(spark, people, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_frame_of_pyspark_pandas(people):
-    assert drawn(people.select("id", "x").pandas_api()) == drawn(people)
+def test_a_frame_of_pyspark_pandas(spark, people):
+    was = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", "false")  # PySpark 4.0 makes such frames only then
+    try:
+        assert drawn(people.select("id", "x").pandas_api()) == drawn(people)
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", was)
+
+
+def test_times_are_in_utc_for_every_version_of_pyspark(people, monkeypatch):
+    """PySpark 4.0 takes no time zone: all types were null there."""
+    schema = spark_session.arrow_schema(people)
+    assert [str(kind) for kind in schema.types[:3]] == ["int64", "double", "timestamp[us, tz=UTC]"]
+    from pyspark.sql.pandas import types
+
+    newer = types.to_arrow_type
+    monkeypatch.setattr(
+        types,
+        "to_arrow_type",
+        (lambda dt, error=False, utc=True: newer(dt, timezone="UTC"))
+        if "timezone" in inspect.signature(newer).parameters
+        else (lambda dt, timezone=None: newer(dt)),
+    )
+    assert spark_session.arrow_schema(people) == schema
 
 
 def test_what_is_refused(spark, people):
@@ -87,6 +111,19 @@ def test_what_is_refused(spark, people):
         sample.release_sum(NOISE, "a`b")
     with pytest.raises(InvalidInput, match="at least one column"):
         sample.release_sum(NOISE, [])
+
+
+@pytest.mark.parametrize("name", ["a.b", "a`b", "a.`b c"])
+def test_columns_of_any_name_come_with_the_rows(people, name):
+    table = people.select("id", "x").withColumnRenamed("x", name)
+    for design in (Poisson(0.3), WithoutReplacement(300, 1000)):
+        rows = engine.sample(table, design, id="id", key=KEY, label="people").toArrow()
+        assert rows["id"].to_pylist() == drawn(people, design)
+        assert rows[name].to_pylist() == [k % 2 for k in rows["id"].to_pylist()]
+    sample = engine.draw(table, Poisson(0.3), id="id", key=KEY, label="people").persist()
+    assert round(float(sample.release_count(NOISE))) == len(drawn(people))
+    if "`" not in name:
+        assert round(float(sample.release_sum(NOISE, name))) == sum(k % 2 for k in drawn(people))
 
 
 def test_a_label_that_ends_with_nul_stops_no_job(people):

@@ -6,9 +6,15 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import numpy as np
 import pytest
+from pyarrow import parquet
 
-from privamp import ExactLaplace, Poisson, PrivateKMeans, Proportional, Stratified, WithReplacement
+from privamp import ExactLaplace, Poisson, PrivateKMeans, Proportional, Stratified, WithoutReplacement, WithReplacement
+from privamp.chance.keyed import keyed_numbers
+from privamp.engines.kernel import Kernel
+from privamp.engines.options import WriteOptions
+from privamp.engines.spark_files import write
 from privamp.spark import draw, fit, sample
 from privamp.testing import seeded_key
 
@@ -61,6 +67,33 @@ def test_sums_and_counts_show_no_row_of_the_sample(table: Any, shown: Callable[[
     kept = drawn.reveal_secret().count()
     assert counts <= PUBLIC
     assert kept not in counts
+
+
+def test_a_sample_that_is_written_to_a_file_shows_no_row(
+    table: Any, shown: Callable[[], set[int]], tmp_path: Path
+) -> None:
+    drawn = write(
+        table.coalesce(1), Poisson(0.2), tmp_path / "sample.parquet", key=seeded_key(846), id="uid", label="rows",
+        options=WriteOptions(trust_ids=True, columns=["uid", "a"]),
+    )  # fmt: skip
+    counts = shown()
+    assert counts <= PUBLIC
+    assert drawn.reveal_secret().count() not in counts
+
+
+def test_fixed_sizes_in_one_scan_show_the_rows_below_the_cut(
+    spark: Any, records: Any, shown: Callable[[], set[int]], tmp_path: Path
+) -> None:
+    """What the page says that Spark shows of a filtered job, and nothing else."""
+    parquet.write_table(records.arrow().drop_columns(["x"]), tmp_path / "rows.parquet")
+    design, key = WithoutReplacement(40, N), seeded_key(847)
+    rows = sample(spark.read.parquet(str(tmp_path)), design, id="uid", key=key, trust_ids=True)
+    assert shown() <= PUBLIC
+    assert len(rows.collect()) == 40
+    numbers = keyed_numbers(Kernel.of(design, key, id="uid").subkey, records.ids.astype(np.uint64))
+    below = int(np.sum(numbers < np.uint64(design.number_bound or 0)))
+    assert below > 40
+    assert {40, below} <= shown() <= PUBLIC | {40, below}
 
 
 def test_text_ids_and_strata(table: Any, shown: Callable[[], set[int]]) -> None:

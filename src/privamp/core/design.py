@@ -203,6 +203,12 @@ class Design(Answers, ABC):
         return None
 
     @property
+    def most_on_driver(self) -> int | None:
+        """A public bound of the records of which one machine learns when a draw of two passes is decided there; None:
+        their number grows with the table."""
+        return None if self.holds_everyone else self.most_held
+
+    @property
     def number_bound(self) -> int | None:
         """A public number that the keyed number (stage 0) of every drawn record lies below; None: there is none."""
         return None

@@ -131,6 +131,11 @@ class ClusterBySize(Clustered):
         """A person whose records fill a cluster that is drawn for certain, the worst case."""
         return Multiplicity.certain(records)
 
+    @property
+    def holds_everyone(self) -> bool:
+        """Every record may be the first."""
+        return True
+
     def drawn_clusters(self, subkey: Key) -> Ints:
         """Unknown before all sizes are: every member may be needed."""
         return np.arange(self.clusters, dtype=np.int64)

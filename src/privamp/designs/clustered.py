@@ -73,6 +73,12 @@ class Clustered(Design):
         return False
 
     @property
+    def most_on_driver(self) -> int | None:
+        """The members of the largest clusters, of as many as are drawn."""
+        drawn: int = getattr(self, "chosen", 1)
+        return None if self.holds_everyone else sum(sorted(self.caps)[-drawn:])
+
+    @property
     def rate(self) -> float:
         """The chance that a member of a drawn cluster stays, by a coin of its own."""
         return 1.0

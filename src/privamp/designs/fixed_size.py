@@ -126,6 +126,7 @@ class FixedSize(Design):
 
     def counted(self, part: BottomK, records: int) -> BottomK:
         """The same first records, of so many."""
+        self._check_records(records)
         return replace(part, seen=records)
 
     def partial(self, batch: Batch, subkey: Key) -> BottomK:
@@ -151,11 +152,7 @@ class FixedSize(Design):
 
     def finish(self, part: BottomK, subkey: Key) -> Drawn:
         """Put the records behind the cells."""
-        if part.seen < self.population:
-            raise InvalidInput(
-                f"the design declares a population of at least {self.population} records but fewer were given; "
-                "declare a number that is true"
-            )
+        self._check_records(part.seen)
         counts = self.hits(Stream(subkey.subkey("cells")), part.seen)
         if part.positions.size < counts.size:
             raise InvalidInput(
@@ -164,6 +161,13 @@ class FixedSize(Design):
             )
         first = smallest(part.high, part.low, counts.size)
         return Drawn(part.positions[first], counts, np.ones(counts.size))
+
+    def _check_records(self, records: int) -> None:
+        if records < self.population:
+            raise InvalidInput(
+                f"the design declares a population of at least {self.population} records but fewer were given; "
+                "declare a number that is true"
+            )
 
 
 class OneStage(FixedSize):

@@ -25,6 +25,7 @@ from .options import DRIVER_RECORDS, SparkKeywords, SparkOptions
 from .spark_digest import MISSING, SIZE, TableDigest, joined
 from .spark_draw import Draw, View
 from .spark_frames import plain
+from .spark_gathered import gathered
 from .spark_messages import Batches, column, merged, new_secret, padded, received, sent, unpadded
 from .spark_plan import check_repeatable
 from .spark_reading import check_types, contribution
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _SMALL = 1000  # records of a bottom-k up to which the driver merges the parts of all partitions itself
 _AT_ONCE = 10_000_000  # records of parts that the driver takes together, some 240 MB
 _WIDTH = 32  # parts that one task merges
+_EVERYONE = 1 << 64  # keyed numbers below this
 _ROWS = 1 << 17  # that contribute together
 
 
@@ -61,7 +63,11 @@ def sample(
     read = options_of(SparkOptions, options, asked)
     df = plain(df, design, read.reads)
     kernel = kernel_for(df, design, id=id, key=key, label=label, round=round, reads=read.reads, clip=read.clip)
-    draw = drawn(df, kernel, trust_ids=read.trust_ids, driver_records=read.driver_records, pin=False, is_shown=True)
+    if not read.trust_ids:
+        check_unique(df, id)
+    if (rows := gathered(Draw(df, kernel, is_shown=True))) is not None:
+        return rows
+    draw = drawn(df, kernel, trust_ids=True, driver_records=read.driver_records, pin=False, is_shown=True)
     if draw.chosen is not None:
         draw.check_table()
     return draw.rows()
@@ -112,8 +118,7 @@ def drawn(
     if kernel.streams:
         draw = Draw(df, kernel, view)
         return draw.pinned() if pin else draw
-    if kernel.design.holds_everyone:
-        _check_room(df, kernel.design, driver_records)
+    _check_room(df, kernel, driver_records)
     return _decided(Draw(df, kernel, is_shown=is_shown))
 
 
@@ -200,10 +205,17 @@ def _together(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return together
 
 
-def _check_room(df: "DataFrame", design: Design, most: int) -> None:
-    if answer(df.limit(most + 1).count) > most:
+def _check_room(df: "DataFrame", kernel: Kernel, most: int) -> None:
+    """Raise if more records than `most` may meet on the driver: by public bounds, or by the number of rows."""
+    bounds = [(part.most_on_driver, part.drawn_below) for part in kernel.designs]
+    bounded = sum(held for held, _ in bounds if held is not None)
+    growing = max((below or _EVERYONE for held, below in bounds if held is None), default=0)
+    if not growing and bounded <= most:
+        return
+    rows = answer(df.select(column(str(kernel.id))).count)
+    if min(bounded, rows) + rows * growing // _EVERYONE > most:
         raise InvalidInput(
-            f"{type(design).__name__} needs about 24 bytes per record on the driver, and there are more than the "
-            f"{most} records that driver_records allows; raise it, or use Poisson, PoissonPPS, "
-            "ImportanceSampling, WithoutReplacement, WithReplacement, MultiStage or ClusterSampling, which do not"
+            f"{type(kernel.design).__name__} needs about 24 bytes on the driver for every record that it may draw, "
+            f"which may be more than the {most} records that driver_records allows; raise it, or use Poisson, "
+            "PoissonPPS, ImportanceSampling, or a smaller sample by WithoutReplacement, WithReplacement or MultiStage"
         )

@@ -5,7 +5,7 @@ unless they are asked to be held.
 of the table. `Keeper` is the same on a worker.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from ..chance.known_answer import check_known_answer
 from .kernel import COUNT, WEIGHT, Chosen, Kernel, weighted
 from .spark_candidates import candidates
 from .spark_digest import SIZE, TableDigest, Tally, tallies
-from .spark_messages import Batches, column, guarded, messages, padded, unpadded
+from .spark_messages import Batches, column, guarded, mapped, messages, padded, unpadded
 from .spark_reading import readable, usable
 from .spark_session import arrow_schema
 
@@ -154,7 +154,7 @@ class Draw:
 
             return guarded(work, batches)
 
-        return replace(self, is_shown=True).source.mapInArrow(keep, with_weights(self.df))
+        return mapped(replace(self, is_shown=True).source, keep, with_weights(self.df))
 
     def to_arrow(self, columns: Sequence[str]) -> pa.Table:
         """These columns of the drawn rows, on the driver; Spark sees messages of a few rounded lengths."""
@@ -163,12 +163,12 @@ class Draw:
         def work(batches: Batches) -> list[bytes]:
             keeper = make()
             kept = [keeper.kept(batch).select(wanted) for batch in batches]
-            return _pages(keeper.tally(), pa.Table.from_batches(kept) if kept else None)
+            return pages(keeper.tally(), pa.Table.from_batches(kept) if kept else None)
 
         found = messages(self.df, (*self.uses, *columns), work)
         self.check([message[:SIZE] for message in found])
         needed = self.df.select(*(column(name) for name in dict.fromkeys(columns) if name not in (WEIGHT, COUNT)))
-        return _table(found, Kernel.extended(arrow_schema(needed)))
+        return rows_of([message[SIZE:] for message in found], Kernel.extended(arrow_schema(needed)))
 
 
 def deciding(kernel: Kernel, view: View | None) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def deciding(kernel: Kernel, view: View | None) -> tuple[str, ...]:
     return kernel.uses if view is None else tuple(dict.fromkeys((str(kernel.id), *view.uses)))
 
 
-def _pages(tally: bytes, rows: pa.Table | None) -> list[bytes]:
+def pages(tally: bytes, rows: pa.Table | None) -> list[bytes]:
     """Kept rows in messages of at most some 64 MB; the first has the tally, the others an empty one."""
     if rows is None:
         return [tally + padded(None)]
@@ -192,9 +192,9 @@ def _ipc(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _table(found: Sequence[bytes], schema: pa.Schema) -> pa.Table:
-    pages = [page for page in (unpadded(message[SIZE:]) for message in found) if page is not None]
-    tables = [pa.ipc.open_stream(page).read_all() for page in pages]
+def rows_of(found: Iterable[bytes], schema: pa.Schema) -> pa.Table:
+    """The rows of messages again, without their tallies."""
+    tables = [pa.ipc.open_stream(page).read_all() for page in map(unpadded, found) if page is not None]
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 

@@ -40,8 +40,8 @@ def column(name: str) -> "Column":
     return functions.col(f"`{name}`")
 
 
-def sent(df: "DataFrame", columns: Sequence[str], work: Work, secret: bytes) -> "DataFrame":
-    """The messages of all partitions about these columns, encrypted with `secret`: not evaluated yet."""
+def sent(df: "DataFrame", columns: Sequence[str] | None, work: Work, secret: bytes) -> "DataFrame":
+    """The messages of all partitions about these columns (None: all), encrypted with `secret`: not evaluated yet."""
 
     def send(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -50,7 +50,19 @@ def sent(df: "DataFrame", columns: Sequence[str], work: Work, secret: bytes) -> 
         for message in guarded(work, batches):
             yield _row(context.partitionId() if context else 0, sealed(secret, message))
 
-    return df.select(*map(column, dict.fromkeys(columns))).mapInArrow(send, _SCHEMA)
+    return mapped(df if columns is None else df.select(*map(column, dict.fromkeys(columns))), send, _SCHEMA)
+
+
+def mapped(df: "DataFrame", work: Callable[[Batches], Batches], schema: Any) -> "DataFrame":
+    """`df.mapInArrow(work, schema)` for columns of any name: PySpark looks them up, and fails at dots and backticks."""
+    names = df.columns
+    if not any(set(name) & {".", "`"} for name in names):
+        return df.mapInArrow(work, schema)
+
+    def renamed(batches: Batches) -> Batches:
+        return work(pa.RecordBatch.from_arrays(batch.columns, names=names) for batch in batches)
+
+    return df.toDF(*(f"c{k}" for k in range(len(names)))).mapInArrow(renamed, schema)
 
 
 def merged(parts: "DataFrame", merge: Callable[[list[bytes]], bytes], groups: int, secret: bytes) -> "DataFrame":

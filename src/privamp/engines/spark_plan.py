@@ -30,6 +30,11 @@ _NODES = frozenset(
      "ScriptTransformation", "FlatMapGroupsWithState"}
 )  # fmt: skip
 
+_ROW_BY_ROW = frozenset(
+    {"Project", "Filter", "SubqueryAlias", "View", "ResolvedHint", "Range", "Union", "Join", "Repartition",
+     "RepartitionByExpression", "Sort"}
+)  # fmt: skip
+
 
 def check_repeatable(seen: "DataFrame") -> None:
     """Raise if columns that decide the draw could change when Spark evaluates them again."""
@@ -73,6 +78,21 @@ def _in_plan(node: Any, needed: set[int], expressions: frozenset[str], nodes: fr
         if _in_plan(child, needed | _renamed(node, child, needed), expressions, nodes):
             return True
     return False
+
+
+def comes_from_files(df: "DataFrame") -> bool:
+    """Whether the analysed plan shows that all rows come from files or ranges, whatever their order."""
+    plan = getattr(df, "_jdf", None)
+    if plan is None:
+        return False
+    top = plan.queryExecution().analyzed()
+    return bool(top.subqueriesAll().isEmpty()) and _is_stored(top)
+
+
+def _is_stored(node: Any) -> bool:
+    if _name(node) == "LogicalRelation":
+        return str(node.relation().getClass().getSimpleName()) == "HadoopFsRelation"
+    return _name(node) in _ROW_BY_ROW and all(map(_is_stored, _items(node.children())))
 
 
 def leaves(node: Any, name: str) -> Iterator[Any]:

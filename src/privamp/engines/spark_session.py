@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -79,7 +80,7 @@ def _started(master: str) -> "SparkSession":
 
 
 def _connected(url: str) -> "SparkSession":
-    for module in ("grpc", "grpc_status", "zstandard"):
+    for module in ("grpc", "grpc_status", *(() if version("pyspark").startswith("4.0.") else ("zstandard",))):
         if find_spec(module) is None:
             raise InvalidInput("Spark Connect needs more packages; install them with: pip install 'pyspark[connect]'")
     address = urlsplit(url.split(";")[0])
@@ -96,9 +97,11 @@ def arrow_schema(df: "DataFrame") -> pa.Schema:
     """The table's columns as the workers see them; types that cannot be sent to them are null."""
     from pyspark.sql.pandas.types import to_arrow_type
 
+    own = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}  # 4.0 has UTC anyway
+
     def kind(field: Any) -> pa.DataType:
         try:
-            return to_arrow_type(field.dataType, timezone="UTC")
+            return to_arrow_type(field.dataType, **own)
         except Exception:  # PySpark has several for this
             return pa.null()
 
