@@ -77,6 +77,26 @@ def test_parts_of_the_model_are_not_called_by_themselves(loss):
     assert engine.train(1) == 1  # tried on made-up records as it is
 
 
+@pytest.mark.parametrize(("looks", "at"), [(1, 3), (3, 1), (0, 1), (5, 7), (7, 0)])
+def test_one_record_that_looks_at_another_is_seen(looks, at):
+    """Whichever of the two it is: one half of the losses is asked after the other."""
+    engine, (model, optimizer, criterion, loader) = private(layers(), steps=12)
+
+    def peeked(values):
+        row = torch.zeros(N, N, dtype=values.dtype)
+        row[looks, at] = 1e-3
+        return values + row @ values
+
+    def epoch():
+        for x, y in loader:
+            criterion(peeked(model(x)), y).backward()
+            optimizer.step()
+
+    with pytest.raises(InvalidInput, match="records are mixed"):
+        [epoch() for _ in range(12)]
+    assert engine.step < 6
+
+
 class Shaped(nn.Module):
     """What a linear layer gives, in another shape."""
 

@@ -2,10 +2,11 @@
 
 The loop cannot be tried on made-up records, so every batch is looked at: half of the losses must have a derivative of
 exactly 0 by the rows of the other half in what the model gave. If some of that has no rows of records, or is hidden in
-an object, the outputs of the layers next to the loss are looked at, too. Which half differs from step to step: any two
-records are told apart at one step in as many as their number has binary digits. In-batch negatives and centred outputs
-fail at once. What a loop does to records before the model (mixing pictures), or to numbers that are detached, leaves no
-trace, and stays an assumption.
+an object, the outputs of the layers next to the loss are looked at, too. Which half differs from step to step, first
+those whose number has a binary digit, then those that lack it: that one record's loss looks at another record is seen
+at one step in twice as many as there are digits. In-batch negatives and centred outputs fail at once. What a loop does
+to records before the model (mixing pictures), or to numbers that are detached, leaves no trace, and stays an
+assumption.
 """
 
 from typing import Any
@@ -72,8 +73,8 @@ class Outputs:
             edges += layers
         if not edges:
             return
-        bit = step % (len(losses) - 1).bit_length()
-        is_asked = (torch.arange(len(losses), device=losses.device) >> bit) & 1 == 1
+        bit = step // 2 % (len(losses) - 1).bit_length()
+        is_asked = (torch.arange(len(losses), device=losses.device) >> bit) & 1 != step % 2
         backs = torch.autograd.grad(losses, edges, is_asked.to(losses.dtype), retain_graph=True, allow_unused=True)
         for back in backs:
             if back is None:
