@@ -100,7 +100,7 @@ def _opened_up(event_logs: Path, local_files: Path) -> None:
         "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
         "spark.local.dir": str(local_files), "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={local_files}",
         "spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false", "spark.broadcast.compress": "false",
-        "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "false",
+        "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "false", "spark.cleaner.referenceTracking": "false",
     }  # fmt: skip
     builder = SparkSession.builder.appName("privamp").master("local[2]")
     for name, value in settings.items():
