@@ -131,8 +131,8 @@ def _small_pieces() -> ExitStack:
     """Batches of four rows, pieces of at most seven unless a row group has more, norms three at a time."""
     stack = ExitStack()
     stack.enter_context(patch.multiple("privamp.tables.pieces", BATCH=4, _PIECE=7))
-    stack.enter_context(patch("privamp.engines.reading.BATCH", 4))
-    stack.enter_context(patch("privamp.engines.kernel._CHUNK", 3))
+    stack.enter_context(patch.multiple("privamp.engines.reading", BATCH=4, _ROWS=4))
+    stack.enter_context(patch("privamp.engines.kernel._ENTRIES", 6))
     return stack
 
 
