@@ -98,6 +98,7 @@ def _opened_up(event_logs: Path, local_files: Path) -> None:
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "1g",
         "spark.eventLog.enabled": "true", "spark.eventLog.dir": event_logs.as_uri(),
         "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false",
+        "spark.sql.warehouse.dir": str(local_files / "tables"),
         "spark.local.dir": str(local_files), "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={local_files}",
         "spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false", "spark.broadcast.compress": "false",
         "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "false", "spark.cleaner.referenceTracking": "false",

@@ -123,3 +123,33 @@ def test_ids_that_repeat_are_refused(spark: Any, files: Any, tmp_path: Path) -> 
 
 def test_one_pass_designs_are_not_gathered(files: Any) -> None:
     assert not is_gathered(sample(files, Poisson(0.05), id="uid", key=seeded_key(928), trust_ids=True))
+
+
+def test_a_table_of_the_catalog_is_not_read_in_one_scan(spark: Any, tmp_path: Path) -> None:
+    """Its frame lists files anew after an insert; two passes keep who was drawn."""
+    spark.sql("DROP TABLE IF EXISTS growing_people")
+    people = spark.range(1000).selectExpr("id", "2 * id AS v").write
+    people.option("path", str(tmp_path / "people")).saveAsTable("growing_people")
+    try:
+        rows = sample(spark.table("growing_people"), WithoutReplacement(20, 1000), id="id", key=seeded_key(929))
+        assert not is_gathered(rows)
+        before = {row.id for row in rows.collect()}
+        spark.range(1000, 5000).selectExpr("id", "2 * id AS v").write.mode("append").insertInto("growing_people")
+        assert {row.id for row in rows.selectExpr("*").collect()} == before
+    finally:
+        spark.sql("DROP TABLE growing_people")
+
+
+def test_rows_that_were_appended_after_the_count_are_refused(spark: Any, tmp_path: Path) -> None:
+    """A frame that was cached when files were added lists them once it is no longer cached."""
+    people = str(tmp_path / "people")
+    spark.range(1000).selectExpr("id", "2 * id AS v").write.parquet(people)
+    frame = spark.read.parquet(people).cache()
+    rows = sample(frame, WithoutReplacement(20, 1000), id="id", key=seeded_key(930))
+    assert is_gathered(rows)
+    before = {row.id for row in rows.collect()}
+    assert len(before) == 20
+    spark.range(1000, 5000).selectExpr("id", "2 * id AS v").write.mode("append").parquet(people)
+    frame.unpersist()
+    with pytest.raises(Exception, match="more or fewer rows than when the sample was drawn"):
+        rows.selectExpr("*").collect()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..chance.known_answer import check_known_answer
+from ..errors import InvalidInput
 from .kernel import Kernel
 from .spark_digest import SIZE
 from .spark_draw import Draw, pages, rows_of, with_weights
@@ -34,6 +35,8 @@ def gathered(draw: Draw) -> "DataFrame | None":
     df, kernel, source = draw.df, draw.kernel, draw.source
     if source is df or not (_is_small(draw) and comes_from_files(df)):
         return None
+    from pyspark.sql import functions
+
     schema = arrow_schema(df)
     records = answer(df.select(column(str(kernel.id))).count)
     _told(kernel, [_nobody(schema)], records)  # a population that is declared too large is refused here
@@ -47,7 +50,8 @@ def gathered(draw: Draw) -> "DataFrame | None":
     def decide(batches: Batches) -> Batches:
         return guarded(lambda every: _decided(Kernel.from_secret_bytes(secret), every, key, records, schema), batches)
 
-    return sent(source, None, bring, key).repartition(1).mapInArrow(decide, with_weights(df))
+    again = df.agg(functions.expr("-1 AS task"), functions.expr("cast(cast(count(1) AS string) AS binary) AS message"))
+    return sent(source, None, bring, key).union(again).repartition(1).mapInArrow(decide, with_weights(df))
 
 
 def _is_small(draw: Draw) -> bool:
@@ -61,7 +65,10 @@ def _decided(kernel: Kernel, batches: Batches, key: bytes, records: int, schema:
     """The drawn rows among all that may be, in the order of the partitions they come from."""
     check_known_answer()
     parts = pa.Table.from_batches(batches).sort_by("task")
-    found = [opened(key, message.as_py()) for message in parts["message"]]
+    now, *sealed = (message.as_py() for message in parts["message"])
+    if int(now) != records:
+        raise InvalidInput("the table has more or fewer rows than when the sample was drawn; draw it again")
+    found = [opened(key, message) for message in sealed]
     rows = rows_of([message[SIZE:] for message in found], schema).combine_chunks().to_batches(_CHUNK)
     chosen = kernel.finish(_told(kernel, rows or [_nobody(schema)], records))
     kept = [kernel.chosen(batch, chosen) for batch in rows]

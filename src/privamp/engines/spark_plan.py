@@ -81,7 +81,10 @@ def _in_plan(node: Any, needed: set[int], expressions: frozenset[str], nodes: fr
 
 
 def comes_from_files(df: "DataFrame") -> bool:
-    """Whether the analysed plan shows that all rows come from files or ranges, whatever their order."""
+    """Whether the analysed plan shows that all rows come from listed files or ranges, whatever their order.
+
+    A frame of a catalog's table lists its files anew after every insert: its rows may be others next time.
+    """
     plan = getattr(df, "_jdf", None)
     if plan is None:
         return False
@@ -91,7 +94,9 @@ def comes_from_files(df: "DataFrame") -> bool:
 
 def _is_stored(node: Any) -> bool:
     if _name(node) == "LogicalRelation":
-        return str(node.relation().getClass().getSimpleName()) == "HadoopFsRelation"
+        relation = node.relation()
+        is_listed = _name(relation) == "HadoopFsRelation" and _name(relation.location()) == "InMemoryFileIndex"
+        return is_listed and bool(node.catalogTable().isEmpty())
     return _name(node) in _ROW_BY_ROW and all(map(_is_stored, _items(node.children())))
 
 
