@@ -1,6 +1,7 @@
 """Bounds on a convex curve from points: never below it, close to it where it was asked to be, flat beyond the end."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -104,3 +105,23 @@ def test_a_growing_table_makes_only_what_is_asked_for():
     assert few.points == after_one
     growing.at(0.5 * (start[1:] + start[:-1]))
     assert few.points == many.points
+
+
+def test_threads_that_ask_at_once_lose_nothing():
+    """A second question while a gap is halved must not be forgotten when the first one is done."""
+    start = np.linspace(math.log(1e-3), math.log(40.0), 9)
+    middles = 0.5 * (start[1:] + start[:-1])
+    second = []
+
+    def asked_meanwhile(log_x):
+        if len(log_x) < start.size and not second:
+            second.append(threading.Thread(target=lambda: growing.at(middles[6:7])))
+            second[0].start()
+            second[0].join(0.2)  # it waits for this question
+        return falling(log_x)
+
+    growing = Growing(asked_meanwhile, 0.0, start, 1e-4)
+    growing.at(middles[2:3])
+    second[0].join()
+    alone = Growing(falling, 0.0, start, 1e-4)
+    assert growing.at(middles) == pytest.approx(alone.at(middles), rel=1e-13)

@@ -7,6 +7,7 @@ The curve is delta as a function of alpha >= 1, which is convex for every pair o
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,7 @@ class Growing:
         self._known = _Points(points, *sampled(points), at_zero)
         self._starts, self._is_halved = points, np.zeros(points.size + 1, dtype=np.bool_)
         self._is_halved[[0, -1]] = True  # before the first point, and after the last one
+        self._lock = Lock()
         self._edges = np.maximum.accumulate(self._known.log_x) + OUTWARD
 
     @cached_property
@@ -78,14 +80,16 @@ class Growing:
 
     def at(self, log_x: FloatArray) -> FloatArray:
         """`Table.at`."""
-        gaps = np.unique(np.searchsorted(self._edges, log_x - self._shift, side="right"))
-        gaps = gaps[~self._is_halved[gaps]]
-        if gaps.size:
-            places = np.searchsorted(self._known.points, self._starts[gaps - 1])
-            self._known = self._known.halved(self._sampled, places, self._tolerance, _ENDLESS)
-            self._is_halved[gaps] = True
-            self.__dict__.pop("_table", None)
-        return self._table.at(log_x)
+        asked = np.unique(np.searchsorted(self._edges, log_x - self._shift, side="right"))
+        with self._lock:  # tables are shared by threads
+            gaps = asked[~self._is_halved[asked]]
+            if gaps.size:
+                places = np.searchsorted(self._known.points, self._starts[gaps - 1])
+                self._known = self._known.halved(self._sampled, places, self._tolerance, _ENDLESS)
+                self._is_halved[gaps] = True
+                self.__dict__.pop("_table", None)
+            table = self._table
+        return table.at(log_x)
 
     def log_delta(self, epsilon: FloatArray) -> FloatArray:
         """`Table.log_delta`."""
