@@ -80,7 +80,7 @@ def test_pairs_with_outcomes_of_one_law_only():
         for epsilon in EPSILONS:
             exact = stick(one, other, epsilon)
             assert float(curve(epsilon)) == pytest.approx(exact, abs=1e-12)
-            assert exact - 1e-13 <= float(low(epsilon)) <= exact
+            assert exact - 1e-13 <= float(low(epsilon)) <= exact + 3e-16  # the given logarithms are rounded
 
 
 def test_an_attack_gives_back_what_its_logarithms_may_have_lost():
